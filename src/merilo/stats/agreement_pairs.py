@@ -41,8 +41,14 @@ class PairAgreement:
     """Weighted by the steps themselves; None as above."""
     alpha: Measurement
     """Krippendorff's alpha: ordinal if labels have an order, otherwise nominal."""
+    alpha_nominal: Measurement
     ac1: Measurement
     """Gwet's AC1."""
+    by_label: tuple[Measurement, ...]
+    """For each label the specific agreement: of all times that either rater gave it, the fraction that both did.
+
+    Source: Cicchetti & Feinstein, Journal of Clinical Epidemiology 43 (1990), "High agreement but low kappa: II".
+    """
     resampling: Resampling = field(default_factory=Resampling)
 
 
@@ -68,25 +74,35 @@ def pair_agreement(
     group = Clusters.of(clusters or range(len(first)), resampling)
     size = len(table.labels)
     totals = group.crossed(table.labels, first, second)
+    counts = totals.reshape(-1, size, size)
     nothing = _one_label(first, second)
-    units = _rarer(totals.reshape(-1, size, size))
+    units = _rarer(counts)
     more = ordered and size > _TWO
 
     def kappa(distance: Distance) -> Measurement:
         return group.tabled(totals, size, lambda tables: _kappas(tables, distance), nothing, units=units)
 
     alike = "cannot tell: both gave one and the same label" if len({*first, *second}) == 1 else ""
-    distance = Distance.ORDINAL if more else Distance.NOMINAL
+
+    def alpha(distance: Distance) -> Measurement:
+        return group.tabled(totals, size, lambda tables: pair_alphas(tables, distance), _or_none(first, alike))
+
+    nominal = alpha(Distance.NOMINAL)
     return PairAgreement(
         items=len(first),
         clusters=group.count,
         confusion=table,
-        accuracy=group.share(np.trace(totals.reshape(-1, size, size), axis1=1, axis2=2), totals.sum(axis=1)),
+        accuracy=group.share(np.trace(counts, axis1=1, axis2=2), totals.sum(axis=1)),
         kappa=kappa(Distance.NOMINAL),
         kappa_quadratic=kappa(Distance.QUADRATIC) if more else None,
         kappa_linear=kappa(Distance.LINEAR) if more else None,
-        alpha=group.tabled(totals, size, lambda tables: pair_alphas(tables, distance), _or_none(first, alike)),
+        alpha=alpha(Distance.ORDINAL) if more else nominal,
+        alpha_nominal=nominal,
         ac1=group.tabled(totals, size, pair_ac1s, _or_none(first, "")),
+        by_label=tuple(
+            group.share(2 * counts[:, each, each], counts[:, each].sum(axis=1) + counts[:, :, each].sum(axis=1))
+            for each in range(size)
+        ),
         resampling=resampling,
     )
 

@@ -21,6 +21,7 @@ class Method(StrEnum):
     STUDENT = "t"
     BCA = "BCa bootstrap"
     PERCENTILE = "percentile bootstrap"
+    ERROR = "bootstrap standard error"
     JACKKNIFE = "jackknife t"
     WILSON = "Wilson"
     LINEARISED = "linearised t"

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from merilo.stats.agreement_tables import Floats
+
 _MAX_STEPS: Final = 100
 _MIN_STEP: Final = 1e-10
-_RIDGE: Final = 1e-9
+_DAMPING: Final = 1e-9
+"""Added to the curvature, so that columns that do not vary have a step."""
 _TINY: Final = 1e-12
 
 
@@ -36,71 +39,66 @@ class LogisticCurve(NamedTuple):
 
 
 def fit_curve(scores: Sequence[float], labels: Sequence[bool], *, shifted: bool = True) -> LogisticCurve:
-    """Return the curve of the highest likelihood, by Newton's method. Without `shifted` its shift is 0.
+    """Return the curve of the highest likelihood. Without `shifted` its shift is 0.
 
     The targets are (n + 1) / (n + 2) and 1 / (n + 2) instead of 1 and 0, for n records of the class, so that the curve
     stays finite if a threshold separates the classes (Platt 1999). Both classes must occur.
     """
+    import numpy as np
+
     positive = sum(labels)
     negative = len(labels) - positive
     if not positive or not negative:
         raise ValueError("a curve needs records of both classes")
-    high, low = (positive + 1) / (positive + 2), 1 / (negative + 2)
-    targets = [high if label else low for label in labels]
-    curve = LogisticCurve(0.0, math.log((positive + 1) / (negative + 1)) if shifted else 0.0)
+    columns = np.stack([scores, np.ones(len(labels))], axis=1)[:, : 2 if shifted else 1]
+    targets = np.where(labels, (positive + 1) / (positive + 2), 1 / (negative + 2))
+    scale, *shift = fit_logistic(columns, targets, np.zeros(columns.shape[1])).tolist()
+    return LogisticCurve(scale, *(shift or [0.0]))
+
+
+def fit_logistic(columns: Floats, targets: Floats, penalty: Floats) -> Floats:
+    """Return the weight of each column in the logistic regression of targets from 0 to 1, by Newton's method.
+
+    `penalty`: on half the square of each weight (ridge). A step is halved until the loss falls.
+    """
+    import numpy as np
+
+    def loss(weights: Floats) -> float:
+        return float(losses(logistic(columns @ weights), targets).sum() + penalty @ weights**2 / 2)
+
+    weights = np.zeros(columns.shape[1])
     for _ in range(_MAX_STEPS):
-        better = _improved(curve, scores, targets, shifted=shifted)
-        if better is None:
-            break
-        curve = better
-    return curve
+        p = logistic(columns @ weights)
+        slope = columns.T @ (p - targets) + penalty * weights
+        step = np.linalg.solve((columns.T * (p * (1 - p))) @ columns + np.diag(penalty + _DAMPING), slope)
+        size, before = 1.0, loss(weights)
+        while loss(weights - size * step) >= before:
+            size /= 2
+            if size < _MIN_STEP:
+                return weights
+        weights = weights - size * step
+    return weights
 
 
-def _improved(
-    curve: LogisticCurve, scores: Sequence[float], targets: Sequence[float], *, shifted: bool
-) -> LogisticCurve | None:
-    """Return the curve after one step, halved until the loss falls; None if it does not fall."""
-    loss = _loss(curve, scores, targets)
-    scale, shift = _newton_step(curve, scores, targets, shifted=shifted)
-    size = 1.0
-    while size > _MIN_STEP:
-        tried = LogisticCurve(curve.scale - size * scale, curve.shift - size * shift)
-        if _loss(tried, scores, targets) < loss:
-            return tried
-        size /= 2
-    return None
+def logistic(values: Floats) -> Floats:
+    """Return 1 / (1 + exp(-value)) of each value, without overflow."""
+    import numpy as np
+
+    return np.asarray(1 / (1 + np.exp(-np.clip(values, -700, 700))))
 
 
-def _newton_step(
-    curve: LogisticCurve, scores: Sequence[float], targets: Sequence[float], *, shifted: bool
-) -> tuple[float, float]:
-    slope_scale = slope_shift = a = b = c = 0.0
-    for score, target in zip(scores, targets, strict=True):
-        p = curve.probability(score)
-        weight = p * (1 - p)
-        slope_scale += (p - target) * score
-        slope_shift += p - target
-        a, b, c = a + weight * score * score, b + weight * score, c + weight
-    a, c = a + _RIDGE, c + _RIDGE
-    if not shifted:
-        return slope_scale / a, 0.0
-    determinant = a * c - b * b
-    return (c * slope_scale - b * slope_shift) / determinant, (a * slope_shift - b * slope_scale) / determinant
+def losses(p: Floats, targets: Floats) -> Floats:
+    """Return the log loss of each probability; at most 27.6."""
+    import numpy as np
 
-
-def _loss(curve: LogisticCurve, scores: Sequence[float], targets: Sequence[float]) -> float:
-    return math.fsum(
-        -target * math.log(max(curve.probability(score), _TINY))
-        - (1 - target) * math.log(max(1 - curve.probability(score), _TINY))
-        for score, target in zip(scores, targets, strict=True)
-    )
+    return -targets * np.log(np.maximum(p, _TINY)) - (1 - targets) * np.log(np.maximum(1 - p, _TINY))
 
 
 def log_loss(probabilities: Sequence[float], labels: Sequence[bool]) -> float:
     """Return the mean of -log of the probability that was given to the label; each at most 27.6."""
-    return math.fsum(
-        -math.log(max(p if label else 1 - p, _TINY)) for p, label in zip(probabilities, labels, strict=True)
-    ) / len(labels)
+    import numpy as np
+
+    return float(losses(np.asarray(probabilities), np.asarray(labels, dtype=np.float64)).mean())
 
 
 def balanced_accuracy(decisions: Sequence[bool], labels: Sequence[bool]) -> float:

@@ -163,13 +163,14 @@ class Clusters:
         nothing: str,
         *,
         units: int | None = None,
-        accelerated: bool = True,
+        span: tuple[float, float] | None = None,
         scale: Scale = Scale.BELOW_ONE,
     ) -> Measurement:
         """Return a measure with its interval; `nothing`: the reason if it is known beforehand to be undefined.
 
-        `units`: the number of clusters that the statistic depends on, if fewer than all. `accelerated`: False for a
-        percentile bootstrap whatever the number of clusters.
+        `units`: the number of clusters that the statistic depends on, if fewer than all. `span`: the smallest and
+        largest possible value of a measure that is biased in resamples, as a correlation of ranks is. Its interval is
+        the value and Student's quantile times the bootstrap's standard error (Efron & Tibshirani 1993, section 13.2).
         """
         import numpy as np
 
@@ -182,7 +183,7 @@ class Clusters:
         if units < MIN_CLUSTERS:
             reason = f"cannot tell from {units} cluster{'s' * (units != 1)}; at least {MIN_CLUSTERS} needed"
             return Measurement(value, Interval(None, reason))
-        if accelerated and self.count >= MIN_UNITS_FOR_T:
+        if span is None and self.count >= MIN_UNITS_FOR_T:
             return Measurement(value, self._jackknifed(value, measure.without(), units, scale))
         found = np.concatenate([measure.at(weights) for weights in self._draws()])
         defined = np.sort(found[~np.isnan(found)])
@@ -191,11 +192,13 @@ class Clusters:
             return Measurement(value, Interval(None, "cannot tell: too many resamples of the data give no value"))
         if defined[-1] - defined[0] < _NO_WIDTH:
             return Measurement(value, Interval(None, "cannot tell: all resamples of the data give one value"))
-        left_out = measure.without() if accelerated else None
-        ends = _ends(value, defined, left_out, _quantile(units, self.resampling.level))
-        made = Method.BCA if accelerated else Method.PERCENTILE
-        drawn_from, level = self.resampling.seed, self.resampling.level
-        interval = Interval(ends, remark=_few(units), method=made, level=level, seed=drawn_from)
+        quantile, level = _quantile(units, self.resampling.level), self.resampling.level
+        if span is not None:
+            reach = quantile * float(defined.std())
+            ends, method = (max(value - reach, span[0]), min(value + reach, span[1])), Method.ERROR
+        else:
+            ends, method = _ends(value, defined, measure.without(), quantile), Method.BCA
+        interval = Interval(ends, remark=_few(units), method=method, level=level, seed=self.resampling.seed)
         return Measurement(value, interval)
 
     def _jackknifed(self, value: float, left_out: Floats, units: int, scale: Scale) -> Interval:
@@ -241,21 +244,18 @@ def _quantile(units: int, level: float) -> float:
     return t_quantile(units - 1, level) * sqrt(units / (units - 1))
 
 
-def _ends(value: float, found: Floats, left_out: Floats | None, quantile: float) -> tuple[float, float]:
-    """Return the ends of a BCa interval; of a percentile interval without the values with one cluster left out."""
+def _ends(value: float, found: Floats, left_out: Floats, quantile: float) -> tuple[float, float]:
+    """Return the ends of a BCa interval; `left_out`: the values without one cluster at a time."""
     import numpy as np
 
-    around = np.asarray([-quantile, quantile])
-    tails = normal_cdfs(around)
-    if left_out is not None:
-        # Resamples equal to the value count half, because discrete measures have many of them.
-        below = (np.searchsorted(found, value - _NO_WIDTH) + np.searchsorted(found, value + _NO_WIDTH, "right")) / 2
-        bias = normal_quantile(min(max(below, 0.5), len(found) - 0.5) / len(found))
-        off = np.nanmean(left_out) - left_out[~np.isnan(left_out)]
-        spread = float((off**2).sum())
-        skew = float((off**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
-        shifted = bias + around
-        tails = normal_cdfs(bias + shifted / (1 - skew * shifted))
+    # Resamples equal to the value count half, because discrete measures have many of them.
+    below = (np.searchsorted(found, value - _NO_WIDTH) + np.searchsorted(found, value + _NO_WIDTH, "right")) / 2
+    bias = normal_quantile(min(max(below, 0.5), len(found) - 0.5) / len(found))
+    off = np.nanmean(left_out) - left_out[~np.isnan(left_out)]
+    spread = float((off**2).sum())
+    skew = float((off**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+    shifted = bias + np.asarray([-quantile, quantile])
+    tails = normal_cdfs(bias + shifted / (1 - skew * shifted))
     low, high = np.quantile(found, tails)
     return float(low), float(high)
 

@@ -222,7 +222,7 @@ def test_runs_are_compared(here: Here) -> None:
     (pair,) = here.json("judge", "check", "strict", "lenient")["pairs"]
     assert pair["kinds"]["relevance"]["confusion"]["counts"] == [[0, 0, 16], [0, 0, 0], [0, 0, 8]]
     refused = here.merilo("judge", "check", "strict")
-    assert (refused.returncode, "needs two runs, got 1" in refused.stderr) == (2, True)
+    assert (refused.returncode, "needs two runs or files of grades, got 1" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("old", ["test", "probe", "agree", "card", "fetch", "fit"])

@@ -13,9 +13,10 @@ from seals import seal_again
 from sklearn.metrics import cohen_kappa_score
 
 import merilo
-from merilo.commands.check.judges import JudgesAgreement, judges_agreement
+from merilo.commands.check.judges import JudgePair
 from merilo.commands.check.page import judges_page
 from merilo.commands.check.record import judges_record
+from merilo.commands.check.study import JudgesAgreement, judges_agreement
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.relevance import Relevance
@@ -23,6 +24,14 @@ from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.questions import Question
 
 METRICS = ("context_relevance",)
+
+
+def pair_of(*runs: merilo.Run) -> JudgePair:
+    """The agreement of two judges."""
+    (pair,) = judges_agreement(runs).pairs
+    return pair
+
+
 ROWS = contexts_rows(60, contexts=3)
 
 
@@ -50,7 +59,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[merilo.Run, merilo.Ru
 
 def test_judges_are_compared_question_by_question(two: tuple[merilo.Run, merilo.Run]) -> None:
     """The table and the weighted kappa are those of both judges' grades of every context."""
-    (kind,) = judges_agreement(*two).kinds
+    (kind,) = pair_of(*two).kinds
     texts = [(row["user_input"], text) for row in ROWS for text in row["retrieved_contexts"]]
     first = [lenient(Relevance(asked, (text,)))["grade"] for asked, text in texts]
     second = [grade_of(text) for _, text in texts]
@@ -67,7 +76,7 @@ def test_judges_are_compared_question_by_question(two: tuple[merilo.Run, merilo.
 
 def test_the_samples_named_are_those_in_which_they_differ(two: tuple[merilo.Run, merilo.Run]) -> None:
     """Each sample that is named has a context with two grades, and as many questions differ as the table says."""
-    (kind,) = judges_agreement(*two).kinds
+    (kind,) = pair_of(*two).kinds
     counts = kind.agreement.confusion.counts
     assert kind.differ == kind.agreement.items - sum(counts[place][place] for place in range(3))
     for sample in kind.samples:
@@ -86,7 +95,7 @@ def test_each_kind_of_question_has_its_own_figures(tmp_path: Path) -> None:
 
     metrics = ("context_relevance", "context_sufficiency")
     runs = [run_of(tmp_path / name, ROWS, both, name, metrics) for name in ("a", "b")]
-    assert [kind.kind for kind in judges_agreement(*runs).kinds] == ["relevance", "sufficiency"]
+    assert [kind.kind for kind in pair_of(*runs).kinds] == ["relevance", "sufficiency"]
 
 
 def test_only_questions_that_both_answered_count(tmp_path: Path) -> None:
@@ -102,7 +111,7 @@ def test_only_questions_that_both_answered_count(tmp_path: Path) -> None:
     second = merilo.evaluate(
         ROWS[:30], metrics=list(METRICS), judge=judge, out=tmp_path / "b", storage={"cache": False}
     )
-    pair = judges_agreement(first, second)
+    pair = pair_of(first, second)
     assert (pair.common, pair.only_first, pair.only_second, pair.failed) == (57, 0, 30, 3)
 
 
@@ -110,7 +119,7 @@ def test_one_judge_asked_twice_agrees_with_itself(tmp_path: Path) -> None:
     """Runs of one judge stand for two, the sentence says so, and answers from the cache are told to be copies."""
     store = tmp_path / "cache.sqlite"
     runs = [run_of(tmp_path / name, ROWS, strict, "a", cache=store) for name in ("one", "two")]
-    found = judges_agreement(*runs)
+    found = judges_agreement(runs)
     assert [*found.judges] == [f"scripted:labelled_run.strict in {run.path}" for run in runs]
     assert "this is its agreement with itself" in found.remarks[0]
     assert "180 answers came from the cache and so agree necessarily" in found.remarks[1]
@@ -123,7 +132,7 @@ def test_clusters_are_those_of_a_field(tmp_path: Path) -> None:
         run_of(tmp_path / name, rows, answer, name, cluster="document")
         for name, answer in (("a", strict), ("b", lenient))
     ]
-    assert judges_agreement(*runs).kinds[0].agreement.clusters == 10
+    assert pair_of(*runs).kinds[0].agreement.clusters == 10
 
 
 def test_runs_without_a_common_question_are_refused(tmp_path: Path) -> None:
@@ -131,7 +140,7 @@ def test_runs_without_a_common_question_are_refused(tmp_path: Path) -> None:
     first = run_of(tmp_path / "a", ROWS[:5], strict, "a")
     second = run_of(tmp_path / "b", ROWS[5:10], strict, "b")
     with pytest.raises(DataError, match="no answered question in common"):
-        judges_agreement(first, second)
+        judges_agreement([first, second])
 
 
 def test_runs_that_cannot_be_compared_are_refused(two: tuple[merilo.Run, merilo.Run], tmp_path: Path) -> None:
@@ -143,12 +152,12 @@ def test_runs_that_cannot_be_compared_are_refused(two: tuple[merilo.Run, merilo.
         ([two[0], foreign], "has no verdicts to compare: its scores were imported from scores.csv"),
     ]:
         with pytest.raises(UsageError, match=says):
-            judges_agreement(*runs)
+            judges_agreement(runs)
 
 
 def test_page_and_record_tell_the_same(two: tuple[merilo.Run, merilo.Run]) -> None:
     """The full page names the measures and that neither judge is taken as true; the JSON has them all."""
-    found = judges_agreement(*two)
+    found = judges_agreement(two)
     assert isinstance(found, JudgesAgreement)
     page = str(judges_page(found, 80, full=True))
     record = json.loads(json.dumps(judges_record(found)))
@@ -180,4 +189,4 @@ def test_damaged_outcomes_are_told(two: tuple[merilo.Run, merilo.Run], tmp_path:
     (copy / "outcomes.jsonl").write_text("".join(lines), encoding="utf-8")
     seal_again(copy)
     with pytest.raises(RunError, match=r"is damaged: .*(Copy the run again|Copy the whole run again)"):
-        judges_agreement(copy, two[1].path)
+        judges_agreement([copy, two[1].path])

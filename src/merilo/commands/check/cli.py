@@ -21,6 +21,7 @@ from merilo.commands.option_flags import takes_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
 
     from merilo.commands.check.run import JudgeCheck
     from merilo.rendering.page import Page
@@ -29,7 +30,8 @@ HELP = """Try a judge, measure it against people, and test how edits of its inpu
 
 Asks one question of each kind (trial), compares verdicts with human labels (by default the sample in merilo), and
 edits texts where the effect on the verdict is known (edits): order, padding, hidden instructions, changed facts.
---task limits it. Two run directories instead of a judge compare the judges of these runs, without a request. A
+--task limits it. Two or more runs, or files of grades such as TREC qrels, are compared with each other without a
+request; with --labels also with people. A
 local:NAME that is not on this machine is downloaded if you agree; a folder without a card gets a draft of one.
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 a kind of question fails or more than 1% of
@@ -44,6 +46,7 @@ Examples:
   merilo judge check openai:gpt-4.1-mini --task edits --number 400 --plan
   merilo judge check local:bge-base --fit --labels ours.jsonl
   merilo judge check runs/mini runs/large
+  merilo judge check mini.qrels large.qrels --labels people.qrels --systems trec_runs
 """
 
 
@@ -67,7 +70,7 @@ def check(
             metavar="[SPEC or RUN]...",
             help="embedded (the default), local:MODEL, PROVIDER:MODEL (decisions, systemone, openai, anthropic, azure, "
             "bedrock, google, "
-            "ollama), scripted:FILE, FILE.py:NAME, or several KIND,...=SPEC; or two run directories.",
+            "ollama), scripted:FILE, FILE.py:NAME, or several KIND,...=SPEC; or two or more runs or files of grades.",
             show_default=False,
         ),
     ] = None,
@@ -76,6 +79,10 @@ def check(
         bool, typer.Option("--packing", help="Compare ways to pack the questions of a decision model (400 requests).")
     ] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
+    systems: Annotated[
+        str | None,
+        typer.Option("--systems", metavar="DIR", help="Runs in TREC format to rank by files of grades.", hidden=True),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Print every table.", hidden=True)] = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Download, or write a draft, without a question.", hidden=True)
@@ -88,8 +95,8 @@ def check(
     from merilo.rendering.progress_line import progress_line
 
     given = what or ["embedded"]
-    if all(map(_is_run, given)):
-        _compare(given, json=json, full=full)
+    if any(map(_is_graded, given)):
+        _compare(given, options.labels, systems, json=json, full=full)
         return
     server = options.judge if isinstance(options.judge, Model) else Model()
     options = replace(options, judge=replace(server, spec=one_judge(given)), progress=progress_line(quiet=quiet))
@@ -105,10 +112,12 @@ def check(
         _check(options, json=json, full=full)
 
 
-def _is_run(text: str) -> bool:
+def _is_graded(text: str) -> bool:
+    """Return True for a run, and for a file of grades."""
     from merilo.runs.run import MANIFEST
 
-    return Path(text, MANIFEST).is_file()
+    path = Path(text)
+    return Path(path, MANIFEST).is_file() or (path.is_file() and path.suffix != ".py")
 
 
 def _check(options: CheckOptions, *, json: bool, full: bool) -> None:
@@ -146,15 +155,14 @@ def _store_agreement(found: JudgeCheck, options: CheckOptions, record: Mapping[s
         store(path, json_text({"note": agreement_note(found), **kept}))
 
 
-def _compare(runs: Sequence[str], *, json: bool, full: bool) -> None:
-    from merilo.commands.check.judges import judges_agreement
+def _compare(
+    sources: Sequence[str], labels: Sequence[str | PathLike[str]], systems: str | None, *, json: bool, full: bool
+) -> None:
     from merilo.commands.check.page import judges_page
     from merilo.commands.check.record import judges_record
-    from merilo.errors import UsageError
+    from merilo.commands.check.study import judges_agreement
 
-    if len(runs) != 2:
-        raise UsageError(f"Comparing judges needs two runs, got {len(runs)}.")
-    found = judges_agreement(*runs)
+    found = judges_agreement(sources, labels=labels, systems=systems)
     _print(judges_record(found), lambda width: judges_page(found, width, full=full), json=json)
 
 

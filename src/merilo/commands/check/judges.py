@@ -1,4 +1,4 @@
-"""Agreement of the judges of two runs, on the questions that they have in common.
+"""Agreement of two judges, on the questions that they have in common.
 
 Two questions are the same if their content, role and draw are equal; the judge does not matter.
 """
@@ -6,29 +6,34 @@ Two questions are the same if their content, role and draw are equal; the judge 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from merilo.engine.answer_store import SPECIAL
 from merilo.errors import DataError, RunError, UsageError
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import Verdict, probability_of
 from merilo.rendering.wording import count
+from merilo.results.judged_samples import mark_of
 from merilo.runs.clusters import check_clusters, clusters
-from merilo.runs.run import open_store, opened
+from merilo.runs.run import open_store
 from merilo.runs.store_errors import truncated_error
-from merilo.short_repr import short_repr
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from os import PathLike
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.judging.labels import LabelForm
     from merilo.runs.run import Run
+    from merilo.stats.ranks import RankAgreement
 
-    Key = tuple[bytes, str, int]
-    """A question: the digest of its content, its role and its draw."""
+    Key = Hashable
+    """A question: the digest of its content, its role and its draw; or a query and a document."""
 
+GRADE: Final = "grade"
+"""The kind of the labels in a file of grades."""
+RANKED_BY: Final = "nDCG@10"
+"""The metric that ranks systems."""
 _NAMED: Final = 5
 
 
@@ -50,12 +55,10 @@ class KindAgreement:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgesAgreement:
-    """The agreement of the judges of two runs on the same questions."""
+class JudgePair:
+    """The agreement of two judges on the same questions; neither is taken as correct."""
 
     judges: tuple[str, str]
-    """Their names, with the run if both have one name."""
-    runs: tuple[Path, Path]
     kinds: tuple[KindAgreement, ...]
     """Sorted by kind."""
     common: int
@@ -66,19 +69,13 @@ class JudgesAgreement:
     """Number of questions asked of the second judge only."""
     failed: int
     """Number of questions asked of both, with no verdict from one or both."""
-    remarks: tuple[str, ...]
-    """Notes on the comparison, one sentence each."""
-    cluster: str | None
-    """The field that questions were clustered by; None for the sample."""
-
-    def __repr__(self) -> str:
-        """Return the main facts, shortened."""
-        return short_repr(self, judges=self.judges, kinds=self.kinds, remarks=self.remarks, cluster=self.cluster)
+    ranks: RankAgreement | None = None
+    """Agreement of the rankings of systems; None without systems."""
 
 
 @dataclass(frozen=True, slots=True)
-class _GivenLabel:
-    """One judge's label of one question."""
+class GivenLabel:
+    """The label of one question by one judge, or by annotators."""
 
     kind: str
     form: LabelForm
@@ -86,43 +83,53 @@ class _GivenLabel:
     """None if the question has no verdict."""
     sample: str
     cluster: str
-    cached: bool
+    cached: bool = False
+    probability: float | None = None
+    """The judge's probability of yes; None if it gives none."""
+    mark: str = ""
+    """Identifies the question's text for human labels."""
 
 
-def judges_agreement(first: Run | str | PathLike[str], second: Run | str | PathLike[str]) -> JudgesAgreement:
-    """Measure the agreement of the judges of two runs; neither judge is taken as correct.
+@dataclass(frozen=True, slots=True)
+class Rater:
+    """A judge, or the annotators, with their labels by question."""
 
-    Questions are clustered as in the first run. Raises UsageError for a run without verdicts, DataError for runs
-    without a common question, and RunError.
+    name: str
+    source: Path
+    """The run, or the file of grades."""
+    labels: Mapping[Key, GivenLabel]
+
+
+def raters_of(runs: Sequence[Run], skipped: set[str]) -> list[Rater]:
+    """Return the judges of runs; questions are clustered as in the first run.
+
+    The kinds of question without a label are added to `skipped`. Raises UsageError for a run without verdicts, and
+    RunError.
     """
-    runs = (opened(first), opened(second))
-    if runs[0].path.resolve() == runs[1].path.resolve():
-        raise UsageError(f"{runs[0].path} is named twice. Name runs of different judges, or two runs of one judge.")
-    marks = [_judges(run) for run in runs]
-    field, skipped = runs[0].manifest.cluster, set[str]()
-    one, other = (_labels_of(run, field, skipped) for run in runs)
-    both = [(one[key], other[key]) for key in one if key in other]
+    names = [", ".join(dict.fromkeys(_judges(run))) for run in runs]
+    shown = [name if names.count(name) == 1 else f"{name} in {run.path}" for name, run in zip(names, runs, strict=True)]
+    field = runs[0].manifest.cluster
+    return [Rater(name, run.path, _labels_of(run, field, skipped)) for name, run in zip(shown, runs, strict=True)]
+
+
+def pair_of(one: Rater, other: Rater, ranks: RankAgreement | None = None) -> JudgePair:
+    """Return the agreement of two judges. Raises DataError if they answered no common question."""
+    both = [(one.labels[key], other.labels[key]) for key in one.labels if key in other.labels]
     answered = [pair for pair in both if None not in (pair[0].label, pair[1].label)]
     if not answered:
-        splitters = {run.manifest.splitter for run in runs}
-        why = " The runs used different sentence splitters." if len(splitters) > 1 else ""
-        message = "These runs have no answered question in common. Run the same metrics over the same data with each"
-        raise DataError(f"{message} judge.{why}")
-    names = [", ".join(dict.fromkeys(each)) for each in marks]
-    if names[0] == names[1]:
-        names = [f"{name} in {run.path}" for name, run in zip(names, runs, strict=True)]
+        raise DataError(
+            f"{one.source} and {other.source} have no answered question in common. Let each judge answer the same "
+            "questions: the same metrics over the same data, or grades of the same documents."
+        )
     kinds = sorted({pair[0].kind for pair in answered})
-    copies = sum(each.cached for each in other.values())
-    return JudgesAgreement(
-        judges=(names[0], names[1]),
-        runs=(runs[0].path, runs[1].path),
+    return JudgePair(
+        judges=(one.name, other.name),
         kinds=tuple(_of_kind(kind, [pair for pair in answered if pair[0].kind == kind]) for kind in kinds),
         common=len(answered),
-        only_first=len(one) - len(both),
-        only_second=len(other) - len(both),
+        only_first=len(one.labels) - len(both),
+        only_second=len(other.labels) - len(both),
         failed=len(both) - len(answered),
-        remarks=(*_remarks(runs, kinds, copies), *_skipped_kinds(skipped)),
-        cluster=field,
+        ranks=ranks,
     )
 
 
@@ -135,9 +142,9 @@ def _judges(run: Run) -> list[str]:
     return found
 
 
-def _labels_of(run: Run, field: str | None, skipped: set[str]) -> dict[Key, _GivenLabel]:
+def _labels_of(run: Run, field: str | None, skipped: set[str]) -> dict[Key, GivenLabel]:
     """Return the labels of a run's judge by question; the kinds of question without a label are added to `skipped`."""
-    found: dict[Key, _GivenLabel] = {}
+    found: dict[Key, GivenLabel] = {}
     store = open_store(run)
     try:
         if field is not None:
@@ -153,13 +160,15 @@ def _labels_of(run: Run, field: str | None, skipped: set[str]) -> dict[Key, _Giv
                 continue
             found.setdefault(
                 (question.content, question.role, question.draw),
-                _GivenLabel(
+                GivenLabel(
                     kind=form.kind if question.role == "judge" else f"{form.kind} ({question.role})",
                     form=form,
                     label=asked.answer.as_label() if isinstance(asked.answer, Verdict) else None,
                     sample=sample,
                     cluster=named.get(sample) or sample,
                     cached=asked.cached,
+                    probability=probability_of(asked.answer) if isinstance(asked.answer, Verdict) else None,
+                    mark=mark_of(question),
                 ),
             )
     finally:
@@ -185,7 +194,7 @@ def _first_asked(run: Run) -> Iterator[tuple[str, bytes]]:
         raise truncated_error(run.path, run.done, len(samples))
 
 
-def _of_kind(kind: str, pairs: Sequence[tuple[_GivenLabel, _GivenLabel]]) -> KindAgreement:
+def _of_kind(kind: str, pairs: Sequence[tuple[GivenLabel, GivenLabel]]) -> KindAgreement:
     # Questions of one kind may offer different labels, for example in several languages.
     labels = tuple(dict.fromkeys(label for one, _ in pairs for label in one.form.labels))
     place = {label: index for index, label in enumerate(labels)}
@@ -200,27 +209,25 @@ def _of_kind(kind: str, pairs: Sequence[tuple[_GivenLabel, _GivenLabel]]) -> Kin
     return KindAgreement(kind, labels, agreement, len(farthest), len(samples), samples[:_NAMED])
 
 
-def _remarks(runs: tuple[Run, Run], kinds: Sequence[str], copies: int) -> Iterator[str]:
-    """Yield notes on the comparison. `copies`: number of answers of the second run that came from the cache."""
-    first, second = (_fingerprints(run) for run in runs)
-    if first == second:
-        yield f"Both runs have the judge {', '.join(_judges(runs[0]))}: this is its agreement with itself."
-        if copies:
-            yield (
-                f"{count(copies, 'answer')} came from the cache and so agree necessarily. To ask the judge again: "
-                "merilo run --no-cache."
-            )
-    plain = [kind.split(" (")[0] for kind in kinds]
-    if changed := [kind for kind in plain if len({run.manifest.rubrics.get(kind) for run in runs} - {None}) > 1]:
+def remarks_on(runs: Sequence[Run], raters: Sequence[Rater]) -> Iterator[str]:
+    """Yield notes on the comparison of the judges of runs."""
+    for (run, _), (second, rater) in combinations(zip(runs, raters, strict=True), 2):
+        if _fingerprints(run) == _fingerprints(second):
+            names = f"{run.path} and {second.path} have the judge {', '.join(_judges(run))}"
+            yield f"{names}: this is its agreement with itself."
+            if copies := sum(each.cached for each in rater.labels.values()):
+                yield (
+                    f"{count(copies, 'answer')} came from the cache and so agree necessarily. To ask the judge again: "
+                    "merilo run --no-cache."
+                )
+    kinds = sorted({each.form.kind for rater in raters for each in rater.labels.values()})
+    if changed := [kind for kind in kinds if len({run.manifest.rubrics.get(kind) for run in runs} - {None}) > 1]:
         yield f"The runs differ not only in the judge but also in the rubrics of {', '.join(changed)}."
+    if len({run.manifest.splitter for run in runs}) > 1:
+        yield "The runs used different sentence splitters."
     if unfinished := [str(run.path) for run in runs if not run.complete]:
         yield f"Unfinished: {', '.join(unfinished)}."
 
 
 def _fingerprints(run: Run) -> Mapping[str, object]:
     return {role: each.get("fingerprint") for role, each in run.manifest.judges.items() if role not in SPECIAL.values()}
-
-
-def _skipped_kinds(skipped: set[str]) -> Iterator[str]:
-    if skipped:
-        yield f"Not compared, as their answers are not labels: {', '.join(sorted(skipped))} questions."

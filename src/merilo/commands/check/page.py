@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.check.items import label_id
+from merilo.commands.check.judges import GRADE, RANKED_BY
 from merilo.commands.check.probes import Effect
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED, SEEN
 from merilo.metrics.base import Failed, Score, Undefined
@@ -19,15 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from merilo.commands.check.items import Item
-    from merilo.commands.check.judges import JudgesAgreement, KindAgreement
+    from merilo.commands.check.judges import JudgePair, KindAgreement
     from merilo.commands.check.probes import Result
     from merilo.commands.check.run import JudgeCheck
+    from merilo.commands.check.study import JudgesAgreement, Panel
     from merilo.commands.check.tables import TaskTable
     from merilo.metrics.base import Outcome
     from merilo.stats.resampling import Measurement
 
 _WORST: Final = 3
 _MAX_SOURCE: Final = 24
+_MAX_PAIRS: Final = 4
+_MAX_NAME: Final = 14
 _LARGEST_TABLE: Final = 6
 """The largest number of labels for which the page shows the table; the JSON always contains it."""
 _TONES: Final = {GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.PLAIN, GateVerdict.PASS: Tone.GOOD}
@@ -226,45 +230,118 @@ def _effects(page: Page, results: Sequence[Result]) -> None:
 
 
 def judges_page(found: JudgesAgreement, width: int, *, full: bool = False) -> Page:
-    """Return a page with the agreement of two judges by kind of question."""
-    page = Page(width)
-    first, second = map(clean, found.judges)
-    same = found.common - sum(kind.differ for kind in found.kinds)
-    page.text(
-        f"{first} and {second} give the same label to {same:,} of {count(found.common, 'question')}.", tone=Tone.STRONG
-    )
-    alone = ((found.only_first, "in the first run only"), (found.only_second, "in the second run only"))
-    others = [f"{amount:,} {where}" for amount, where in (*alone, (found.failed, "without a verdict")) if amount]
-    if others:
-        page.text(f"Not compared: {', '.join(others)}.")
-    for sentence in found.remarks:
+    """Return a page with the agreement of judges with each other and with people."""
+    page, alone = Page(width), len(found.pairs) == 1
+    page.text(_judges_headline(found), tone=Tone.STRONG)
+    for sentence in (*_not_compared(found), *found.remarks):
         page.text(sentence)
     page.blank()
-    rows: list[tuple[str, ...]] = [("kind of question", "questions", "same", "kappa", "95 %", "AC1")]
-    for kind in found.kinds:
-        agreement = kind.agreement
-        kappa = agreement.kappa_quadratic or agreement.kappa
-        name = f"{kind.kind} (weighted)" if agreement.kappa_quadratic is not None else kind.kind
-        row = (name, f"{agreement.items:,}", f"{agreement.items - kind.differ:,}")
-        rows.append((*row, _value(kappa), _ends(kappa), _value(agreement.ac1)))
-    page.table(rows, [Tone.STRONG, *(Tone.PLAIN for _ in found.kinds)])
-    for kind in found.kinds:
-        if kind.samples:
-            more = kind.differ_in - len(kind.samples)
-            names = ", ".join(map(clean, kind.samples)) + (f" and {more:,} more" if more else "")
-            page.text(f"{kind.kind}: they differ in {count(kind.differ_in, 'sample')}: {names}.")
+    shown = found.pairs if full else found.pairs[:_MAX_PAIRS]
+    _pairs(page, shown)
+    if found.systems:
+        _ranks(page, shown, found.systems)
+    if len(shown) < len(found.pairs):
+        page.text(f"{count(len(found.pairs) - len(shown), 'more pair')}: --full", tone=Tone.QUIET)
+    page.blank()
+    page.entries([entry for panel in found.panels for entry in _panel(panel, found, full=full)], indent=0)
+    for name, kind in [(_name(pair), kind) for pair in shown for kind in pair.kinds if full or alone]:
+        if full:
+            page.heading(f"{name}: {kind.kind}")
+        _differences(page, kind)
         if full:
             _labels(page, kind)
     page.blank()
+    neither = "Neither judge is taken as correct: two judges can agree and both be wrong."
     page.text(
-        "Neither judge is taken as correct: two judges can agree and both be wrong. Intervals are at 95 % and cover "
-        f"the sampling of questions; those of one {clean(found.cluster or 'sample')} are resampled together."
+        f"{'Human labels are taken as correct.' if found.people else neither} Intervals are at 95 % and cover the "
+        f"sampling of questions; those of one {clean(found.cluster or 'sample')} are resampled together."
     )
-    if sample := next((kind.samples[0] for kind in found.kinds if kind.samples), None):
-        page.heading("Next")
-        for run in found.runs:
-            page.line("  " + command("show", str(run), "--sample", sample))
+    _next(page, found)
     return page
+
+
+def _judges_headline(found: JudgesAgreement) -> str:
+    if len(found.pairs) > 1:
+        return f"{count(len(found.judges), 'judge')}{' and people' * found.people}: {len(found.pairs)} pairs"
+    (pair,) = found.pairs
+    same = pair.common - sum(kind.differ for kind in pair.kinds)
+    return f"{' and '.join(pair.judges)} give the same label to {same:,} of {count(pair.common, 'question')}."
+
+
+def _not_compared(found: JudgesAgreement) -> Iterator[str]:
+    for pair in found.pairs if len(found.pairs) == 1 else ():
+        where = {"in the first run only": pair.only_first, "in the second run only": pair.only_second}
+        parts = [f"{n:,} {place}" for place, n in {**where, "without a verdict": pair.failed}.items() if n]
+        if parts:
+            yield f"Not compared: {', '.join(parts)}."
+
+
+def _differences(page: Page, kind: KindAgreement) -> None:
+    """Add the samples in which two judges differ; for grades of documents the agreement on each grade."""
+    if kind.kind == GRADE:
+        parts = [f"{label} {_value(each)}" for label, each in zip(kind.labels, kind.agreement.by_label, strict=True)]
+        page.text(f"Agreement on each grade: {', '.join(parts)}.")
+    elif kind.samples:
+        rest = kind.differ_in - len(kind.samples)
+        names = ", ".join(map(clean, kind.samples)) + (f" and {rest:,} more" if rest else "")
+        page.text(f"{kind.kind}: they differ in {count(kind.differ_in, 'sample')}: {names}.")
+
+
+def _next(page: Page, found: JudgesAgreement) -> None:
+    """Add the commands that show a sample in which two judges of runs differ."""
+    kinds = [kind for pair in found.pairs for kind in pair.kinds if kind.samples and kind.kind != GRADE]
+    if len(found.pairs) == 1 and kinds:
+        page.heading("Next")
+        for run in found.sources:
+            page.line("  " + command("show", str(run), "--sample", kinds[0].samples[0]))
+
+
+def _pairs(page: Page, pairs: Sequence[JudgePair]) -> None:
+    rows: list[tuple[str, ...]] = [("", "n", "same", "kappa", "95 %", "weighted", "alpha")]
+    several = len({kind.kind for pair in pairs for kind in pair.kinds}) > 1
+    for pair in pairs:
+        for kind in pair.kinds:
+            found = kind.agreement
+            name = kind.kind if len(pairs) == 1 else _name(pair) + f": {kind.kind}" * several
+            weighted = NONE if found.kappa_quadratic is None else _value(found.kappa_quadratic)
+            counts = (f"{found.items:,}", f"{found.items - kind.differ:,}")
+            rows.append((clean(name), *counts, _value(found.kappa), _ends(found.kappa), weighted, _value(found.alpha)))
+    page.table(rows, [Tone.STRONG, *(Tone.PLAIN for _ in rows[1:])])
+
+
+def _ranks(page: Page, pairs: Sequence[JudgePair], systems: int) -> None:
+    page.heading(f"Rankings of {systems} systems by {RANKED_BY}: Kendall's tau-b and Spearman's rho")
+    rows: list[tuple[str, ...]] = [("", "queries", "tau", "95 %", "rho", "95 %")]
+    for pair in pairs:
+        if (found := pair.ranks) is not None:
+            measures = [text for each in (found.tau, found.rho) for text in (_value(each), _ends(each))]
+            rows.append((_name(pair), f"{found.queries:,}", *measures))
+    page.table(rows, [Tone.STRONG, *(Tone.PLAIN for _ in rows[1:])])
+
+
+def _panel(panel: Panel, found: JudgesAgreement, *, full: bool) -> Iterator[tuple[str, str]]:
+    """Yield the number of independent judges, and the combination of the judges."""
+    of = f"{panel.kind}, {count(panel.questions, 'question')}"
+    if panel.votes is not None:
+        by = "errors" if found.people else "labels, also the correct ones"
+        text = f"{len(found.judges)} judges are worth {measurement_text(panel.votes)} independent ones"
+        yield "Votes", f"{text}, by the correlation of their {by} ({of})"
+    if isinstance(panel.stacked, str):
+        yield "Combined", panel.stacked
+    elif panel.stacked is not None:
+        each, best = panel.stacked, clean(found.judges[panel.stacked.best])
+        measures = {"log loss": each.log_loss, "AUROC": each.auroc, "kappa": each.kappa}
+        figures = "; ".join(
+            f"{name} {one.combined:.3f} against {one.single:.3f}"
+            + f", difference {measurement_text(one.difference)}" * (full or one is each.log_loss)
+            for name, one in measures.items()
+        )
+        verdict = "better" if each.better else "not shown to be better"
+        yield "Combined", f"{verdict} than {best}, the best judge: {figures} ({of}, out of fold)"
+
+
+def _name(pair: JudgePair) -> str:
+    return " / ".join(cut(name, _MAX_NAME) for name in pair.judges)
 
 
 def _labels(page: Page, kind: KindAgreement) -> None:
@@ -275,9 +352,17 @@ def _labels(page: Page, kind: KindAgreement) -> None:
         for label, counts in zip(kind.labels, found.confusion.counts, strict=True):
             rows.append((clean(label), *(f"{each:,}" for each in counts)))
         page.table(rows, [Tone.QUIET, *(Tone.PLAIN for _ in kind.labels)])
-    named = {"weighted kappa": found.kappa_quadratic, "kappa": found.kappa, "alpha": found.alpha, "AC1": found.ac1}
-    measures = {name: each for name, each in {**named, "accuracy": found.accuracy}.items() if each is not None}
-    page.entries([(name, measurement_text(each)) for name, each in measures.items()])
+    named = {
+        "kappa": found.kappa,
+        "weighted kappa": found.kappa_quadratic,
+        "linear weights": found.kappa_linear,
+        "alpha": found.alpha,
+        "alpha, nominal": found.alpha_nominal,
+        "AC1": found.ac1,
+        "accuracy": found.accuracy,
+        **{f"agree on {label}": each for label, each in zip(kind.labels, found.by_label, strict=True)},
+    }
+    page.entries([(name, measurement_text(each)) for name, each in named.items() if each is not None])
 
 
 def agreement_note(check: JudgeCheck) -> str:

@@ -1,0 +1,153 @@
+"""Several judges of the same items: how many independent votes they are worth, and a combination fitted to labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from merilo.stats.agreement_tables import Distance, aurocs, kappas, ratio
+from merilo.stats.platt import fit_logistic, logistic, losses
+from merilo.stats.resampling import MIN_OFF, Clusters, Measure, Measurement, of_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from merilo.stats.agreement_tables import Floats, Places
+    from merilo.stats.resampling import Resampling
+
+_FOLDS: Final = 10
+_RIDGE: Final = 1.0
+"""Penalty on the squared weights of standardised scores, as in scikit-learn's `LogisticRegression`."""
+_TINY: Final = 1e-12
+
+
+def effective_votes(
+    columns: Sequence[Sequence[float]], *, clusters: Sequence[Hashable], resampling: Resampling
+) -> Measurement:
+    """Return the number of independent judges that are worth as much as these `k`, from 1 to k.
+
+    `columns`: for each judge one number per item: 1.0 for an error, or its label. k / (1 + (k - 1) r) with r the mean
+    correlation of two judges, at least 0: the effective sample size of k equally correlated votes. Source: Kish,
+    "Survey Sampling" (1965), section 5.4 (design effect); for judges: Kohli, arXiv 2605.29800 (2026). A judge with
+    equal numbers for all items has no correlation and adds no pair.
+    """
+    import numpy as np
+
+    values = np.asarray(columns, dtype=np.float64)
+    judges, (one, other) = len(values), np.triu_indices(len(values), 1)
+    own = values - values.mean(axis=1, keepdims=True)  # small numbers lose no digits in the differences below
+    group = Clusters.of(clusters, resampling)
+    parts = group.sums(np.vstack([np.ones(own.shape[1]), own, own**2, own[one] * own[other]]).T)
+
+    def votes(sums: Floats) -> Floats:
+        means = sums[:, 1:] / sums[:, :1]
+        first, square, shared = np.split(means, [judges, 2 * judges], axis=1)
+        spread = square - first**2
+        below = spread[:, one] * spread[:, other]
+        r = ratio(shared - first[:, one] * first[:, other], np.sqrt(np.where(below > _TINY, below, 0)))
+        mean = ratio(np.nansum(r, axis=1), (~np.isnan(r)).sum(axis=1).astype(np.float64))
+        return judges / (1 + (judges - 1) * np.clip(mean, 0, 1))
+
+    return group.measured(of_sums(parts, votes), "", span=(1.0, float(judges)))
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A measure of the combination and of the best single judge, both out of fold, and their paired difference."""
+
+    combined: float
+    single: float
+    difference: Measurement
+    """combined - single."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stacking:
+    """A combination of judges fitted to human labels, compared with the best single judge."""
+
+    yes: int
+    best: int
+    """Index of the single judge with the lowest log loss."""
+    log_loss: Compared
+    auroc: Compared
+    kappa: Compared
+    """Yes is a probability of at least the fraction of yes among the human labels."""
+    weights: tuple[float, ...]
+    """Weight of each judge in the fit to all items, per standard deviation of its score."""
+
+    @property
+    def better(self) -> bool:
+        """True if the interval of the difference in log loss is below 0: the combination is recommended."""
+        ends = self.log_loss.difference.interval.ends
+        return ends is not None and ends[1] < 0
+
+
+def stacking(
+    scores: Sequence[Sequence[float]],
+    labels: Sequence[bool],
+    *,
+    clusters: Sequence[Hashable],
+    resampling: Resampling,
+) -> Stacking | str:
+    """Return the combination of judges by logistic regression with a ridge penalty; a text on why there is none.
+
+    `scores`: for each judge one number per item, such as the logit of its probability. Probabilities are out of fold:
+    whole clusters are left out of the fit that predicts them. Each single judge is calibrated in the same way. The
+    best one is chosen on the same items, so the comparison is slightly in its favour. Source: Wolpert, "Stacked
+    generalization", Neural Networks 5 (1992).
+    """
+    import numpy as np
+
+    y, group = np.asarray(labels, dtype=np.float64), Clusters.of(clusters, resampling)
+    # Fewer clusters of a label could all be in one fold.
+    fewest = min(len({*group.of_item[y == each].tolist()}) for each in (0, 1))
+    if fewest < MIN_OFF:
+        return f"Cannot combine the judges: {fewest} clusters have the rarer human label; label at least {MIN_OFF}."
+    x = np.asarray(scores, dtype=np.float64).T
+    spread = x.std(axis=0)
+    x = np.column_stack([np.ones(len(y)), (x - x.mean(axis=0)) / np.where(spread > _TINY, spread, 1)])
+    folds = group.of_item % _FOLDS
+    combined = _out_of_fold(x, y, folds)
+    singles = [_out_of_fold(x[:, [0, column]], y, folds) for column in range(1, x.shape[1])]
+    best = min(range(len(singles)), key=lambda judge: float(losses(singles[judge], y).sum()))
+
+    def compared(statistic: Callable[[Floats, Floats], Floats]) -> Compared:
+        def both(weights: Floats) -> Floats:
+            each = weights[:, group.of_item]
+            return np.stack([statistic(p, each) for p in (combined, singles[best])])
+
+        one, other = both(np.ones((1, group.count)))[:, 0].tolist()
+        difference = Measure(lambda weights: -np.diff(both(weights), axis=0)[0], lambda: np.empty(0))
+        return Compared(one, other, group.measured(difference, "", span=(-inf, inf)))
+
+    def kappa(p: Floats, weights: Floats) -> Floats:
+        cells = np.stack([people * judge for people in (1 - y, y) for judge in (p < y.mean(), p >= y.mean())])
+        return kappas((weights @ cells.T).reshape(-1, 2, 2), Distance.NOMINAL)
+
+    return Stacking(
+        yes=int(y.sum()),
+        best=best,
+        log_loss=compared(lambda p, weights: weights @ losses(p, y) / weights.sum(axis=1)),
+        auroc=compared(lambda p, weights: aurocs(y, p, weights)),
+        kappa=compared(kappa),
+        weights=tuple(_fit(x, y)[1:].tolist()),
+    )
+
+
+def _out_of_fold(x: Floats, y: Floats, folds: Places) -> Floats:
+    """Return the probability of each item by the fit to the items of other folds."""
+    import numpy as np
+
+    p = np.empty(len(y))
+    for fold in range(_FOLDS):
+        out = folds == fold
+        p[out] = logistic(x[out] @ _fit(x[~out], y[~out]))
+    return p
+
+
+def _fit(x: Floats, y: Floats) -> Floats:
+    """Return the weights of columns, the first of which is 1 and not penalised."""
+    import numpy as np
+
+    return fit_logistic(x, y, np.asarray([0.0] + [_RIDGE] * (x.shape[1] - 1)))
