@@ -73,8 +73,6 @@ class Stacking:
     auroc: Compared
     kappa: Compared
     """Yes is a probability of at least the fraction of yes among the human labels."""
-    weights: tuple[float, ...]
-    """Weight of each judge in the fit to all items, per standard deviation of its score."""
 
     @property
     def better(self) -> bool:
@@ -103,7 +101,7 @@ def stacking(
     # Fewer clusters of a label could all be in one fold.
     fewest = min(len({*group.of_item[y == each].tolist()}) for each in (0, 1))
     if fewest < MIN_OFF:
-        return f"Cannot combine the judges: {fewest} clusters have the rarer human label; label at least {MIN_OFF}."
+        return f"cannot tell: the rarer human label is in {fewest} cluster{'s' * (fewest != 1)}; {MIN_OFF} are needed"
     x = np.asarray(scores, dtype=np.float64).T
     spread = x.std(axis=0)
     x = np.column_stack([np.ones(len(y)), (x - x.mean(axis=0)) / np.where(spread > _TINY, spread, 1)])
@@ -118,7 +116,7 @@ def stacking(
             return np.stack([statistic(p, each) for p in (combined, singles[best])])
 
         one, other = both(np.ones((1, group.count)))[:, 0].tolist()
-        difference = Measure(lambda weights: -np.diff(both(weights), axis=0)[0], lambda: np.empty(0))
+        difference = Measure(lambda weights: 0.0 - np.diff(both(weights), axis=0)[0], lambda: np.empty(0))
         return Compared(one, other, group.measured(difference, "", span=(-inf, inf)))
 
     def kappa(p: Floats, weights: Floats) -> Floats:
@@ -131,23 +129,15 @@ def stacking(
         log_loss=compared(lambda p, weights: weights @ losses(p, y) / weights.sum(axis=1)),
         auroc=compared(lambda p, weights: aurocs(y, p, weights)),
         kappa=compared(kappa),
-        weights=tuple(_fit(x, y)[1:].tolist()),
     )
 
 
 def _out_of_fold(x: Floats, y: Floats, folds: Places) -> Floats:
-    """Return the probability of each item by the fit to the items of other folds."""
+    """Return the probability of each item by the fit to the items of other folds; the first column is 1."""
     import numpy as np
 
-    p = np.empty(len(y))
+    p, penalty = np.empty(len(y)), np.asarray([0.0] + [_RIDGE] * (x.shape[1] - 1))
     for fold in range(_FOLDS):
         out = folds == fold
-        p[out] = logistic(x[out] @ _fit(x[~out], y[~out]))
+        p[out] = logistic(x[out] @ fit_logistic(x[~out], y[~out], penalty))
     return p
-
-
-def _fit(x: Floats, y: Floats) -> Floats:
-    """Return the weights of columns, the first of which is 1 and not penalised."""
-    import numpy as np
-
-    return fit_logistic(x, y, np.asarray([0.0] + [_RIDGE] * (x.shape[1] - 1)))

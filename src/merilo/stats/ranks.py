@@ -82,7 +82,7 @@ def _correlations(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 
     x, y = (np.sign(each[:, :, None] - each[:, None, :]) for each in (first, second))
     tau = ratio((x * y).sum(axis=(1, 2)), np.sqrt(np.abs(x).sum(axis=(1, 2)) * np.abs(y).sum(axis=(1, 2))))
-    # A system's sum of signs is twice its mean rank, counted from the middle.
+    # Signs add up to twice the distance of a system's mean rank from the middle.
     ranks, others = x.sum(axis=2), y.sum(axis=2)
     below = np.sqrt((ranks**2).sum(axis=1) * (others**2).sum(axis=1))
     return tau, ratio((ranks * others).sum(axis=1), below)

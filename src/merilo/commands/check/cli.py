@@ -30,9 +30,9 @@ HELP = """Try a judge, measure it against people, and test how edits of its inpu
 
 Asks one question of each kind (trial), compares verdicts with human labels (by default the sample in merilo), and
 edits texts where the effect on the verdict is known (edits): order, padding, hidden instructions, changed facts.
---task limits it. Two or more runs, or files of grades such as TREC qrels, are compared with each other without a
-request; with --labels also with people. A
-local:NAME that is not on this machine is downloaded if you agree; a folder without a card gets a draft of one.
+--task limits it. Two or more runs, or files of grades such as TREC qrels, are compared with each other, and with
+people (--labels), without a request. A local:NAME that is not on this machine is downloaded if you agree; a folder
+without a card gets a draft of one.
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 a kind of question fails or more than 1% of
 the questions, 5 limit reached, 130 interrupted. If --task names edits only: 1 an edit fails, 3 one cannot tell.
@@ -91,6 +91,7 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Check a judge."""
+    from merilo.errors import UsageError
     from merilo.judges.route_specs import one_judge
     from merilo.rendering.progress_line import progress_line
 
@@ -98,6 +99,8 @@ def check(
     if any(map(_is_graded, given)):
         _compare(given, options.labels, systems, json=json, full=full)
         return
+    if systems is not None:
+        raise UsageError("--systems needs files of grades. Name two or more of them.")
     server = options.judge if isinstance(options.judge, Model) else Model()
     options = replace(options, judge=replace(server, spec=one_judge(given)), progress=progress_line(quiet=quiet))
     for spec in (*given, *([options.against] if isinstance(options.against, str) else [])):

@@ -265,12 +265,14 @@ def _judges_headline(found: JudgesAgreement) -> str:
         return f"{count(len(found.judges), 'judge')}{' and people' * found.people}: {len(found.pairs)} pairs"
     (pair,) = found.pairs
     same = pair.common - sum(kind.differ for kind in pair.kinds)
-    return f"{' and '.join(pair.judges)} give the same label to {same:,} of {count(pair.common, 'question')}."
+    return (
+        f"{' and '.join(pair.judges)} give the same label to {same:,} of {_questions(pair.common, pair.kinds[0].kind)}."
+    )
 
 
 def _not_compared(found: JudgesAgreement) -> Iterator[str]:
     for pair in found.pairs if len(found.pairs) == 1 else ():
-        where = {"in the first run only": pair.only_first, "in the second run only": pair.only_second}
+        where = {"in the first only": pair.only_first, "in the second only": pair.only_second}
         parts = [f"{n:,} {place}" for place, n in {**where, "without a verdict": pair.failed}.items() if n]
         if parts:
             yield f"Not compared: {', '.join(parts)}."
@@ -321,11 +323,12 @@ def _ranks(page: Page, pairs: Sequence[JudgePair], systems: int) -> None:
 
 def _panel(panel: Panel, found: JudgesAgreement, *, full: bool) -> Iterator[tuple[str, str]]:
     """Yield the number of independent judges, and the combination of the judges."""
-    of = f"{panel.kind}, {count(panel.questions, 'question')}"
+    of = f"{panel.kind}, {_questions(panel.questions, panel.kind)}"
     if panel.votes is not None:
         by = "errors" if found.people else "labels, also the correct ones"
-        text = f"{len(found.judges)} judges are worth {measurement_text(panel.votes)} independent ones"
-        yield "Votes", f"{text}, by the correlation of their {by} ({of})"
+        worth = f"are worth {measurement_text(panel.votes)} independent ones, by the correlation of their {by}"
+        known = panel.votes.value is not None
+        yield "Votes", f"{len(found.judges)} judges {worth} ({of})" if known else panel.votes.interval.note
     if isinstance(panel.stacked, str):
         yield "Combined", panel.stacked
     elif panel.stacked is not None:
@@ -338,6 +341,10 @@ def _panel(panel: Panel, found: JudgesAgreement, *, full: bool) -> Iterator[tupl
         )
         verdict = "better" if each.better else "not shown to be better"
         yield "Combined", f"{verdict} than {best}, the best judge: {figures} ({of}, out of fold)"
+
+
+def _questions(amount: int, kind: str) -> str:
+    return count(amount, "document" if kind == GRADE else "question")
 
 
 def _name(pair: JudgePair) -> str:

@@ -235,7 +235,6 @@ def _panel(panel: Panel, found: JudgesAgreement) -> JSON:
             "yes": each.yes,
             "best_single": found.judges[each.best],
             "recommended": each.better,
-            "weights": dict(zip(found.judges, map(_short, each.weights), strict=True)),
             **{name: _compared(getattr(each, name)) for name in ("log_loss", "auroc", "kappa")},
         }
     return record

@@ -1,4 +1,4 @@
-"""Judges beside each other and beside people: judges of runs, or files with a grade for each query and document.
+"""Judges compared with each other and with people: judges of runs, or files of grades of queries and documents.
 
 With human labels the judges' errors are compared, and a combination of the judges is fitted. With runs of retrieval
 systems, their rankings under the grades of two judges are compared.
@@ -123,7 +123,7 @@ def _of_files(paths: Sequence[Path], labels: Sequence[Path], systems: Path | Non
         raise UsageError(f"Files of grades need one file of human grades, got {len(labels)}. Name one with --labels.")
     tables = {path: load_qrels(path) for path in [*paths, *labels]}
     every = {int(grade) for table in tables.values() for graded in table.values() for grade in graded.values()}
-    low, high = min(every), max(every)
+    low, high = min(every, default=0), max(every, default=0)
     if high - low >= _MAX_GRADES:
         raise DataError(f"Grades from {low} to {high} are too many to compare. Use at most {_MAX_GRADES} grades.")
     form = LabelForm(GRADE, "", (), tuple(map(str, range(min(low, 0), max(high, 1) + 1))), graded=True)
@@ -194,7 +194,7 @@ def _panels(judges: Sequence[Rater], people: Rater | None) -> tuple[Panel, ...]:
 
 
 def _panel(kind: str, rows: Sequence[Sequence[GivenLabel]], judges: int, has_people: bool) -> Panel:  # noqa: FBT001
-    """Return the votes and the combination of judges. In each row the labels of people come last, if there are any."""
+    """Return the votes and the combination of judges. In each row human labels come last, if there are any."""
     labels = [*dict.fromkeys(label for row in rows for label in row[0].form.labels)]
     ordered, clusters = rows[0][0].form.ordered, [row[0].cluster for row in rows]
     places = [[labels.index(each.label or "") for each in row] for row in rows]
