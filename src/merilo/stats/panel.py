@@ -1,10 +1,11 @@
-"""Several judges of the same items: how many independent votes they are worth, and a combination fitted to labels."""
+"""Several judges: the independent votes they are worth, a combination fitted to labels, and rankings of systems."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.stats.agreement_tables import Distance, aurocs, kappas, ratio
 from merilo.stats.platt import fit_logistic, logistic, losses
@@ -20,6 +21,9 @@ _FOLDS: Final = 10
 _RIDGE: Final = 1.0
 """Penalty on the squared weights of standardised scores, as in scikit-learn's `LogisticRegression`."""
 _TINY: Final = 1e-12
+_BLOCK: Final = 4_000_000
+_DIGITS: Final = 9
+"""Equal means may differ after this digit."""
 
 
 def effective_votes(
@@ -29,7 +33,7 @@ def effective_votes(
 
     `columns`: for each judge one number per item: 1.0 for an error, or its label. k / (1 + (k - 1) r) with r the mean
     correlation of two judges, at least 0: the effective sample size of k equally correlated votes. Source: Kish,
-    "Survey Sampling" (1965), section 5.4 (design effect); for judges: Kohli, arXiv 2605.29800 (2026). A judge with
+    "Survey Sampling" (1965), chapter 5 (design effect); for judges: Kohli, arXiv 2605.29800 (2026). A judge with
     equal numbers for all items has no correlation and adds no pair.
     """
     import numpy as np
@@ -98,31 +102,24 @@ def stacking(
     import numpy as np
 
     y, group = np.asarray(labels, dtype=np.float64), Clusters.of(clusters, resampling)
-    # Fewer clusters of a label could all be in one fold.
-    fewest = min(len({*group.of_item[y == each].tolist()}) for each in (0, 1))
-    if fewest < MIN_OFF:
+    having = np.stack([np.bincount(group.of_item, y == each, group.count) > 0 for each in (0, 1)])
+    rarer = having[int(having.sum(axis=1).argmin())]
+    if (fewest := int(rarer.sum())) < MIN_OFF:
         return f"cannot tell: the rarer human label is in {fewest} cluster{'s' * (fewest != 1)}; {MIN_OFF} are needed"
+    folds = np.empty(group.count, dtype=np.int64)
+    folds[np.argsort(~rarer, kind="stable")] = np.arange(group.count) % _FOLDS  # the rarer label is in every fold
     x = np.asarray(scores, dtype=np.float64).T
     spread = x.std(axis=0)
     x = np.column_stack([np.ones(len(y)), (x - x.mean(axis=0)) / np.where(spread > _TINY, spread, 1)])
-    folds = group.of_item % _FOLDS
-    combined = _out_of_fold(x, y, folds)
-    singles = [_out_of_fold(x[:, [0, column]], y, folds) for column in range(1, x.shape[1])]
+    combined = _out_of_fold(x, y, folds[group.of_item])
+    singles = [_out_of_fold(x[:, [0, column]], y, folds[group.of_item]) for column in range(1, x.shape[1])]
     best = min(range(len(singles)), key=lambda judge: float(losses(singles[judge], y).sum()))
-
-    def compared(statistic: Callable[[Floats, Floats], Floats]) -> Compared:
-        def both(weights: Floats) -> Floats:
-            each = weights[:, group.of_item]
-            return np.stack([statistic(p, each) for p in (combined, singles[best])])
-
-        one, other = both(np.ones((1, group.count)))[:, 0].tolist()
-        difference = Measure(lambda weights: 0.0 - np.diff(both(weights), axis=0)[0], lambda: np.empty(0))
-        return Compared(one, other, group.measured(difference, "", span=(-inf, inf)))
 
     def kappa(p: Floats, weights: Floats) -> Floats:
         cells = np.stack([people * judge for people in (1 - y, y) for judge in (p < y.mean(), p >= y.mean())])
         return kappas((weights @ cells.T).reshape(-1, 2, 2), Distance.NOMINAL)
 
+    compared = partial(_compared, group, combined, singles[best])
     return Stacking(
         yes=int(y.sum()),
         best=best,
@@ -130,6 +127,20 @@ def stacking(
         auroc=compared(lambda p, weights: aurocs(y, p, weights)),
         kappa=compared(kappa),
     )
+
+
+def _compared(
+    group: Clusters, combined: Floats, single: Floats, statistic: Callable[[Floats, Floats], Floats]
+) -> Compared:
+    """Compare a statistic of probabilities and of the weights of items, shape (resamples, items)."""
+    import numpy as np
+
+    def both(weights: Floats) -> Floats:
+        return np.stack([statistic(p, weights[:, group.of_item]) for p in (combined, single)])
+
+    one, other = both(np.ones((1, group.count)))[:, 0].tolist()
+    difference = Measure(lambda weights: 0.0 - np.diff(both(weights), axis=0)[0], lambda: np.empty(0))
+    return Compared(one, other, group.measured(difference, "", span=(-inf, inf)))
 
 
 def _out_of_fold(x: Floats, y: Floats, folds: Places) -> Floats:
@@ -141,3 +152,54 @@ def _out_of_fold(x: Floats, y: Floats, folds: Places) -> Floats:
         out = folds == fold
         p[out] = logistic(x[out] @ fit_logistic(x[~out], y[~out], penalty))
     return p
+
+
+# -- rankings of systems -----------------------------------------------------------------------------
+
+
+class RankAgreement(NamedTuple):
+    """Agreement of two rankings of the same systems."""
+
+    queries: int
+    tau: Measurement
+    """Kendall's tau-b."""
+    rho: Measurement
+    """Spearman's rho, with mean ranks for ties."""
+
+
+def rank_agreement(
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], *, resampling: Resampling
+) -> RankAgreement:
+    """Return the agreement of the rankings of systems by their means over queries; queries are resampled.
+
+    `first`, `second`: one row for each query with the score of each system, such as nDCG under the grades of one judge.
+    The interval is that of other samples of as many queries: with more queries both correlations are higher. At least
+    two systems.
+    """
+    import numpy as np
+
+    one, other = (np.asarray(each, dtype=np.float64) for each in (first, second))
+    systems = one.shape[1]
+    parts = np.hstack([one, other])
+    group = Clusters.of(range(len(one)), resampling)
+
+    def correlation(place: int) -> Measurement:
+        def of_rows(sums: Floats) -> Floats:
+            rows = np.array_split(np.round(sums, _DIGITS), 1 + len(sums) * systems**2 // _BLOCK)
+            return np.concatenate([_correlations(each[:, :systems], each[:, systems:])[place] for each in rows])
+
+        return group.measured(of_sums(parts, of_rows), "", span=(-1.0, 1.0))
+
+    return RankAgreement(len(one), correlation(0), correlation(1))
+
+
+def _correlations(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Return tau-b and rho of each two rows; NaN if all numbers of a row are equal."""
+    import numpy as np
+
+    x, y = (np.sign(each[:, :, None] - each[:, None, :]) for each in (first, second))
+    tau = ratio((x * y).sum(axis=(1, 2)), np.sqrt(np.abs(x).sum(axis=(1, 2)) * np.abs(y).sum(axis=(1, 2))))
+    # Signs add up to twice the distance of a system's mean rank from the middle.
+    ranks, others = x.sum(axis=2), y.sum(axis=2)
+    below = np.sqrt((ranks**2).sum(axis=1) * (others**2).sum(axis=1))
+    return tau, ratio((ranks * others).sum(axis=1), below)

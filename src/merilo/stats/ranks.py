@@ -1,12 +1,9 @@
-"""Rank correlations: of two series, and of systems ranked by two judges, with intervals over queries."""
+"""Kendall's rank correlation."""
 
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from merilo.stats.agreement_tables import ratio
-from merilo.stats.resampling import Clusters, Measurement, Resampling, of_sums
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,12 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.stats.agreement_tables import Floats
-
     Ranks = NDArray[np.int64]
-
-_BLOCK: Final = 4_000_000
-_DIGITS: Final = 9
 
 
 def tau_b(left: Sequence[float] | NDArray[np.float64], right: Sequence[float] | NDArray[np.float64]) -> float:
@@ -38,54 +30,6 @@ def tau_b(left: Sequence[float] | NDArray[np.float64], right: Sequence[float] | 
     discordant = _inversions(y[np.lexsort((y, x))])
     concordant = pairs - tied_x - tied_y + tied_in_both - discordant
     return (concordant - discordant) / sqrt((pairs - tied_x) * (pairs - tied_y))
-
-
-class RankAgreement(NamedTuple):
-    """Agreement of two rankings of the same systems."""
-
-    queries: int
-    tau: Measurement
-    """Kendall's tau-b."""
-    rho: Measurement
-    """Spearman's rho, with mean ranks for ties."""
-
-
-def rank_agreement(
-    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], *, resampling: Resampling | None = None
-) -> RankAgreement:
-    """Return the agreement of the rankings of systems by their means over queries; queries are resampled.
-
-    `first`, `second`: one row for each query with the score of each system, such as nDCG under the grades of one judge.
-    The interval is that of other samples of as many queries: with more queries both correlations are higher. At least
-    two systems.
-    """
-    import numpy as np
-
-    one, other = (np.asarray(each, dtype=np.float64) for each in (first, second))
-    systems = one.shape[1]
-    parts = np.hstack([one, other])
-    group = Clusters.of(range(len(one)), resampling or Resampling())
-
-    def correlation(place: int) -> Measurement:
-        def of_rows(sums: Floats) -> Floats:
-            rows = np.array_split(np.round(sums, _DIGITS), 1 + len(sums) * systems**2 // _BLOCK)
-            return np.concatenate([_correlations(each[:, :systems], each[:, systems:])[place] for each in rows])
-
-        return group.measured(of_sums(parts, of_rows), "", span=(-1.0, 1.0))
-
-    return RankAgreement(len(one), correlation(0), correlation(1))
-
-
-def _correlations(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Return tau-b and rho of each two rows; NaN if all numbers of a row are equal."""
-    import numpy as np
-
-    x, y = (np.sign(each[:, :, None] - each[:, None, :]) for each in (first, second))
-    tau = ratio((x * y).sum(axis=(1, 2)), np.sqrt(np.abs(x).sum(axis=(1, 2)) * np.abs(y).sum(axis=(1, 2))))
-    # Signs add up to twice the distance of a system's mean rank from the middle.
-    ranks, others = x.sum(axis=2), y.sum(axis=2)
-    below = np.sqrt((ranks**2).sum(axis=1) * (others**2).sum(axis=1))
-    return tau, ratio((ranks * others).sum(axis=1), below)
 
 
 def _tied(ranks: Ranks) -> int:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from merilo.judging.labels import LabelForm
     from merilo.runs.run import Run
-    from merilo.stats.ranks import RankAgreement
+    from merilo.stats.panel import RankAgreement
 
     Key = Hashable
     """A question: the digest of its content, its role and its draw; or a query and a document."""

@@ -21,9 +21,8 @@ from merilo.judging.labels import LabelForm
 from merilo.metrics.formulas import ndcg
 from merilo.runs.run import MANIFEST, Run, opened
 from merilo.short_repr import short_repr
-from merilo.stats.panel import Stacking, effective_votes, stacking
+from merilo.stats.panel import RankAgreement, Stacking, effective_votes, rank_agreement, stacking
 from merilo.stats.platt import logit
-from merilo.stats.ranks import RankAgreement, rank_agreement
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
@@ -190,10 +189,11 @@ def _panels(judges: Sequence[Rater], people: Rater | None) -> tuple[Panel, ...]:
         row = [given for table in tables if (given := table.get(key)) is not None and given.label is not None]
         if len(row) == len(tables):
             kinds.setdefault(first.kind, []).append(row)
-    return tuple(_panel(kind, rows, len(judges), people is not None) for kind, rows in sorted(kinds.items()))
+    has_people = people is not None
+    return tuple(_panel(kind, kinds[kind], len(judges), has_people=has_people) for kind in sorted(kinds))
 
 
-def _panel(kind: str, rows: Sequence[Sequence[GivenLabel]], judges: int, has_people: bool) -> Panel:  # noqa: FBT001
+def _panel(kind: str, rows: Sequence[Sequence[GivenLabel]], judges: int, *, has_people: bool) -> Panel:
     """Return the votes and the combination of judges. In each row human labels come last, if there are any."""
     labels = [*dict.fromkeys(label for row in rows for label in row[0].form.labels)]
     ordered, clusters = rows[0][0].form.ordered, [row[0].cluster for row in rows]
@@ -248,4 +248,6 @@ def _ranks(one: Rater, other: Rater, scores: Mapping[Path, Scores]) -> RankAgree
     """Return the agreement of the rankings of systems over the queries that both graded; None without such a query."""
     first, second = scores.get(one.source, {}), scores.get(other.source, {})
     queries = [query for query in first if query in second]
-    return rank_agreement([first[each] for each in queries], [second[each] for each in queries]) if queries else None
+    if not queries:
+        return None
+    return rank_agreement(*([rows[each] for each in queries] for rows in (first, second)), resampling=Resampling())
