@@ -125,7 +125,12 @@ def test_a_study_fits_a_screen_and_its_json_has_everything(folder: Path) -> None
     page = str(judges_page(judges_agreement(files(folder), **given), 80))
     assert len(page.splitlines()) <= 25
     assert max(map(len, page.splitlines())) <= 80
-    for says in ("3 judges and people: 6 pairs", "people / a", "Rankings of 6 systems", "errors (grade, 500 documents"):
+    for says in (
+        "3 judges and people: 6 pairs",
+        "people / a",
+        "Rankings of 6 systems",
+        "by the correlation of their errors: ",
+    ):
         assert says in " ".join(page.split())
     panel = record_of(files(folder), **given)["panel"]["grade"]
     assert panel["questions"] == 500
@@ -141,7 +146,9 @@ def test_votes_without_people_are_by_verdicts(folder: Path) -> None:
     panel = record_of(files(folder))["panel"]["grade"]
     assert panel["effective_votes"]["correlation_of"] == "verdicts"
     assert "stacking" not in panel
-    assert "labels, also the correct ones" in " ".join(str(judges_page(judges_agreement(files(folder)), 80)).split())
+    assert "correlation of their labels, also the correct ones: " in " ".join(
+        str(judges_page(judges_agreement(files(folder)), 80)).split()
+    )
 
 
 def test_judges_of_runs_are_combined_by_labels_of_people(tmp_path: Path) -> None:
@@ -149,7 +156,10 @@ def test_judges_of_runs_are_combined_by_labels_of_people(tmp_path: Path) -> None
     rows = contexts_rows(60, contexts=2)
     runs = [judged_run(tmp_path / judge.__name__, rows, ["context_relevance"], judge) for judge in (lenient, strict)]
     api.label(runs[0], metric="context_relevance", number=40, out=tmp_path / "tasks.jsonl")
-    record = record_of(runs, labels=[fill_in(tmp_path / "tasks.jsonl", by_grade)])
+    labels = [fill_in(tmp_path / "tasks.jsonl", by_grade)]
+    page = str(judges_page(judges_agreement(runs, labels=labels), 80))
+    assert "people / lenient" in page  # the judges' names are equal when they are cut
+    record = record_of(runs, labels=labels)
     human, _, both = (pair["kinds"]["relevance"] for pair in record["pairs"])
     assert [pair["first"] for pair in record["pairs"][:2]] == ["people"] * 2
     assert human["questions"] == 80 < both["questions"] == 120

@@ -17,7 +17,7 @@ from merilo.rendering.wording import NONE, count, said, spent_text
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from merilo.commands.check.items import Item
     from merilo.commands.check.judges import JudgePair, KindAgreement
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _WORST: Final = 3
 _MAX_SOURCE: Final = 24
-_MAX_PAIRS: Final = 4
+_MAX_ROWS: Final = 8
 _MAX_NAME: Final = 14
 _LARGEST_TABLE: Final = 6
 """The largest number of labels for which the page shows the table; the JSON always contains it."""
@@ -236,15 +236,17 @@ def judges_page(found: JudgesAgreement, width: int, *, full: bool = False) -> Pa
     for sentence in (*_not_compared(found), *found.remarks):
         page.text(sentence)
     page.blank()
-    shown = found.pairs if full else found.pairs[:_MAX_PAIRS]
-    _pairs(page, shown)
+    rows = max(1, (_MAX_ROWS // 2 if found.systems else _MAX_ROWS) // max(len(pair.kinds) for pair in found.pairs))
+    shown = found.pairs if full else found.pairs[:rows]
+    names = _short_names(found)
+    _pairs(page, shown, names)
     if found.systems:
-        _ranks(page, shown, found.systems)
+        _ranks(page, shown, names, found.systems)
     if len(shown) < len(found.pairs):
         page.text(f"{count(len(found.pairs) - len(shown), 'more pair')}: --full", tone=Tone.QUIET)
     page.blank()
-    page.entries([entry for panel in found.panels for entry in _panel(panel, found, full=full)], indent=0)
-    for name, kind in [(_name(pair), kind) for pair in shown for kind in pair.kinds if full or alone]:
+    page.entries(_panels(found, full=full), indent=0)
+    for name, kind in [(_name(pair, names), kind) for pair in shown for kind in pair.kinds if full or alone]:
         if full:
             page.heading(f"{name}: {kind.kind}")
         _differences(page, kind)
@@ -298,57 +300,66 @@ def _next(page: Page, found: JudgesAgreement) -> None:
             page.line("  " + command("show", str(run), "--sample", kinds[0].samples[0]))
 
 
-def _pairs(page: Page, pairs: Sequence[JudgePair]) -> None:
+def _pairs(page: Page, pairs: Sequence[JudgePair], names: Mapping[str, str]) -> None:
     rows: list[tuple[str, ...]] = [("", "n", "same", "kappa", "95 %", "weighted", "alpha")]
     several = len({kind.kind for pair in pairs for kind in pair.kinds}) > 1
     for pair in pairs:
         for kind in pair.kinds:
             found = kind.agreement
-            name = kind.kind if len(pairs) == 1 else _name(pair) + f": {kind.kind}" * several
+            name = kind.kind if len(pairs) == 1 else _name(pair, names) + f": {kind.kind}" * several
             weighted = NONE if found.kappa_quadratic is None else _value(found.kappa_quadratic)
             counts = (f"{found.items:,}", f"{found.items - kind.differ:,}")
             rows.append((clean(name), *counts, _value(found.kappa), _ends(found.kappa), weighted, _value(found.alpha)))
     page.table(rows, [Tone.STRONG, *(Tone.PLAIN for _ in rows[1:])])
 
 
-def _ranks(page: Page, pairs: Sequence[JudgePair], systems: int) -> None:
+def _ranks(page: Page, pairs: Sequence[JudgePair], names: Mapping[str, str], systems: int) -> None:
     page.heading(f"Rankings of {systems} systems by {RANKED_BY}: Kendall's tau-b and Spearman's rho")
     rows: list[tuple[str, ...]] = [("", "queries", "tau", "95 %", "rho", "95 %")]
     for pair in pairs:
         if (found := pair.ranks) is not None:
             measures = [text for each in (found.tau, found.rho) for text in (_value(each), _ends(each))]
-            rows.append((_name(pair), f"{found.queries:,}", *measures))
+            rows.append((_name(pair, names), f"{found.queries:,}", *measures))
     page.table(rows, [Tone.STRONG, *(Tone.PLAIN for _ in rows[1:])])
 
 
-def _panel(panel: Panel, found: JudgesAgreement, *, full: bool) -> Iterator[tuple[str, str]]:
-    """Yield the number of independent judges, and the combination of the judges."""
-    of = f"{panel.kind}, {_questions(panel.questions, panel.kind)}"
-    if panel.votes is not None:
+def _panels(found: JudgesAgreement, *, full: bool) -> Iterator[tuple[str, str]]:
+    """Yield the number of independent judges by kind of question, and the combination of the judges."""
+    votes = [(each, each.votes) for each in found.panels if each.votes is not None]
+    if votes:
         by = "errors" if found.people else "labels, also the correct ones"
-        worth = f"are worth {measurement_text(panel.votes)} independent ones, by the correlation of their {by}"
-        known = panel.votes.value is not None
-        yield "Votes", f"{len(found.judges)} judges {worth} ({of})" if known else panel.votes.interval.note
-    if isinstance(panel.stacked, str):
-        yield "Combined", panel.stacked
-    elif panel.stacked is not None:
-        each, best = panel.stacked, clean(found.judges[panel.stacked.best])
-        measures = {"log loss": each.log_loss, "AUROC": each.auroc, "kappa": each.kappa}
-        figures = "; ".join(
-            f"{name} {one.combined:.3f} against {one.single:.3f}"
-            + f", difference {measurement_text(one.difference)}" * (full or one is each.log_loss)
-            for name, one in measures.items()
-        )
-        verdict = "better" if each.better else "not shown to be better"
-        yield "Combined", f"{verdict} than {best}, the best judge: {figures} ({of}, out of fold)"
+        parts = [f"{measurement_text(worth)} ({_of(panel)})" for panel, worth in votes]
+        yield "Votes", f"{len(found.judges)} judges are worth, by the correlation of their {by}: {'; '.join(parts)}"
+    for panel in found.panels:
+        if isinstance(panel.stacked, str):
+            yield "Combined", f"{panel.stacked} ({_of(panel)})"
+        elif panel.stacked is not None:
+            each, best = panel.stacked, clean(found.judges[panel.stacked.best])
+            verdict = "better" if each.better else "not shown to be better"
+            loss, measures = each.log_loss, {"AUROC": each.auroc, "kappa": each.kappa} if full else {}
+            parts = [f"log loss {loss.combined:.3f} against {loss.single:.3f}, {measurement_text(loss.difference)}"]
+            parts += [f"{name} {measurement_text(one.difference)}" for name, one in measures.items()]
+            yield "Combined", f"{verdict} than {best}, the best judge: {'; '.join(parts)} ({_of(panel)})"
+
+
+def _of(panel: Panel) -> str:
+    return f"{panel.kind}, {_questions(panel.questions, panel.kind)}"
 
 
 def _questions(amount: int, kind: str) -> str:
     return count(amount, "document" if kind == GRADE else "question")
 
 
-def _name(pair: JudgePair) -> str:
-    return " / ".join(cut(name, _MAX_NAME) for name in pair.judges)
+def _short_names(found: JudgesAgreement) -> dict[str, str]:
+    """Return short names of the judges; those of their runs if short ones would be equal."""
+    short = {name: cut(name, _MAX_NAME) for name in found.judges}
+    if len({*short.values()}) == len(short):
+        return short
+    return {name: cut(source.name, _MAX_NAME) for name, source in zip(found.judges, found.sources, strict=True)}
+
+
+def _name(pair: JudgePair, names: Mapping[str, str]) -> str:
+    return " / ".join(names.get(name, name) for name in pair.judges)
 
 
 def _labels(page: Page, kind: KindAgreement) -> None:
