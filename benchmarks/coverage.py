@@ -33,10 +33,9 @@ FULL = 2_000
 """Number of studies from which the limits apply without slack."""
 SIZES = (30, 100, 1_000)
 CLUSTERS = (10, 30, 100)
-GATE_SIZES = (10, 20, 50, 100, 200, 300, 500, 1_000)
-CLUSTERED_WRONG = 0.06
-"""Limit for clusters. No limit holds for every distribution; the design page lists those with more than 5 % errors."""
-BEFORE = ", one side of the two-sided interval"
+GATE_SIZES = (2, 5, 10, 20, 50, 100, 200)
+WRONG, CLUSTERED_WRONG = 0.055, 0.06
+"""Limits. No limit holds for every distribution of clusters."""
 ENOUGH_OFF = 9.8
 """Expected units off the more common end from which the width has a limit."""
 
@@ -52,7 +51,7 @@ def intervals(studies: int) -> None:
         for where, cell in cells.items():
             found.append(cell.covered)
             report(f"coverage: {name}, {where}", cell.covered, at_least=0.92 - slack)
-            report(f"width: {name}, {where}", cell.width, at_most=1.35 if cell.off > ENOUGH_OFF else None)
+            report(f"width: {name}, {where}", cell.width, at_most=2.0 if cell.off > ENOUGH_OFF else None)
     report("coverage: mean over all cells, at least", float(np.mean(found)), at_least=0.94)
     report("coverage: mean over all cells, at most", float(np.mean(found)), at_most=0.98)
 
@@ -71,7 +70,7 @@ def clusters(studies: int) -> None:
 
 
 def compare(studies: int) -> None:
-    """Report false alarms over 8 metrics of two equal runs; skewed differences are reported without a limit."""
+    """Report false alarms over 8 metrics of two equal runs, and of one metric with skewed differences."""
     limit = 0.05 + _slack(0.05, studies)
     for size in (10, 30, 100, 300):
         report(f"false alarms: n={size}", simulated.false_alarms(size, studies=studies, seed=SEED), at_most=limit)
@@ -79,7 +78,9 @@ def compare(studies: int) -> None:
         alarms = simulated.false_alarms(size, studies=studies, seed=SEED, members=5)
         report(f"false alarms: {size // 5} clusters of 5", alarms, at_most=limit)
     for size in (10, 30, 100, 300, 1_000):
-        report(f"false alarms: skewed, n={size}", simulated.skewed_alarms(size, studies=studies, seed=SEED))
+        report(
+            f"false alarms: skewed, n={size}", simulated.skewed_alarms(size, studies=studies, seed=SEED), at_most=limit
+        )
 
 
 def gates(studies: int) -> None:
@@ -89,52 +90,43 @@ def gates(studies: int) -> None:
     for size in GATE_SIZES:
         _zero_one_gates(size)
     fewer = max(1, studies // 2)
-    for shape in simulated_gates.GRADED:
+    limit = WRONG + _slack(WRONG, fewer)
+    for name in simulated_gates.GRADED:
         for size in (10, 30, 100, 300, 1_000):
-            _graded_gates(
-                f"graded, {shape}, n={size}", simulated_gates.graded(shape, size, studies=fewer, seed=SEED), fewer
-            )
-        for size in (10, 100, 1_000):
-            found = simulated_gates.graded_drop(shape, size, studies=fewer, seed=SEED)
-            _graded_gates(f"graded drop, {shape}, n={size}", found, fewer)
-    for shape in simulated_gates.CLUSTERED:
-        for size in CLUSTERS:
-            _clustered_gates(shape, size, fewer)
+            cell = simulated_gates.graded(name, size, studies=fewer, seed=SEED)
+            _cell(f"graded, {name}, n={size}", cell, limit)
+    for name in simulated_gates.CHANGES:
+        for size in (10, 30, 100, 300, 1_000):
+            cell = simulated_gates.graded_drop(name, size, studies=fewer, seed=SEED)
+            _cell(f"graded drop, {name}, n={size}", cell, limit)
+    for name in simulated_gates.CLUSTERED:
+        for size in (6, *CLUSTERS):
+            for kind, cells in (("", simulated_gates.clustered), ("drop, ", simulated_gates.clustered_drop)):
+                cell = cells(name, size, studies=fewer, seed=SEED)
+                _cell(f"{kind}{name}, {size} clusters of 10", cell, CLUSTERED_WRONG + _slack(CLUSTERED_WRONG, fewer))
     decided, contradicted = simulated_gates.stopped_early(fewer, seed=SEED)
     report("gates stopped early: decisions", decided)
     report("gates stopped early: decisions that the samples so far do not claim", contradicted, at_most=0)
 
 
 def _zero_one_gates(size: int) -> None:
-    limits, before = simulated_gates.zero_one_limits(size), simulated_gates.old_zero_one_limits(size)
+    limits = simulated_gates.zero_one_limits(size)
     _wrong(f"0/1, n={size}", simulated_gates.zero_one_wrong(limits), 0.05)
-    _wrong(f"0/1, n={size}{BEFORE}", simulated_gates.zero_one_wrong(before))
+    report(f"lowest coverage: 0/1, n={size}", simulated_gates.zero_one_coverage(limits), at_least=0.91)
     for rate, asked in ((0.8, 0.7), (0.95, 0.9)):
-        for name, each in (("", limits), (BEFORE, before)):
-            power = simulated_gates.zero_one_power(each, rate, asked)
-            report(f"gates decide: rate {rate}, at least {asked}, n={size}{name}", power)
-    for drop in (0.01, 0.05, 0.2):
+        power = simulated_gates.zero_one_power(limits, rate, asked)
+        report(f"gates decide: rate {rate}, at least {asked}, n={size}", power)
+    for drop in (0.0, 0.01, 0.05, 0.2):
         _wrong(f"0/1 drop of {drop}, n={size}", simulated_gates.drop_wrong(size, drop), 0.05)
-    for name, paired in (("", None), (BEFORE, simulated_gates.old_drop_limits)):
-        power = simulated_gates.drop_power(size, 0.05, 0.05, paired)
-        report(f"gates decide: 5 % gains, 5 % losses, drop of 0.05 allowed, n={size}{name}", power)
+    power = simulated_gates.drop_power(size, 0.05, 0.05)
+    report(f"gates decide: 5 % gains, 5 % losses, drop of 0.05 allowed, n={size}", power)
 
 
-def _graded_gates(where: str, cells: tuple[simulated_gates.Cell, simulated_gates.Cell], studies: int) -> None:
-    found, old = cells
-    _wrong(where, found.wrong, 0.055 + _slack(0.055, studies))
-    _wrong(f"{where}{BEFORE}", old.wrong)
-    for name, cell in (("", found), (BEFORE, old)):
-        report(f"gates decide: pass, {where}{name}", cell.passes)
-        report(f"gates decide: fail, {where}{name}", cell.fails)
-
-
-def _clustered_gates(shape: str, size: int, studies: int) -> None:
-    where, limit = f"{shape}, {size} clusters of 10", CLUSTERED_WRONG + _slack(CLUSTERED_WRONG, studies)
-    found, old = simulated_gates.clustered(shape, size, studies=studies, seed=SEED)
+def _cell(where: str, found: simulated_gates.Cell, limit: float) -> None:
     _wrong(where, found.wrong, limit)
-    _wrong(f"{where}{BEFORE}", old.wrong)
-    _wrong(f"drop, {where}", simulated_gates.clustered_drop(shape, size, studies=studies, seed=SEED), limit)
+    report(f"gates decide: pass, {where}", found.passes)
+    report(f"gates decide: fail, {where}", found.fails)
+    report(f"width over t: {where}", found.width)
 
 
 def _wrong(where: str, found: simulated_gates.Wrong, limit: float | None = None) -> None:

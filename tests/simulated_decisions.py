@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from merilo.stats.column import Column
-from merilo.stats.corrected_gates import corrected_drop, corrected_minimum
 from merilo.stats.corrected_pairs import PairLabels, correct_pairs
 from merilo.stats.correction import Labels, correct
-from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
+from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
 from merilo.stats.means import mean_interval
 from merilo.stats.paired import paired_test
 
@@ -242,17 +241,17 @@ def pair_tally(cell: Cell, studies: int, seed: int) -> Tally:
         _alone(tally, true, alone.difference or 0.0, alone.interval.ends)
         tally.decided += corrected.p is not None and corrected.p <= 0.05
         tally.decided_alone += alone.p is not None and alone.p <= 0.05
-        # The second system is the new build; a drop equal to the allowed one must neither pass nor fail.
-        allowed = max(true, 0.0)
-        limit = corrected_drop(one, two, allowed, study.pairs, clusters=names)
-        if limit is not None:
-            tally.wrong_pass += limit.verdict is GateVerdict.PASS
-            tally.wrong_fail += limit.verdict is GateVerdict.FAIL
-        wide = allowed + 0.15
-        far = corrected_drop(one, two, wide, study.pairs, clusters=names)
-        tally.right += far is not None and far.verdict is GateVerdict.PASS
-        people = [column(each) for each in study.human]
-        tally.right_alone += gate_drop(people[0], people[1], wide, clusters=own).verdict is GateVerdict.PASS
+        # The second system is the new build; a drop equal to the allowed one must not pass, and none must not fail.
+        labelled = {"m": study.pairs.exchanged()}
+        allowed, pair = max(true, 0.0), {"m": (two, one)}
+        limit = drop_decisions(pair, {"m": allowed}, clusters=names, labels=labelled)["m"].verdict
+        tally.wrong_pass += limit is GateVerdict.PASS
+        tally.wrong_fail += limit is GateVerdict.FAIL and not true > 0
+        wide = {"m": allowed + 0.15}
+        far = drop_decisions(pair, wide, clusters=names, labels=labelled)["m"].verdict
+        tally.right += far is GateVerdict.PASS
+        people = {"m": (column(study.human[1]), column(study.human[0]))}
+        tally.right_alone += drop_decisions(people, wide, clusters=own)["m"].verdict is GateVerdict.PASS
     return tally
 
 
@@ -271,12 +270,11 @@ def mean_tally(cell: Cell, studies: int, seed: int) -> Tally:
         tally.studies += 1
         _interval(tally, true, corrected.interval.ends)
         _alone(tally, true, alone.value or 0.0, alone.interval.ends)
-        limit = corrected_minimum(one, true, labels, clusters=names)
-        if limit is not None:
-            tally.wrong_pass += limit.verdict is GateVerdict.PASS
-            tally.wrong_fail += limit.verdict is GateVerdict.FAIL
+        limit = gate_minimum(one, true, clusters=names, labels=labels).verdict
+        tally.wrong_pass += limit is GateVerdict.PASS
+        tally.wrong_fail += limit is GateVerdict.FAIL
         low = true - 0.12
-        far = corrected_minimum(one, low, labels, clusters=names)
-        tally.right += far is not None and far.verdict is GateVerdict.PASS
+        far = gate_minimum(one, low, clusters=names, labels=labels).verdict
+        tally.right += far is GateVerdict.PASS
         tally.right_alone += gate_minimum(column(study.human[0]), low, clusters=own).verdict is GateVerdict.PASS
     return tally

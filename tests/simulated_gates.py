@@ -13,9 +13,10 @@ import numpy as np
 from scipy import stats
 from simulated import SHAPES, Shape, decided_at, nested
 
-from merilo.stats.gate import PairedDifferences
+from merilo.stats.exact_limits import exact_limits
+from merilo.stats.histogram import Histogram
+from merilo.stats.intervals import wilson_ends
 from merilo.stats.means import mean_interval
-from merilo.stats.one_sided import mean_limits
 from merilo.stats.paired import paired_of
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from merilo.stats.one_sided import OneSidedLimits
+    from merilo.stats.intervals import Interval
 
     Numbers = NDArray[np.float64]
 
 UNIT, BOTH = (0.0, 1.0), (-1.0, 1.0)
 STEPS = 2_000
 """Thresholds that are enumerated: 1/2,000, 2/2,000, ..."""
-FAR = 2.5
+FAR = 2.8
 """Power is measured this many standard errors from the truth."""
 
 
@@ -51,13 +52,12 @@ class Wrong:
 def zero_one_limits(size: int) -> tuple[Numbers, Numbers]:
     """Return the lower and upper limits for 0, 1, ... `size` ones."""
     values = [np.repeat([1.0, 0.0], [ones, size - ones]) for ones in range(size + 1)]
-    return _columns([mean_limits(each, UNIT) for each in values])
+    return _columns([mean_interval(each, UNIT).interval for each in values])
 
 
-def old_zero_one_limits(size: int) -> tuple[Numbers, Numbers]:
-    """Return what gates read before: one side of the two-sided interval."""
-    values = [np.repeat([1.0, 0.0], [ones, size - ones]) for ones in range(size + 1)]
-    ends = [mean_interval(each, UNIT, level=0.9).interval.ends or (-1.0, 2.0) for each in values]
+def wilson_limits(size: int) -> tuple[Numbers, Numbers]:
+    """Return Wilson's limits for the same numbers."""
+    ends = [wilson_ends(ones / size, size, UNIT) for ones in range(size + 1)]
     return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
 
 
@@ -78,46 +78,41 @@ def zero_one_power(limits: tuple[Numbers, Numbers], rate: float, asked: float) -
     return float(stats.binom.sf(np.searchsorted(limits[0], asked) - 1, size, rate))
 
 
+def zero_one_coverage(limits: tuple[Numbers, Numbers]) -> float:
+    """Return the lowest coverage over all rates, by enumeration."""
+    size = len(limits[0]) - 1
+    rates = np.arange(1, STEPS)[:, None] / STEPS
+    inside = (limits[0] <= rates + 1e-12) & (limits[1] >= rates - 1e-12)
+    return float((inside * stats.binom.pmf(np.arange(size + 1), size, rates)).sum(axis=1).min())
+
+
 GAINS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4)
 
 
-def drop_wrong(size: int, drop: float, limits: Callable[[Numbers], OneSidedLimits] | None = None) -> Wrong:
-    """Return the worst case over several shares of samples that improve, if 0/1 scores drop by exactly `drop`.
+def drop_wrong(size: int, drop: float) -> Wrong:
+    """Return the worst case over several shares of samples that improve, for 0/1 scores.
 
-    Enumerates the numbers of losses and gains among `size` pairs. `limits`: those of the differences; None: the gate's.
+    It passes although scores drop by exactly `drop`, or fails although they do not drop. Enumerates the numbers of
+    losses and gains among `size` pairs.
     """
-    found = limits or (lambda differences: mean_limits(differences, BOTH))
-    passing = _boundary(size, lambda losses, gains: (found(_differences(size, losses, gains)).lower or -1.0) > -drop)
-    failing = _boundary(size, lambda gains, losses: (found(_differences(size, losses, gains)).upper or 1.0) < -drop)
+    passing = _boundary(size, lambda losses, gains: _ends(_differences(size, losses, gains))[0] >= -drop)
+    failing = _boundary(size, lambda gains, losses: _ends(_differences(size, losses, gains))[1] < 0)
     worst = [0.0, 0.0]
     for gain in GAINS:
-        loss = gain + drop
-        if gain + loss <= 1:
-            worst[0] = max(worst[0], _tail(size, loss, gain, passing))
-            worst[1] = max(worst[1], _tail(size, gain, loss, failing))
+        if 2 * gain + drop <= 1:
+            worst[0] = max(worst[0], _tail(size, gain + drop, gain, passing))
+        worst[1] = max(worst[1], _tail(size, gain, gain, failing))
     return Wrong(*worst)
 
 
-def drop_power(size: int, drop: float, rate: float, limits: Callable[[Numbers], OneSidedLimits] | None = None) -> float:
+def drop_power(size: int, drop: float, rate: float) -> float:
     """Return the probability that a drop of `drop` is excluded if gains and losses both have this rate."""
-    found = limits or (lambda differences: mean_limits(differences, BOTH))
-    passing = _boundary(size, lambda losses, gains: (found(_differences(size, losses, gains)).lower or -1.0) > -drop)
+    passing = _boundary(size, lambda losses, gains: _ends(_differences(size, losses, gains))[0] >= -drop)
     return _tail(size, rate, rate, passing)
 
 
-def old_drop_limits(differences: Numbers) -> OneSidedLimits:
-    """Return what gates read before: one side of the paired interval, or Wilson's limits of losses and of gains."""
-    from merilo.stats.intervals import wilson_ends
-    from merilo.stats.one_sided import OneSidedLimits
-
-    ends = paired_of(differences, None, BOTH, 0.9).interval.ends
-    if ends is None:
-        loss, gain = (
-            wilson_ends(float(np.maximum(sign * differences, 0).mean()), len(differences), UNIT, level=0.9)[1]
-            for sign in (-1, 1)
-        )
-        ends = (-loss, gain)
-    return OneSidedLimits(*ends)
+def _ends(differences: Numbers) -> tuple[float, float]:
+    return paired_of(differences, None, BOTH, 0.95).interval.ends or BOTH
 
 
 def _differences(size: int, losses: int, gains: int) -> Numbers:
@@ -195,57 +190,86 @@ class Cell:
     """How often it passes if the mean is `FAR` standard errors above what was asked for."""
     fails: float
     """How often it fails if it is as far below."""
+    width: float
+    """Mean width over that of Student's t."""
 
 
-def graded(name: str, size: int, *, studies: int, seed: int) -> tuple[Cell, Cell]:
-    """Return what gates do with graded scores, and what they did with the limits of before."""
+def graded(name: str, size: int, *, studies: int, seed: int) -> Cell:
+    """Return what gates do with graded scores."""
     shape, source = GRADED[name], np.random.default_rng([seed, size])
     drawn = [shape.quantile(source.random(size)) for _ in range(studies)]
-    new = _columns([mean_limits(each, UNIT) for each in drawn])
-    ends = [mean_interval(each, UNIT, level=0.9).interval.ends or (-1.0, 2.0) for each in drawn]
-    far = FAR * shape.deviation / np.sqrt(size)
-    return _cell(new, shape.mean, far), _cell(_pairs(ends), shape.mean, far)
+    return _cell([mean_interval(each, UNIT).interval for each in drawn], drawn, shape.mean)
 
 
-def graded_drop(name: str, size: int, *, studies: int, seed: int) -> tuple[Cell, Cell]:
-    """Return the same for paired differences of equal means, whose normal scores correlate by a half."""
-    shape, source = GRADED[name], np.random.default_rng([seed, size, 1])
-    drawn = []
-    for _ in range(studies):
-        sides = shape.quantile(nested(source, size, 2, 0.5))
-        drawn.append(sides[:, 0] - sides[:, 1])
-    new = _columns([mean_limits(each, BOTH) for each in drawn])
-    old = _columns([old_drop_limits(each) for each in drawn])
-    far = FAR * float(np.std(np.concatenate(drawn))) / np.sqrt(size)
-    return _cell(new, 0.0, far), _cell(old, 0.0, far)
+@dataclass(frozen=True)
+class Change:
+    """Paired differences of two runs, one per sample."""
+
+    draw: Callable[[np.random.Generator, int], Numbers]
+    mean: float
 
 
-def clustered(name: str, clusters: int, *, studies: int, seed: int, members: int = 10) -> tuple[Cell, Cell]:
+def _exchanged(name: str) -> Change:
+    """Return two runs with equal means, whose normal scores correlate by a half."""
+
+    def draw(source: np.random.Generator, size: int) -> Numbers:
+        sides = GRADED[name].quantile(nested(source, size, 2, 0.5))
+        return sides[:, 0] - sides[:, 1]
+
+    return Change(draw, 0.0)
+
+
+def _broken(share: float, gain: float, noise: float) -> Change:
+    """Return a build that gains a little on most samples, and scores 0 on a share of them."""
+
+    def draw(source: np.random.Generator, size: int) -> Numbers:
+        base = source.choice([0.6, 0.8, 1.0], size)
+        after = np.clip(base + gain + source.normal(0, noise, size), 0, 1)
+        return np.where(source.random(size) < share, 0.0, after) - base
+
+    return Change(draw, float(draw(np.random.default_rng(0), 2_000_000).mean()))
+
+
+def _skewed() -> Change:
+    """Return two runs with equal means: most samples lose a little, few gain much."""
+    return Change(lambda source, size: source.gamma(0.5, 0.1, size) - 0.05, 0.0)
+
+
+CHANGES = {
+    **{f"equal, {name}": _exchanged(name) for name in GRADED},
+    "3 % of answers break": _broken(0.03, 0.0, 0.03),
+    "5 % break, others gain 0.02": _broken(0.05, 0.02, 0.05),
+    "10 % break, others gain 0.05": _broken(0.1, 0.05, 0.1),
+    "skewed": _skewed(),
+}
+
+
+def graded_drop(name: str, size: int, *, studies: int, seed: int) -> Cell:
+    """Return what gates do if exactly the allowed drop is true."""
+    change, source = CHANGES[name], np.random.default_rng([seed, size, 1])
+    drawn = [np.clip(change.draw(source, size), -1, 1) for _ in range(studies)]
+    return _cell([paired_of(each, None, BOTH, 0.95).interval for each in drawn], drawn, change.mean)
+
+
+def clustered(name: str, clusters: int, *, studies: int, seed: int, members: int = 10) -> Cell:
     """Return the same for scores in clusters of ten, whose normal scores correlate by .3."""
     shape, source = {**SHAPES, **GRADED}[name], np.random.default_rng([seed, clusters, 2])
-    codes = np.repeat(np.arange(clusters), members)
-    drawn = [shape.quantile(nested(source, clusters, members, 0.3)).ravel() for _ in range(studies)]
-    new = _columns([mean_limits(each, UNIT, codes=codes) for each in drawn])
-    names = codes.tolist()
-    ends = [mean_interval(each, UNIT, clusters=names, level=0.9).interval.ends or (-1.0, 2.0) for each in drawn]
-    far = FAR * float(np.std([each.mean() for each in drawn]))
-    return _cell(new, shape.mean, far), _cell(_pairs(ends), shape.mean, far)
+    codes = np.repeat(np.arange(clusters), members).tolist()
+    drawn = [shape.quantile(nested(source, clusters, members, 0.3)) for _ in range(studies)]
+    found = [mean_interval(each.ravel(), UNIT, clusters=codes).interval for each in drawn]
+    return _cell(found, [each.mean(axis=1) for each in drawn], shape.mean)
 
 
-def clustered_drop(name: str, clusters: int, *, studies: int, seed: int, members: int = 10) -> Wrong:
+def clustered_drop(name: str, clusters: int, *, studies: int, seed: int, members: int = 10) -> Cell:
     """Return how often a gate is wrong about differences in clusters, if there is no difference."""
     shape, source = {**SHAPES, **GRADED}[name], np.random.default_rng([seed, clusters, 3])
     codes = np.repeat(np.arange(clusters), members)
-    limits = []
+    drawn = []
     for _ in range(studies):
-        sides = [shape.quantile(nested(source, clusters, members, 0.3)).ravel() for _ in range(2)]
-        differences = sides[0] - sides[1]
-        every = np.ones(len(differences), dtype=np.bool_)
-        none = np.zeros(len(differences))
-        pairing = PairedDifferences(differences, every, ~every, none, none, codes, BOTH, 0.95)
-        limits.append(pairing.limits(differences, ~every))
-    lower, upper = (np.array([getattr(each, side) for each in limits], dtype=float) for side in ("lower", "upper"))
-    return Wrong(float((lower > 0).mean()), float((upper < 0).mean()))
+        one, other = (shape.quantile(nested(source, clusters, members, 0.3)) for _ in range(2))
+        drawn.append(one - other)
+    found = [paired_of(each.ravel(), codes, BOTH, 0.95).interval for each in drawn]
+    return _cell(found, [each.mean(axis=1) for each in drawn], 0.0)
 
 
 CLUSTERED = ("mean of 5 grades", "Beta(.5,4.5)", "70 % ones", "92 % ones", "rate .8", "rate .95", "Beta(20,1)")
@@ -259,25 +283,27 @@ def stopped_early(studies: int, *, seed: int) -> tuple[int, int]:
         shape = shapes[study % len(shapes)]
         values = shape.quantile(source.random(300))
         asked = float(np.clip(shape.mean + source.uniform(-0.2, 0.2), 0.01, 0.99))
-        above, below = decided_at(values, asked)
+        above, below = decided_at(values, asked, 0.975)
         if min(above, below) <= len(values):
-            limits = mean_limits(values[: min(above, below)], UNIT)
-            claims = (limits.lower or 0) >= asked if above < below else (limits.upper or 1) < asked
+            so_far = values[: min(above, below)]
+            low, high = exact_limits(Histogram.of(so_far, UNIT).points(), UNIT, len(so_far), 0.95)
             decided += 1
-            contradicted += not claims
+            contradicted += not (low >= asked if above < below else high < asked)
     return decided, contradicted
 
 
-def _columns(found: list[OneSidedLimits]) -> tuple[Numbers, Numbers]:
-    return np.array([each.lower for each in found], dtype=float), np.array([each.upper for each in found], dtype=float)
+def _columns(found: list[Interval]) -> tuple[Numbers, Numbers]:
+    ends = np.array([each.ends or BOTH for each in found])
+    return ends[:, 0], ends[:, 1]
 
 
-def _pairs(ends: list[tuple[float, float]]) -> tuple[Numbers, Numbers]:
-    return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
-
-
-def _cell(limits: tuple[Numbers, Numbers], truth: float, far: float) -> Cell:
-    lower, upper = limits
+def _cell(found: list[Interval], units: list[Numbers], truth: float) -> Cell:
+    """Return the errors at the truth, and the power far from it; `units`: the independent units of each study."""
+    lower, upper = _columns(found)
     near = 1e-9  # a limit that is the truth but for rounding is not wrong
     wrong = Wrong(float((lower > truth + near).mean()), float((upper < truth - near).mean()))
-    return Cell(wrong, float((lower >= truth - far).mean()), float((upper < truth + far).mean()))
+    errors = np.array([each.std(ddof=1) / np.sqrt(len(each)) for each in units])
+    far = FAR * float(np.std([each.mean() for each in units]))
+    size = len(units[0])
+    width = float((upper - lower).mean() / (2 * stats.t.ppf(0.975, size - 1) * errors.mean()))
+    return Cell(wrong, float((lower >= truth - far).mean()), float((upper < truth + far).mean()), width)

@@ -160,9 +160,10 @@ def test_first_without_then_with_a_baseline(here: Here) -> None:
     first = runner(here, minimums="id_recall=0.5\n")
     assert first.run() == 0, first.log
     assert first.outputs == {"run.code": "0", "gate.code": "0"}
-    assert "No baseline yet" in first.log
+    assert "no baseline" in first.log
     assert len(first.comments) == 1
-    assert "### pass: 1 met" in first.comments[0]
+    assert "### pass: 1 passed" in first.comments[0]
+    assert "**no baseline**: `baseline/merilo-run does not exist." in first.comments[0]
 
     (here.path / "baseline").mkdir()
     (here.path / "merilo-run").rename(here.path / "baseline" / "merilo-run")  # as the artifact of main has it
@@ -170,7 +171,7 @@ def test_first_without_then_with_a_baseline(here: Here) -> None:
     second = runner(here)
     assert second.run() == 1, second.log
     assert second.outputs == {"run.code": "0", "gate.code": "1"}
-    assert "::error title=merilo gate%3A fail::id_recall -1.000" in second.log
+    assert "::error title=merilo gate%3A fail::id_recall is worse: 1.000 to 0.000" in second.log
     assert len(second.comments) == 1
     assert "### fail: 1 failed" in second.comments[0]
     assert "1.000 -> 0.000" in second.comments[0]
@@ -180,10 +181,10 @@ def test_first_without_then_with_a_baseline(here: Here) -> None:
 
 
 def test_nothing_to_gate_passes(here: Here) -> None:
-    """Without a baseline and without minimums, the action evaluates, reports and passes."""
+    """With a baseline that does not exist yet and without minimums, the action evaluates, reports and passes."""
     done = runner(here)
     assert done.run() == 0, done.log
-    assert done.outputs == {"run.code": "0"}
+    assert done.outputs == {"run.code": "0", "gate.code": "0"}
     assert "| `id_recall` | 1.000 |" in done.comments[0]
 
 

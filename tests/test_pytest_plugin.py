@@ -173,7 +173,7 @@ def test_a_failed_gate_shows_why(session: Session) -> None:
     done = session.pytest("-q")
     assert done.returncode == 1
     message = done.stdout.partition("AssertionError: ")[2].partition("= merilo =")[0]
-    assert message.startswith("cannot tell: 1 undecided")
+    assert message.startswith("cannot tell: 1 cannot tell, by the judge alone")
     assert "Samples that decide context_relevance:" in message
     assert "rome  0.000" in message
     assert "context 1: grade 0 of 2" in message

@@ -224,9 +224,10 @@ def compare(
     samples: int | None = None,
     judge_only: bool = False,
 ) -> RunComparison:
-    """Compare each run with the first one, over the samples that all runs share (equal id and question).
+    """Compare each run with the first one, the base, over the samples that all runs share (equal id and question).
 
-    The result prints as `merilo compare` does. Its `metrics` holds the comparisons of the first two runs by metric,
+    The result prints as `merilo compare` does. `verdict` and `conclusion` say whether the second run is better; its
+    `metrics` holds the rows of the first two runs by metric (`verdict`, `difference`: run minus base, `interval`),
     `to_frame()` returns a pandas data frame, and a notebook shows its table.
 
     Args:
@@ -284,6 +285,7 @@ def gate(
     across_data: bool = False,
     judge_only: bool = False,
     trust_judge: bool | None = None,
+    first_run: str | None = None,
 ) -> Gates:
     """Check a run against minimum scores or a baseline. Assert the result's `passed`.
 
@@ -292,8 +294,7 @@ def gate(
 
     Args:
         run: a finished run or its directory.
-        suite: a .toml, .yaml or .json file with these arguments, and `strict`, `holm`, `labels`. Arguments given here
-            override the file.
+        suite: a .toml, .yaml or .json file with these arguments, and `labels`. Arguments given here override the file.
         minimums: metric → smallest allowed mean. If lower is better, the largest allowed mean.
         maximums: metric → largest allowed mean, if lower is better.
         baseline: the run to compare with, sample by sample.
@@ -301,12 +302,14 @@ def gate(
         cannot_tell: "pass" or "fail": how to count a gate that cannot tell. None: neither.
         undefined: "drop" or "worst": how to count undefined outcomes. None: a gate must hold in both cases.
         cluster: as in `evaluate`. None: the cluster field of the run. "": none.
-        level: confidence level of each one-sided limit. None: 0.95.
+        level: confidence level of each interval. None: 0.95.
         across_data: compare the samples that match, even if more than one in ten of the baseline's samples are missing
             in the run, or more than one in ten of the common ids belong to different questions.
         judge_only: leave out the human labels attached to the runs. By default, from 20 labelled samples on (pairs for
             a drop), they correct the numbers and decide.
         trust_judge: let the embedded judge alone decide minimums, although its level is not calibrated.
+        first_run: "pass", "cannot tell" or "fail": what a baseline that does not exist counts as. None: "cannot tell",
+            with the verdict "no baseline".
 
     Raises:
         UsageError: no gate is given, a metric or argument cannot be used, or the runs' judges or questions differ.
@@ -327,6 +330,7 @@ def gate(
         cluster=cluster,
         level=level,
         trust_judge=trust_judge,
+        first_run=first_run,
     )
     return gate_run(run, asked, baseline=baseline, across_data=across_data, judge_only=judge_only)
 
@@ -337,8 +341,8 @@ def label(
     other: Run | str | PathLike[str] | None = None,
     *,
     metric: str | None = None,
-    number: int = 40,
-    items: int = 3,
+    number: int | None = None,
+    items: int | None = None,
     stratify: bool = False,
     seed: int = 0,
     labels: None = None,
@@ -362,8 +366,8 @@ def label(
     other: Run | str | PathLike[str] | None = None,
     *,
     metric: str | None = None,
-    number: int = 40,
-    items: int = 3,
+    number: int | None = None,
+    items: int | None = None,
     stratify: bool = False,
     seed: int = 0,
     labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
@@ -387,8 +391,9 @@ def label(
         run: a finished run or its directory.
         other: the second run of a pair, or its directory; samples are then drawn uniformly.
         metric: the metric whose judge is checked. None: the only one that has a judge; with `labels`, all.
-        number: number of samples to draw from those with a score.
-        items: maximum number of contexts or statements per sample; all if the metric needs whole samples.
+        number: number of samples to draw from those with a score. None: 30 to 40, for about 240 labels.
+        items: maximum number of contexts or statements per sample; all if the metric needs whole samples. None: all,
+            so that labels also correct metrics that need whole samples; 3 if samples have more than 12 on average.
         stratify: draw from three strata (minimum, maximum, in between) in proportion to their sizes, at least one
             sample from each.
         seed: seed of the draw. The same seed draws the same samples whatever the verdicts, unless stratified.

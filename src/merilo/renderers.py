@@ -15,6 +15,7 @@ RENDERERS: Final = {
     ("Run", "plot"): "merilo.rendering.html:run_plot",
     ("Run", "html"): "merilo.rendering.summary:run_table",
     ("Run", "text"): "merilo.rendering.summary:run_text",
+    ("RunComparison", "conclusion"): "merilo.commands.compare.wording:conclusion",
     ("RunComparison", "frame"): "merilo.commands.compare.record:comparison_frame",
     ("RunComparison", "html"): "merilo.commands.compare.record:comparison_table",
     ("RunComparison", "text"): "merilo.commands.compare.text:comparison_text",

@@ -246,10 +246,9 @@ def test_skip_invalid_runs_the_good_ones(evaluated: Evaluate) -> None:
 
 
 def test_equal_scores_have_an_interval_with_a_width(evaluated: Evaluate) -> None:
-    """Six perfect scores do not prove perfection: Wilson's interval says how little six are, and it is said beside."""
+    """Six perfect scores do not prove perfection: the exact limit says how little six are, with a remark."""
     aggregate = evaluated(rows(6), metrics=["context_sufficiency"]).metrics["context_sufficiency"]
-    assert aggregate.interval == pytest.approx((0.609666, 1.0), abs=1e-6)
-    assert aggregate.method == "Wilson"
+    assert aggregate.interval == pytest.approx((0.05 ** (1 / 6), 1.0), abs=1e-6)
     assert aggregate.remark == "all 6 scores are equal"
 
 

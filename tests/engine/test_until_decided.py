@@ -29,8 +29,8 @@ from merilo.results.recomputed import summarise
 from merilo.results.scores import read_scores
 from merilo.runs.run import MANIFEST
 from merilo.stats.compare import Policy
-from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
-from merilo.stats.sequential import confidence_sequence, sequential_limits
+from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
+from merilo.stats.sequential import confidence_sequence
 
 METRIC = "context_relevance"
 UNIT = (0.0, 1.0)
@@ -88,9 +88,11 @@ def test_a_run_stops_where_the_confidence_sequence_decides(tmp_path: Path) -> No
     (gate,) = found["gates"]
     assert (gate["kind"], gate["verdict"], gate["samples"]) == ("minimum", "pass", count)
     values = read_scores(run).columns[METRIC].values
-    assert (gate["lower"], gate["upper"]) == sequential_limits(values, UNIT)
+    assert (gate["lower"], gate["upper"]) == confidence_sequence(values, UNIT).ends
+    before = confidence_sequence(values[: int(count / 1.03) - 1], UNIT).ends
+    assert before is not None
     # A check comes after at most 3 % more samples.
-    assert sequential_limits(values[: int(count / 1.03) - 1], UNIT)[0] < 0.6 <= gate["lower"]
+    assert before[0] < 0.6 <= gate["lower"]
 
 
 def test_the_order_is_drawn_by_ids_and_seed_alone(tmp_path: Path) -> None:
@@ -187,16 +189,21 @@ def test_a_gate_on_it_takes_the_sequence(tmp_path: Path) -> None:
     (known,) = decided(run)["gates"]
     assert (gate.decision.lower, gate.decision.upper) == (known["lower"], known["upper"])
     assert drop.samples == len(taken(run))
-    assert found.notes[-1].startswith("The run could stop early, so its limits come from confidence sequences")
+    assert "A run could stop early (--until), so intervals are confidence sequences, which are wider." in found.notes
     with pytest.raises(UsageError, match="so not all its samples have scores"):
         api.gate(base, baseline=run, max_drop=0.5)
 
 
-def test_a_plain_comparison_of_it_carries_a_warning(tmp_path: Path) -> None:
-    """`compare` says that its intervals do not hold for a run that could stop early."""
+def test_a_comparison_of_it_has_confidence_sequences(tmp_path: Path) -> None:
+    """`compare` has the interval of the gate; as the base, such a run is refused."""
     run = evaluated(rows(), tmp_path / "run", Suite({METRIC: 0.6}))
-    (note,) = api.compare(run, evaluated(rows(), tmp_path / "base", None)).notes
-    assert note.startswith("run could stop early (--until)")
+    base = evaluated(rows(), tmp_path / "base", None)
+    found = api.compare(base, run)
+    drop = api.gate(run, baseline=base, max_drop=0.5).gates[0]
+    assert found.sequential
+    assert found.metrics[METRIC].interval == (drop.decision.lower, drop.decision.upper)
+    with pytest.raises(UsageError, match="Only the second of two runs may do so"):
+        api.compare(run, base)
 
 
 def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
@@ -209,7 +216,7 @@ def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("ends", None), ("ends", [3, 2]), ("level", 0), ("baseline", {}), ("drops", {METRIC: -1}), ("strict", None)],
+    [("ends", None), ("ends", [3, 2]), ("level", 0), ("baseline", {}), ("drops", {METRIC: -1})],
 )
 def test_a_rule_that_was_changed_is_damage(tmp_path: Path, field: str, value: object) -> None:
     """Whatever the rule in a manifest holds, it is refused in one sentence, also under a new seal."""
@@ -274,7 +281,7 @@ def base(tmp_path: Path) -> merilo.Run:
 
 
 def test_a_drop_stops_where_the_differences_decide(tmp_path: Path, base: merilo.Run) -> None:
-    """The limits are those of `gate_drop` that hold at any time; `gate` returns the same."""
+    """The limits are those of the differences that hold at any time; `gate` returns the same."""
     run = evaluated(rows(relevant=0.5), tmp_path / "run", suite(tmp_path, DROP), baseline=base)
     found = decided(run)
     (gate,) = found["gates"]
@@ -283,7 +290,7 @@ def test_a_drop_stops_where_the_differences_decide(tmp_path: Path, base: merilo.
     both = [read_scores(each) for each in (base, run)]
     order = {sample: at for at, sample in enumerate(both[0].ids)}
     before, after = both[0].at([order[sample] for sample in taken(run)]).columns[METRIC], both[1].columns[METRIC]
-    expected = gate_drop(before, after, 0.1, early=1)
+    expected = drop_decisions({METRIC: (after, before)}, {METRIC: 0.1}, early=1)[METRIC]
     assert (gate["lower"], gate["upper"], expected.verdict) == (expected.lower, expected.upper, GateVerdict.FAIL)
     (again,) = api.gate(run, baseline=base, max_drop=0.1).gates
     assert (again.decision.lower, again.decision.upper, again.verdict.value) == (gate["lower"], gate["upper"], "fail")

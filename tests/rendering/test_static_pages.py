@@ -72,7 +72,7 @@ def test_pages_can_be_read_aloud(found: RunComparison) -> None:
         levels = [int(tag[1]) for tag, _ in read.elements if re.fullmatch("h[1-6]", tag)]
         assert levels.count(1) == 1
         assert all(after - before <= 1 for before, after in pairwise(levels))
-        assert {each.get("scope") for each in read.all("th")} == {"col", "row"}
+        assert {each.get("scope") for each in read.all("th")} - {"rowgroup"} == {"col", "row"}
         assert read.all("html") == [{"lang": "en"}]
         assert read.all("svg")
         assert all(each.get("role") == "img" and each.get("aria-label") for each in read.all("svg"))
@@ -88,11 +88,11 @@ def test_the_numbers_of_a_comparison_are_on_its_page(tmp_path: Path) -> None:
     found = compare_runs(runs)
     text = page_text(comparison_page(found))
     each = found.metrics["context_relevance"]
-    assert each.interval.ends is not None
+    assert each.interval is not None
     for wanted in (
-        "a is better",
+        "b is worse, by the judge alone",
         f"{each.difference:+.3f}",
-        f"{each.interval.ends[0]:+.3f} to",
+        f"{each.interval[0]:+.3f} to",
         "Context 0 of s1 in b.",
     ):
         assert wanted in text

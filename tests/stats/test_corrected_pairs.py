@@ -13,10 +13,9 @@ from simulated_decisions import PAIR, Cell, column, drawn, mean_tally, pair_tall
 
 from merilo.stats.column import Column
 from merilo.stats.compare import Conclusion, compare
-from merilo.stats.corrected_gates import corrected_drop, corrected_minimum
 from merilo.stats.corrected_pairs import PairLabels, correct_pairs
-from merilo.stats.correction import Labels
-from merilo.stats.gate import GateVerdict
+from merilo.stats.correction import Labels, correct
+from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
 from merilo.stats.intervals import t_quantile
 from merilo.stats.sequential import level_at
 
@@ -105,7 +104,7 @@ def test_exchanging_the_runs_changes_the_sign(seed: int) -> None:
     """The difference, its interval and its p-value are those of the exchanged pair, mirrored."""
     one, two, labels = study(30, seed=seed, samples=80)
     judged = one.values - two.values
-    turned = PairLabels(labels.places, labels.second, labels.first, labels.probability)
+    turned = labels.exchanged()
     first, second = (
         correct_pairs(values, each.differences(), PAIR).corrected
         for values, each in ((judged, labels), (-judged, turned))
@@ -155,40 +154,47 @@ def test_missing_scores_widen_a_corrected_comparison_to_the_ends_of_the_range() 
     assert found.least.difference < (found.difference or 0.0) < found.most.difference
 
 
-def test_a_corrected_drop_is_the_mirrored_comparison() -> None:
-    """The value of the gate is minus the difference of the comparison, also where lower is better."""
+def test_a_corrected_drop_is_the_corrected_comparison() -> None:
+    """Value and limits of the gate are those of the comparison, mirrored if lower is better."""
     one, two, labels = study(60)
-    difference = compare({"m": (one, two)}, labels={"m": labels})["m"].difference or 0.0
-    found = corrected_drop(one, two, 0.5, labels)
-    assert found is not None
-    assert found.value == pytest.approx(-difference)
-    lower = [replace(each, higher_is_better=False) for each in (one, two)]
-    turned = corrected_drop(lower[0], lower[1], 0.5, labels)
-    assert turned is not None
-    assert turned.value == pytest.approx(difference)
+    known = compare({"m": (one, two)}, labels={"m": labels})["m"]
+    found = drop_decisions({"m": (one, two)}, {"m": 0.5}, labels={"m": labels})["m"]
+    assert found.corrected
+    assert found.value == known.difference
+    assert (found.lower, found.upper) == known.interval.ends
+    lower = {"m": (replace(one, higher_is_better=False), replace(two, higher_is_better=False))}
+    turned = drop_decisions(lower, {"m": 0.5}, labels={"m": labels})["m"]
+    assert turned.value == -(known.difference or 0)
+    assert (turned.upper, turned.lower) == (-(found.lower or 0), -(found.upper or 0))
 
 
-def test_failed_samples_widen_the_limits_of_a_corrected_minimum() -> None:
-    """A tenth of failed samples moves each limit by up to a tenth of the range."""
+def test_failed_samples_may_not_change_a_corrected_minimum() -> None:
+    """A tenth of failed samples moves the limits by up to a tenth of the range; the interval is that of `correct`."""
     one, _, labels = study(60)
     own = Labels.of(labels.places.tolist(), labels.first[0].tolist(), labels.first[1].tolist())
-    whole = corrected_minimum(one, 0.5, own)
+    low, high = correct(one.values, own, one.span).corrected.interval.ends or one.span
     extra = 30
     values = np.concatenate((one.values, np.zeros(extra)))
     scored = np.concatenate((one.scored, np.zeros(extra, np.bool_)))
-    part = corrected_minimum(Column(values, scored, ~scored, one.span, True), 0.5, own)
-    assert whole is not None
-    assert part is not None
-    assert part.lower == pytest.approx((whole.lower or 0) * 300 / 330)
-    assert part.upper == pytest.approx(((whole.upper or 0) * 300 + extra) / 330)
+    part = Column(values, scored, ~scored, one.span, True)
+    at_worst = low * 300 / 330
+    for asked, verdict, is_open in (
+        (at_worst - 1e-6, GateVerdict.PASS, False),
+        (at_worst + 1e-6, GateVerdict.CANNOT_TELL, True),
+        (low + 1e-6, GateVerdict.CANNOT_TELL, False),
+    ):
+        found = gate_minimum(part, asked, labels=own)
+        assert (found.verdict, found.open, found.corrected) == (verdict, is_open, True)
+        assert (found.lower, found.upper) == (low, high)
 
 
 def test_nineteen_labels_decide_no_gate() -> None:
     """Below 20 the gate is the judge's."""
     one, two, labels = study(19)
     own = Labels.of(labels.places.tolist(), labels.first[0].tolist(), labels.first[1].tolist())
-    assert corrected_minimum(one, 0.5, own) is None
-    assert corrected_drop(one, two, 0.1, labels) is None
+    assert gate_minimum(one, 0.5, labels=own) == gate_minimum(one, 0.5)
+    pair, allowed = {"m": (one, two)}, {"m": 0.1}
+    assert drop_decisions(pair, allowed, labels={"m": labels}) == drop_decisions(pair, allowed)
 
 
 # -- simulation: large versions are in benchmarks/coverage.py decisions -----------------------------------
@@ -242,5 +248,6 @@ def test_a_kinder_judge_decides_half_of_the_studies_alone_and_few_with_labels() 
 def test_verdicts_are_those_of_gates() -> None:
     """A drop far beyond the allowed one fails, one far below passes."""
     one, two, labels = study(100, effect=3.0)
-    assert corrected_drop(one, two, 0.01, labels).verdict is GateVerdict.FAIL  # type: ignore[union-attr]  # 100 labels
-    assert corrected_drop(one, two, 0.9, labels).verdict is GateVerdict.PASS  # type: ignore[union-attr]  # 100 labels
+    turned = {"m": labels.exchanged()}
+    for allowed, verdict in ((0.01, GateVerdict.FAIL), (0.9, GateVerdict.PASS)):
+        assert drop_decisions({"m": (two, one)}, {"m": allowed}, labels=turned)["m"].verdict is verdict

@@ -1,6 +1,4 @@
-"""Paired differences: exact sign flips for few, t for many, and never a p-value that the interval contradicts."""
-
-from itertools import product
+"""Paired differences: the wider of t and exact limits, and never a p-value that the interval contradicts."""
 
 import numpy as np
 import pytest
@@ -8,55 +6,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 from robust import bell_mccaffrey
 
-from merilo.stats.intervals import Method
+from merilo.stats.exact_limits import exact_limits
+from merilo.stats.histogram import Histogram
 from merilo.stats.paired import paired_test
 
 SPAN = (-1.0, 1.0)
 SOURCE = np.random.default_rng(4)
 FEW = SOURCE.normal(0.1, 0.2, 12).round(2)
-MIN_UNITS_FOR_T = SOURCE.normal(0.02, 0.1, 80)
+MANY = SOURCE.normal(0.08, 0.4, 80).clip(-1, 1)
 
 
-def test_few_pairs_are_flipped_as_scipy_flips_them() -> None:
-    """Up to 20 pairs the p-value is that of scipy's exact permutation test of paired samples."""
+def exact(values: "np.ndarray[tuple[int], np.dtype[np.float64]]", level: float = 0.95) -> tuple[float, float]:
+    """The exact limits of pairs that stand alone."""
+    return exact_limits(Histogram.of(values, SPAN).points(), SPAN, len(values), level)
+
+
+def test_few_pairs_have_exact_limits() -> None:
+    """Twelve differences do not exclude that a few of other questions get much worse: t would."""
     from scipy import stats
 
-    known = stats.permutation_test((FEW,), np.mean, permutation_type="samples", n_resamples=np.inf)
     found = paired_test(FEW, SPAN)
-    assert found.interval.method is Method.FLIPS
-    assert found.p == pytest.approx(known.pvalue, abs=1e-12)
+    assert found.interval.ends == pytest.approx(exact(FEW))
+    assert found.p is not None
+    assert found.p > stats.ttest_1samp(FEW, 0).pvalue
 
 
-def test_flips_of_the_studentised_statistic_by_hand() -> None:
-    """Counting |t| over all 2^n flips, t recomputed for each, gives the same p-value."""
+def test_each_end_is_the_farther_one_of_t_and_the_exact_limit() -> None:
+    """The p-value is the larger one of the paired t test of scipy and of the exact one."""
+    from scipy import stats
 
-    def t(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-        return float(abs(values.mean()) / (values.std(ddof=1) / np.sqrt(len(values))))
-
-    values = FEW[:9]
-    flips = [t(values * np.array(signs)) for signs in product((-1, 1), repeat=9)]
-    assert paired_test(values, SPAN).p == pytest.approx(np.mean(np.array(flips) >= t(values) - 1e-9), abs=1e-12)
-
-
-def test_the_interval_is_the_test_inverted() -> None:
-    """A difference just inside an end is not refuted at 5 %, one just outside is."""
-    ends = paired_test(FEW, SPAN).interval.ends
-    assert ends is not None
-    for end, out in ((ends[0], -1e-6), (ends[1], 1e-6)):
-        inside, outside = (paired_test(FEW - end - step, (-2, 2)).p for step in (-out, out))
-        assert inside is not None
-        assert outside is not None
-        assert outside <= 0.05 < inside
+    found = paired_test(MANY, SPAN)
+    student = stats.t.interval(0.95, 79, MANY.mean(), stats.sem(MANY))
+    limits = exact(MANY)
+    assert found.interval.ends == pytest.approx((min(limits[0], student[0]), max(limits[1], student[1])), abs=1e-9)
+    assert found.p is not None
+    assert found.p >= stats.ttest_1samp(MANY, 0).pvalue - 1e-9
 
 
 def test_many_pairs_get_the_t_test_of_scipy() -> None:
-    """Above 20 pairs: the paired t test and its interval."""
+    """With 800 pairs: the paired t test and its interval."""
     from scipy import stats
 
-    error = stats.sem(MIN_UNITS_FOR_T)
-    found = paired_test(MIN_UNITS_FOR_T, SPAN)
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(MIN_UNITS_FOR_T.mean()) / error, 79), abs=1e-9)
-    assert found.interval.ends == pytest.approx(stats.t.interval(0.95, 79, MIN_UNITS_FOR_T.mean(), error), abs=1e-9)
+    many = np.concatenate([MANY + shift for shift in np.linspace(-0.01, 0.01, 10)]).clip(-1, 1)
+    found = paired_test(many, SPAN)
+    assert found.p == pytest.approx(stats.ttest_1samp(many, 0).pvalue, rel=1e-6)
+    assert found.interval.ends == pytest.approx(stats.t.interval(0.95, 799, many.mean(), stats.sem(many)), abs=1e-9)
 
 
 def test_clusters_get_the_test_of_bell_and_mccaffrey() -> None:
@@ -64,52 +58,66 @@ def test_clusters_get_the_test_of_bell_and_mccaffrey() -> None:
     from scipy import stats
 
     names = np.random.default_rng(5).integers(0, 24, 80).tolist()
-    error, freedom = bell_mccaffrey(MIN_UNITS_FOR_T, names, np.ones(80))
-    found = paired_test(MIN_UNITS_FOR_T, SPAN, clusters=names)
+    error, freedom = bell_mccaffrey(MANY, names, np.ones(80))
+    found = paired_test(MANY, SPAN, clusters=names)
     assert (found.error, found.freedom) == pytest.approx((error, freedom), rel=1e-9)
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(MIN_UNITS_FOR_T.mean()) / error, freedom), abs=1e-9)
-    assert found.interval.ends == pytest.approx(
-        stats.t.interval(0.95, freedom, MIN_UNITS_FOR_T.mean(), error), abs=1e-9
-    )
+    assert found.interval.ends is not None
+    assert found.p is not None
+    known = stats.t.interval(0.95, freedom, MANY.mean(), error)
+    assert found.interval.ends[0] <= known[0] + 1e-9
+    assert found.interval.ends[1] >= known[1] - 1e-9
+    assert found.p >= 2 * stats.t.sf(abs(MANY.mean()) / error, freedom) - 1e-9
 
 
-def test_whole_clusters_are_flipped() -> None:
-    """Copies of each pair in its own cluster change neither p-value nor interval."""
+def test_copies_in_clusters_change_little() -> None:
+    """Copies of each pair in its own cluster are worth no more than the pairs."""
     single, tripled = (
         paired_test(FEW, SPAN),
         paired_test(np.repeat(FEW, 3), SPAN, clusters=np.repeat(range(12), 3).tolist()),
     )
-    assert tripled.p == single.p
-    assert tripled.interval.ends == pytest.approx(single.interval.ends, abs=1e-12)
     assert tripled.units == 12
+    assert tripled.error == pytest.approx(single.error)
+    assert tripled.p is not None
+    assert tripled.p >= (single.p or 0)
 
 
 @pytest.mark.parametrize(("different", "told"), [(5, False), (6, True)])
-def test_few_differences_tell_nothing(different: int, told: bool) -> None:
-    """With fewer than 6 differences that are not 0 nothing is told, however many pairs there are."""
-    found = paired_test([0.1 + place / 50 for place in range(different)] + [0.0] * 40, SPAN)
+def test_few_differences_have_no_p_value(different: int, told: bool) -> None:
+    """With fewer than 6 differences that are not 0 there is no p-value, and an interval that holds 0."""
+    found = paired_test([1.0] * different + [0.0] * 40, SPAN)
     assert (found.p is not None) is told
-    assert (found.interval.ends is not None) is told
-    assert (f"cannot tell: {different} of {different + 40} differences are not 0" in found.interval.note) is not told
+    assert (f"cannot tell: {different} of {different + 40} differences are not 0" in found.reason) is not told
+    assert found.interval.ends is not None
+    assert (found.interval.ends[0] > 0) is told
 
 
-def test_six_equal_signs_just_reach_five_percent() -> None:
-    """6 differences of one sign: p = 2/64, the interval from the smallest to the largest."""
-    found = paired_test([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], SPAN)
-    assert found.p == 2 / 64
-    assert found.interval.ends == pytest.approx((0.1, 0.6))
+def test_equal_scores_bound_a_difference() -> None:
+    """60 pairs without a difference exclude one beyond 1 - 0.025^(1/60) of the largest, either way."""
+    found = paired_test([0.0] * 60, SPAN)
+    end = 1 - 0.025 ** (1 / 60)
+    assert found.interval.ends == pytest.approx((-end, end), rel=1e-6)
+    assert paired_test([0.0] * 60, (-np.inf, np.inf)).interval.ends is None
 
 
-def test_equal_differences_have_a_width() -> None:
-    """All differences equal: Wilson's interval over the range of a difference, and its own score test."""
-    for value, clear in ((0.02, False), (1.0, True)):
-        found = paired_test([value] * 30, SPAN)
-        assert found.interval.ends is not None
-        assert found.p is not None
-        assert found.interval.ends[1] - found.interval.ends[0] > 0.1
-        assert (found.p <= 0.05) is (found.interval.ends[0] > 0) is clear
-        assert found.error is None
-    assert paired_test([0.1] * 30, (-np.inf, np.inf)).interval.ends is None
+@pytest.mark.parametrize(
+    ("value", "size", "clear"), [(0.2, 60, True), (0.02, 6, False), (0.02, 30, False), (1.0, 6, True)]
+)
+def test_equal_differences_have_a_width(value: float, size: int, clear: bool) -> None:
+    """60 pairs of 60 that differ by 0.2 are shown to differ, and 6 of 6 by 0.02 are not."""
+    found = paired_test([value] * size, SPAN)
+    assert found.interval.ends is not None
+    assert found.p is not None
+    assert found.interval.ends[1] - found.interval.ends[0] > 0.09
+    assert (found.p <= 0.05) is (found.interval.ends[0] > 0) is clear
+    assert found.error is None
+    assert paired_test([value] * size, (-np.inf, np.inf)).interval.ends is None
+
+
+def test_few_clusters_tell_nothing() -> None:
+    """The pairs of five documents have no interval."""
+    found = paired_test(MANY, SPAN, clusters=[place % 5 for place in range(80)])
+    assert (found.p, found.interval.ends) == (None, None)
+    assert found.reason.startswith("cannot tell: 5 of 5 clusters")
 
 
 def test_no_pair_is_no_difference() -> None:

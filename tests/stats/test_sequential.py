@@ -13,8 +13,8 @@ from scipy.stats import norm
 
 from merilo.stats.column import Column, Missing
 from merilo.stats.correction import Labels, correct
-from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
-from merilo.stats.one_sided import mean_limits
+from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
+from merilo.stats.means import mean_interval
 from merilo.stats.sequential import _BETS, _SHARES, confidence_sequence, level_at, sequential_limits
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ def test_the_public_interval_is_two_sided() -> None:
     assert found.ends == sequential_limits(LONG, UNIT, level=0.975)
     assert found.method == "hedged capital"
     assert confidence_sequence([], UNIT).note == "cannot tell from 0 scored samples"
-    with pytest.raises(ValueError, match="finite range"):
-        confidence_sequence([0.5], (0.0, float("inf")))
+    assert "infinite range" in confidence_sequence([0.5], (0.0, float("inf"))).note
     with pytest.raises(ValueError, match="range"):
         confidence_sequence([1.5], UNIT)
 
@@ -94,28 +93,30 @@ def column(values: Numbers | list[float | Missing], *, higher: bool = True) -> C
 
 def test_gates_use_these_limits() -> None:
     """A minimum, a maximum and a drop; a drop has the limits of the differences in [-1, 1]."""
-    low, high = sequential_limits(LONG, UNIT)
+    low, high = sequential_limits(LONG, UNIT, level=0.975)
     found, turned = gate_minimum(column(LONG), 0.4, early=1), gate_minimum(column(1 - LONG, higher=False), 0.6, early=1)
     assert (found.lower, found.upper, found.verdict) == (low, high, GateVerdict.PASS)
     assert (turned.upper, turned.verdict) == (pytest.approx(1 - low), GateVerdict.PASS)
     assert gate_minimum(column(LONG), 0.6, early=1).verdict is GateVerdict.FAIL
-    drop = gate_drop(column(LONG), column(LONG), 0.1, early=1)
-    assert (drop.lower, drop.upper) == sequential_limits(np.zeros(len(LONG)), BOTH)
+    same = {"m": (column(LONG), column(LONG))}
+    drop = drop_decisions(same, {"m": 0.1}, early=1)["m"]
+    assert (drop.lower, drop.upper) == sequential_limits(np.zeros(len(LONG)), BOTH, level=0.975)
     assert drop.verdict is GateVerdict.PASS
 
 
 def test_missing_outcomes_decide_only_what_holds_either_way() -> None:
-    """Failed outcomes pass only at their worst and fail only at their best; no deciding sample is named."""
+    """Failed outcomes pass only at their worst and fail only at their best."""
     values: list[float | Missing] = [1.0, Missing.FAILED] * 40
     found = gate_minimum(column(values), 0.5, early=1)
-    assert (found.verdict, found.deciding) == (GateVerdict.CANNOT_TELL, ())
+    assert (found.verdict, found.open) == (GateVerdict.CANNOT_TELL, True)
     assert gate_minimum(column(values), 0.3, early=1).verdict is GateVerdict.PASS
 
 
 def test_an_infinite_range_decides_nothing() -> None:
     """No limit holds at any time for every distribution in it."""
     endless = Column.of([0.5] * 60, (0.0, float("inf")))
-    for found in (gate_minimum(endless, 0.2, early=1), gate_drop(endless, endless, 0.2, early=1)):
+    dropped = drop_decisions({"m": (endless, endless)}, {"m": 0.2}, early=1)["m"]
+    for found in (gate_minimum(endless, 0.2, early=1), dropped):
         assert (found.verdict, found.lower) == (GateVerdict.CANNOT_TELL, None)
         assert "infinite range" in found.reason
 
@@ -206,11 +207,11 @@ def test_a_clear_case_takes_at_most_about_twice_the_samples(name: str) -> None:
     studies = [draw(source, 400) for _ in range(60)]
 
     def decides(size: int) -> bool:
-        found = [mean_limits(each[:size], UNIT) for each in studies]
-        return sum((each.lower or 0) >= asked or (each.upper or 1) < asked for each in found) >= 0.8 * len(found)
+        found = [mean_interval(each[:size], UNIT).interval.ends or UNIT for each in studies]
+        return sum(low >= asked or high < asked for low, high in found) >= 0.8 * len(found)
 
     fixed = next(size for size in range(20, 400, 5) if decides(size))
-    assert np.median([min(simulated.decided_at(each, asked)) for each in studies]) <= 2 * fixed
+    assert np.median([min(simulated.decided_at(each, asked, 0.975)) for each in studies]) <= 2 * fixed
 
 
 # -- labels until they decide --------------------------------------------------------------------------

@@ -13,7 +13,17 @@ from merilo.rendering.page import Page, Span, Tone, cut, wrap
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spring_ai_wording import explain
 from merilo.rendering.weak import WeakMarks
-from merilo.rendering.wording import AVERAGED, count, counts_text, number, reason_of, remark_kind, said, without_score
+from merilo.rendering.wording import (
+    AVERAGED,
+    by_person,
+    count,
+    counts_text,
+    number,
+    reason_of,
+    remark_kind,
+    said,
+    without_score,
+)
 from merilo.results.sample_detail import bare, named_texts, rubric_name
 
 if TYPE_CHECKING:
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
 
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
-    from merilo.results.sample_detail import ContextView, Remark, SampleDetail, StatementView
+    from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
     from merilo.runs.store import StoredQuestion
 
 ALL_SENTENCES = 20
@@ -66,9 +76,9 @@ def case_page(
     values(page, case, marks or WeakMarks())
     for name, outcome in case.result.outcomes.items():
         explain(page, name, outcome, sample)
-    if case.whole:
+    if case.whole or case.people_on_whole:
         page.heading("Sample as a whole")
-        _said(page, case.whole)
+        _said(page, case.whole, case.people_on_whole)
     for view in case.contexts:
         context(page, view, full=full)
     for metrics, views in case.statements.items():
@@ -93,7 +103,7 @@ def context(page: Page, view: ContextView, *, full: bool) -> None:
     """Add one context: the verdicts on it, then its numbered sentences, evidence marked at the left."""
     page.heading(f"Context {view.index + 1}")
     page.text(_about(view), indent=2, tone=Tone.QUIET)
-    _said(page, view.said)
+    _said(page, view.said, view.people)
     if not view.sentences:
         page.text("(blank)", indent=2, tone=Tone.QUIET)
         return
@@ -121,7 +131,7 @@ def statements(page: Page, views: Sequence[StatementView]) -> None:
         for row in wrap(clean(view.text), page.width - len(start)):
             page.line(start, row)
             start = " " * len(start)
-        _said(page, view.said, indent=len(start))
+        _said(page, view.said, view.people, indent=len(start))
 
 
 def _value(outcome: Outcome) -> str:
@@ -145,11 +155,13 @@ def _about(view: ContextView) -> str:
     return ", ".join(parts)
 
 
-def _said(page: Page, answers: Sequence[Remark], indent: int = 2) -> None:
+def _said(page: Page, answers: Sequence[Remark], people: Sequence[HumanVerdict], indent: int = 2) -> None:
     for each in answers:
         reason = reason_of(each.answer)
         text = f"{remark_kind(each)}: {said(each.answer)}" + (f". {reason}" if reason else "")
         page.text(text, indent=indent, tone=Tone.QUIET)
+    for person in people:
+        page.text(by_person(person), indent=indent, tone=Tone.PLAIN if person.agrees else Tone.BAD)
 
 
 def shown_sentences(view: ContextView, *, full: bool) -> list[int]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.judging.ask import Answer
-    from merilo.results.sample_detail import Remark
+    from merilo.results.sample_detail import HumanVerdict, Remark
 
 NONE = "-"
 """Shown in place of a number that is unknown or undefined."""
@@ -65,6 +65,12 @@ def reason_of(answer: Answer) -> str:
 def remark_kind(remark: Remark) -> str:
     """Return the kind of a verdict, with the text that a statement was checked against, if it is not the contexts."""
     return f"{remark.kind}, checked against {remark.against}" if remark.against else remark.kind
+
+
+def by_person(each: HumanVerdict) -> str:
+    """Return an annotator's verdict next to the judge's, such as `ann, support: not supported \u2717 differs`."""
+    mark = "\u2713 agrees" if each.agrees else "\u2717 differs"
+    return f"{each.annotator}, {each.kind}: {each.verdict.in_words()} {mark}"
 
 
 def without_score(outcome: Undefined | Failed) -> str:

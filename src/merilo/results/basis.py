@@ -6,9 +6,9 @@ from enum import StrEnum
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.data import check
+from merilo.judges.routed import recorded_parts
 from merilo.metrics.base import Score
-from merilo.metrics.registry import asks_judge
+from merilo.metrics.registry import asks_judge, known_metric
 from merilo.runs.outcomes import outcome_from
 from merilo.stats.judge_noise import variance_components
 
@@ -41,11 +41,18 @@ def basis_of(metric: str, *, corrected: bool) -> Basis:
     return Basis.JUDGE if asks_judge(metric) else Basis.NO_JUDGE
 
 
-def judged_by_embedded(manifest: Manifest) -> bool:
-    """Return True if the embedded judge answers the run's questions."""
-    judge: Mapping[str, object] = manifest.judges.get("judge", {})
-    fingerprint = judge.get("fingerprint")
-    return check.is_record(fingerprint) and fingerprint.get("judge") == EMBEDDED
+def judged_by_embedded(manifest: Manifest, metric: str | None = None) -> bool:
+    """Return True if the embedded judge answers questions of the run.
+
+    `metric`: count only questions of this metric; None: all. A metric that is not known here may ask any.
+    """
+    known = None if metric is None else known_metric(metric)
+    asked = None if known is None else {kind.kind for kind in known.asks}
+    return any(
+        part.fingerprint.get("judge") == EMBEDDED and (asked is None or bool(asked & part.kinds))
+        for judge in manifest.judges.values()
+        for part in recorded_parts(judge)
+    )
 
 
 def judge_noise(run: Run) -> dict[str, VarianceComponents | None]:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from merilo.runs.manifest import Manifest
-    from merilo.runs.run import Run
 
     Judge = Mapping[str, object]
 
@@ -62,16 +61,6 @@ def not_comparable(who: str, differences: Sequence[str], *, advice: str = "") ->
     `who`: the subject of the sentence. `advice`: more advice, appended to "Re-run one of them".
     """
     return UsageError(f"{who} are not comparable: {'; '.join(differences)}. Re-run one of them{advice}.")
-
-
-def stopped_early(runs: Sequence[Run], names: Sequence[str]) -> tuple[str, ...]:
-    """Return a warning for each run with early stopping, whose intervals for a fixed sample size are not valid."""
-    return tuple(
-        f"{name} could stop early (--until), so intervals and conclusions for a fixed number of samples are "
-        "not valid for it. Use merilo gate, whose limits are."
-        for run, name in zip(runs, names, strict=True)
-        if run.manifest.until is not None
-    )
 
 
 def _asked(metrics: Iterable[str], roles: Collection[str]) -> list[str]:

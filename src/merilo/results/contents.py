@@ -79,6 +79,8 @@ class EqualQuestions:
     """By run, the number of retrieved contexts of each sample at `positions`, None without the field; empty if all runs
     have the same samples.
     """
+    other_contexts: frozenset[int] = frozenset()
+    """The runs that retrieved other contexts than the first run for some sample at `positions`, by index."""
 
 
 def equal_questions(
@@ -109,11 +111,13 @@ def equal_questions(
             f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. {advice} "
             f"To compare only the {len(equal):,} equal questions, use --across-data."
         )
+    own = described[0].contexts[equal]
     return EqualQuestions(
         equal,
         other,
         tuple(f"{each}. They are not compared." for each in messages),
-        tuple(each.contexts_at(equal) for each in described),
+        tuple(each.counts_at(equal) for each in described),
+        frozenset(place for place, each in enumerate(described) if (each.contexts[equal] != own).any()),
     )
 
 
@@ -142,28 +146,33 @@ def _differing(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Described:
-    """The samples of a run as numbers, in the order of their ids: 24 bytes for each sample."""
+    """The samples of a run as numbers, in the order of their ids: 40 bytes for each sample."""
 
     questions: NDArray[np.uint64]
     """The digest of each question, as two numbers."""
-    contexts: array[int]
+    contexts: NDArray[np.uint64]
+    """The digest of the retrieved contexts of each sample, as two numbers."""
+    counts: array[int]
     """The number of retrieved contexts of each sample; -1 if it has no such field."""
 
     @classmethod
     def of(cls, run: Run, ids: Sequence[str], fields: Sequence[str]) -> _Described:
         import numpy as np
 
-        digests, contexts = bytearray(), array("q")
-        for digest, count in _in_order(
-            run, ids, lambda record: (_digest(_values(record, fields)), _context_count(record))
-        ):
-            digests += digest
-            contexts.append(-1 if count is None else count)
-        return cls(np.frombuffer(digests, np.uint64).reshape(-1, 2), contexts)
+        digests, counts = bytearray(), array("q")
 
-    def contexts_at(self, positions: Sequence[int]) -> tuple[int | None, ...]:
+        def described(record: Record) -> tuple[bytes, int | None]:
+            return _digest(_values(record, fields)) + _contexts_digest(record), _context_count(record)
+
+        for digest, count in _in_order(run, ids, described):
+            digests += digest
+            counts.append(-1 if count is None else count)
+        both = np.frombuffer(digests, np.uint64).reshape(-1, 4)
+        return cls(both[:, :2], both[:, 2:], counts)
+
+    def counts_at(self, positions: Sequence[int]) -> tuple[int | None, ...]:
         """Return the number of contexts of the samples at these positions."""
-        return tuple([None if (count := self.contexts[at]) < 0 else count for at in positions])
+        return tuple([None if (count := self.counts[at]) < 0 else count for at in positions])
 
 
 def other_questions(base: Run, records: Iterable[str], metrics: Sequence[str]) -> list[str]:
@@ -280,6 +289,10 @@ def _nuggets(metadata: Record) -> object:
 
 def _context(item: str | Record) -> tuple[object, object, object]:
     return (item, None, None) if isinstance(item, str) else (item["text"], item.get("id"), item.get("language"))
+
+
+def _contexts_digest(record: Record) -> bytes:
+    return _digest(_value(record, "retrieved_contexts"))
 
 
 def _context_count(record: Record) -> int | None:

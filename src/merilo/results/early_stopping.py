@@ -21,9 +21,8 @@ from merilo.runs.metric_names import resolve_metric
 from merilo.runs.scales import check_asked
 from merilo.stats.column import Column, Missing
 from merilo.stats.compare import Policy
-from merilo.stats.gate import Decision, GateVerdict, gate_drop, gate_minimum
-from merilo.stats.intervals import Method
-from merilo.stats.sequential import sequential_limits
+from merilo.stats.gate import Decision, GateVerdict, drop_decisions, gate_minimum
+from merilo.stats.sequential import sequence_of
 from merilo.stats.sums import coded
 
 if TYPE_CHECKING:
@@ -52,9 +51,8 @@ class EarlyStop:
     """Metric, by full text or name → its minimum mean; its maximum mean if lower is better."""
     drops: Mapping[str, float]
     """Full metric text → largest allowed drop against the baseline."""
-    strict: bool
     level: float
-    """Confidence of each one-sided limit, valid over all checks together."""
+    """Confidence level of each interval, valid over all checks together."""
     undefined: Policy | None
     seed: int
     """Seed of the order of the samples."""
@@ -83,6 +81,7 @@ class EarlyStop:
             text: tuple(Missing(each) if isinstance(each, str) else each for each in outcomes)
             for text, outcomes in known["baseline"].items()
         }
+        known.pop("strict", None)  # earlier versions wrote it
         policy = None if known["undefined"] is None else Policy(known["undefined"])
         if lacking := [text for text in known["drops"] if text not in baseline]:
             raise RunError(f"The manifest has no outcomes of {lacking[0]} of the baseline.")
@@ -156,15 +155,13 @@ def after_stopping(
     none = replace(aggregate, interval=None, remark="", method=None, seed=None, clusters=None, shares=shares)
     if aggregate.mean is None:
         return none
-    if column is None or not all(map(isfinite, column.span)):
-        what = "a composite" if column is None else "an infinite range"
-        return replace(none, note=f"cannot tell for {what} in a run that could stop early")
+    if column is None:
+        return replace(none, note="cannot tell for a composite in a run that could stop early")
     codes = None if clusters is None else coded(clusters)[column.scored]
-    ends = sequential_limits(
-        column.values[column.scored], column.span, codes=codes, largest=stop.largest, level=(1 + aggregate.level) / 2
-    )
+    values = column.values[column.scored]
+    found = sequence_of(values, column.span, codes=codes, largest=stop.largest, level=aggregate.level)
     units = None if codes is None else len(set(codes.tolist()))
-    return replace(none, interval=ends, note="", method=Method.BETTING, clusters=units)
+    return replace(none, interval=found.ends, note=found.note, method=found.method, clusters=units)
 
 
 @dataclass(slots=True)
@@ -243,21 +240,35 @@ class EarlyStopState:
         return Column.of(self._outcomes[text], _span(metric), higher_is_better=metric.higher_is_better)
 
     def _check(self) -> None:
+        drops = self._drop_decisions()
         for gate in self._gates:
             if not gate.decided:
-                gate.decision, gate.samples = self._decision(gate), self._samples
+                gate.decision = drops[gate.metric] if gate.kind == "drop" else self._minimum(gate)
+                gate.samples = self._samples
 
-    def _decision(self, gate: _Gate) -> Decision:
-        stop, new, clusters = self._stop, self._column(gate.metric), self._own_clusters
-        policy, level, early = stop.undefined, stop.level, stop.largest
-        if gate.kind == "minimum":
-            return gate_minimum(new, gate.asked, clusters=clusters, undefined=policy, level=level, early=early)
-        before = stop.baseline[gate.metric][: len(new)]
-        if len(before) < len(new):
-            raise RunError(f"The manifest has too few outcomes of {gate.metric} of the baseline.")
-        base = Column.of(before, new.span, higher_is_better=new.higher_is_better)
-        return gate_drop(
-            base, new, gate.asked, strict=stop.strict, clusters=clusters, undefined=policy, level=level, early=early
+    def _minimum(self, gate: _Gate) -> Decision:
+        stop = self._stop
+        return gate_minimum(
+            self._column(gate.metric),
+            gate.asked,
+            clusters=self._own_clusters,
+            undefined=stop.undefined,
+            level=stop.level,
+            early=stop.largest,
+        )
+
+    def _drop_decisions(self) -> dict[str, Decision]:
+        """Return the decisions on all drops: failures are corrected for their number, as in `merilo gate`."""
+        asked = {gate.metric: gate.asked for gate in self._gates if gate.kind == "drop"}
+        pairs: dict[str, tuple[Column, Column]] = {}
+        for text in asked:
+            new, before = self._column(text), self._stop.baseline[text][: self._samples]
+            if len(before) < len(new):
+                raise RunError(f"The manifest has too few outcomes of {text} of the baseline.")
+            pairs[text] = new, Column.of(before, new.span, higher_is_better=new.higher_is_better)
+        stop = self._stop
+        return drop_decisions(
+            pairs, asked, clusters=self._own_clusters, undefined=stop.undefined, level=stop.level, early=stop.largest
         )
 
     def _gate_record(self, gate: _Gate) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from merilo.data.sentences import judged_sentences
 from merilo.data.short_answers import stated
@@ -13,7 +13,7 @@ from merilo.errors import RunError
 from merilo.judging.kinds.support import Support, SupportVerdict
 from merilo.judging.questions import Pack
 from merilo.judging.rubric import rubric_with_text
-from merilo.judging.verdicts import Failure, Verdict
+from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, is_positive, probability_of
 from merilo.metrics.base import EvidenceTarget, Score
 from merilo.runs.run import SampleResult, open_store
 from merilo.runs.weak import weak_metrics
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from merilo.runs.store import StoredQuestion
 
 
+GivenLabel: TypeAlias = tuple[str, str, str]
+"""The label that an annotator gave to a question of the judge: the question's mark (`mark_of`), annotator, label."""
+
+
 @dataclass(frozen=True, slots=True)
 class Remark:
     """One answer about a context or a statement, and the metrics whose value uses it."""
@@ -37,6 +41,34 @@ class Remark:
     metrics: tuple[str, ...]
     against: str = ""
     """The text that a statement was checked against; empty if unknown, or if all its remarks used the contexts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HumanVerdict:
+    """An annotator's verdict on a question of the judge, next to the judge's own verdict."""
+
+    annotator: str
+    """The name, or "a person"."""
+    kind: str
+    context: int | None
+    """Index of the context that the question is about; None if it is about something else."""
+    statement: str
+    """The statement that the question is about; empty if it is about something else."""
+    verdict: Verdict
+    judge: Verdict
+
+    @property
+    def agrees(self) -> bool:
+        """True if both are positive or both are not; a grade of at least 1 is positive."""
+        return is_positive(self.verdict) == is_positive(self.judge)
+
+    @property
+    def certainty(self) -> float:
+        """The judge's probability of its own verdict, in [0, 1]; 1 if it gives none."""
+        probability = probability_of(self.judge)
+        if probability is None:
+            return 1.0
+        return probability if is_positive(self.judge) else 1 - probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +82,7 @@ class ContextView:
     evidence: frozenset[int]
     """Indices of the sentences that a verdict names as evidence."""
     said: tuple[Remark, ...]
+    people: tuple[HumanVerdict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +91,7 @@ class StatementView:
 
     text: str
     said: tuple[Remark, ...]
+    people: tuple[HumanVerdict, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,11 +100,13 @@ class SampleDetail:
 
     result: SampleResult
     asked: tuple[StoredQuestion, ...]
+    labels: tuple[GivenLabel, ...] = ()
+    """The human labels of the sample."""
 
     @staticmethod
-    def of(run: Run, sample_id: str) -> SampleDetail:
+    def of(run: Run, sample_id: str, labels: Sequence[GivenLabel] = ()) -> SampleDetail:
         """Return the case of this sample. Raises RunError if the run has no outcome of it."""
-        return cases_of(run, [sample_id])[sample_id]
+        return cases_of(run, [sample_id], {sample_id: labels})[sample_id]
 
     @cached_property
     def contexts(self) -> tuple[ContextView, ...]:
@@ -86,7 +122,14 @@ class SampleDetail:
         for metric, pieces in self._pieces(EvidenceTarget.STATEMENT):
             by_texts.setdefault(tuple(dict.fromkeys(text for _, text, _, _ in pieces)), []).append(metric)
         return {
-            tuple(metrics): tuple(StatementView(text, self._about_statement(text, metrics)) for text in texts)
+            tuple(metrics): tuple(
+                StatementView(
+                    text,
+                    self._about_statement(text, metrics),
+                    tuple(each for each in self.people if each.statement == text),
+                )
+                for text in texts
+            )
             for texts, metrics in by_texts.items()
             if texts
         }
@@ -101,6 +144,28 @@ class SampleDetail:
                 for _, _, kind, verdict in pieces
             ]
         )
+
+    @cached_property
+    def people(self) -> tuple[HumanVerdict, ...]:
+        """The annotators' verdicts, in the order in which the judge was asked."""
+        found: dict[tuple[str, str], HumanVerdict] = {}  # of several draws or roles, the first
+        for asked in self.asked:
+            question, form, mark = asked.question, asked.question.label_form(), asked.question.content.hex()
+            for _, annotator, given in (each for each in self.labels if each[0] == mark):
+                label = None if form is None else form.label(given)
+                if label is None or not isinstance(asked.answer, DecisionVerdict):
+                    continue  # it cannot be compared
+                context = self.context_of(asked)
+                statement = question.subject or "" if context is None else ""
+                verdict: Verdict = question.verdict_of_label(label)
+                person = HumanVerdict(annotator or "a person", question.kind, context, statement, verdict, asked.answer)
+                found.setdefault((mark, annotator), person)
+        return tuple(found.values())
+
+    @cached_property
+    def people_on_whole(self) -> tuple[HumanVerdict, ...]:
+        """Those of the annotators' verdicts that are about neither a context nor a statement."""
+        return tuple(each for each in self.people if each.context is None and not each.statement)
 
     def context_of(self, asked: StoredQuestion) -> int | None:
         """Return the index of the context that a question is about; None if it is not about a single context."""
@@ -134,7 +199,8 @@ class SampleDetail:
         evidence = frozenset(
             at for _, answer, _ in found if isinstance(answer, Verdict) for at in answer.context_evidence
         ) | self._supporting(index, context)
-        return ContextView(index, context, context.sentences, evidence, self._merged(found))
+        people = tuple(each for each in self.people if each.context == index)
+        return ContextView(index, context, context.sentences, evidence, self._merged(found), people)
 
     def _supporting(self, index: int, context: Context) -> frozenset[int]:
         """Return the indices of the context's sentences that support a statement."""
@@ -234,8 +300,10 @@ def _asked_record(asked: StoredQuestion) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def cases_of(run: Run, samples: Sequence[str]) -> dict[str, SampleDetail]:
-    """Return these samples of the run by id, with their outcomes and questions.
+def cases_of(
+    run: Run, samples: Sequence[str], labels: Mapping[str, Sequence[GivenLabel]] | None = None
+) -> dict[str, SampleDetail]:
+    """Return these samples of the run by id, with their outcomes, questions and human labels.
 
     Raises RunError if the run has no outcome of one of them.
     """
@@ -252,7 +320,8 @@ def cases_of(run: Run, samples: Sequence[str]) -> dict[str, SampleDetail]:
         if text is None:
             raise RunError(f"{run.path} has no outcome of a sample with the id {sample!r}.")
         keys = dict.fromkeys(key for record in records[sample] for key in record.get("trail", []))
-        found[sample] = SampleDetail(SampleResult.of(text, records[sample]), tuple(run.asked(list(keys))))
+        given = () if labels is None else tuple(labels.get(sample, ()))
+        found[sample] = SampleDetail(SampleResult.of(text, records[sample]), tuple(run.asked(list(keys))), given)
     return found
 
 

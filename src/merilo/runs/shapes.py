@@ -104,13 +104,13 @@ class Until(_Shape):
 
     minimums: dict[str, Number]
     drops: dict[str, Amount]
-    strict: bool
     level: Annotated[float, Field(gt=0.5, lt=1)]
     undefined: Literal["drop", "worst"] | None
     seed: Whole
     cluster: str | None
     ends: Annotated[list[Whole], AfterValidator(_rising)]
     baseline: dict[str, list[Number | Literal["undefined", "failed"]]]
+    strict: bool = _ABSENT
 
 
 class Scale(_Shape):

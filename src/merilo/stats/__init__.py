@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from merilo.stats.compare import holm
     from merilo.stats.corrected_pairs import correct_pairs
     from merilo.stats.correction import correct, ppi_mean
-    from merilo.stats.gate import gate_drop, gate_minimum
+    from merilo.stats.gate import drop_decision, gate_minimum
     from merilo.stats.intervals import wilson_ends
     from merilo.stats.judge_errors import judge_error_difference
     from merilo.stats.judge_noise import variance_components
@@ -28,7 +28,7 @@ __all__ = [
     "correct",
     "correct_pairs",
     "corrected_rate",
-    "gate_drop",
+    "drop_decision",
     "gate_minimum",
     "gwet_ac1",
     "holm",
@@ -51,7 +51,7 @@ __getattr__, __dir__ = exports(
         "merilo.stats.compare": ("holm",),
         "merilo.stats.corrected_pairs": ("correct_pairs",),
         "merilo.stats.correction": ("correct", "ppi_mean"),
-        "merilo.stats.gate": ("gate_drop", "gate_minimum"),
+        "merilo.stats.gate": ("drop_decision", "gate_minimum"),
         "merilo.stats.intervals": ("wilson_ends",),
         "merilo.stats.judge_noise": ("variance_components",),
         "merilo.stats.judge_errors": ("judge_error_difference",),

@@ -1,13 +1,10 @@
-"""Intervals by resampling: of a mean or a ratio of sums over few units, and of functions of several means."""
+"""Intervals of functions of several means, by resampling."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from math import sqrt
 from typing import TYPE_CHECKING
 
-from merilo.stats.distributions import normal_cdfs, normal_quantile
-from merilo.stats.intervals import LEVEL, SEED, Interval, Method, few_clusters, t_quantile, too_few_clusters
+from merilo.stats.intervals import LEVEL, Interval, Method, few_clusters, too_few_clusters
 from merilo.stats.sums import Sums, summed
 
 if TYPE_CHECKING:
@@ -17,7 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESAMPLES = 2_000
-BCA_RESAMPLES = 9_999
 
 
 def percentile_interval(
@@ -70,74 +66,6 @@ def percentile_interval(
     if low == high:
         return Interval(None, "cannot tell: all resamples of the data give one value")
     return Interval((float(low), float(high)), remark=remark, method=Method.PERCENTILE, level=level, seed=seed)
-
-
-def bca_ends(
-    tops: NDArray[np.float64],
-    bottoms: NDArray[np.float64],
-    *,
-    level: float = LEVEL,
-    seed: int = SEED,
-    resamples: int = BCA_RESAMPLES,
-    quantile: float | None = None,
-) -> tuple[float, float] | None:
-    """Return the ends of a bias-corrected and accelerated bootstrap interval of sum(tops) / sum(bottoms), over the
-    units.
-
-    `tops`, `bottoms`: one each for every unit, bottoms above 0 (all 1 for a mean); at least 3 units, not all with the
-    same ratio. A resample selects whole units. The order of the units does not matter. None if the correction leaves
-    (0, 1), which happens only at extreme levels. Memory: 80 kB for each unit.
-
-    Source: Efron & Tibshirani, "An Introduction to the Bootstrap" (1993), 14.3, acceleration by the jackknife, ties
-    counted half. One difference: t(n - 1) · sqrt(n / (n - 1)) replaces the normal quantile, because resamples spread
-    too little (Hesterberg, The American Statistician 69 (2015), section 5.3: "expanded percentile"). `quantile` sets
-    another.
-    """
-    import numpy as np
-
-    size = len(tops)
-    # Sorted first, so that the same units in another order give the same resamples and ends.
-    order = np.lexsort((bottoms, tops))
-    tops, bottoms = tops[order], bottoms[order]
-    found = resampled_ratios(tops, bottoms, seed=seed, resamples=resamples)
-    value = tops.sum() / bottoms.sum()
-    slack = 1e-12 * max(1.0, abs(value))  # a resample equal to the data may differ in the last bit
-    below = float((found < value - slack).mean() + (found <= value + slack).mean()) / 2
-    bias = normal_quantile(below)
-    without = (tops.sum() - tops) / (bottoms.sum() - bottoms)
-    steps = without.mean() - without
-    acceleration = float((steps**3).sum() / (6 * (steps**2).sum() ** 1.5))
-    if quantile is None:
-        quantile = t_quantile(size - 1, level) * sqrt(size / (size - 1))
-    shifts = np.array([bias - quantile, bias + quantile])
-    room = 1 - acceleration * shifts
-    # An infinite bias: all resamples are on one side of the value.
-    if not np.isfinite(bias) or (room <= 0).any():
-        return None
-    low, high = np.quantile(found, normal_cdfs(bias + shifts / room))
-    return (float(low), float(high))
-
-
-def resampled_ratios(
-    tops: NDArray[np.float64], bottoms: NDArray[np.float64], *, seed: int, resamples: int = BCA_RESAMPLES
-) -> NDArray[np.float64]:
-    """Return sum(tops) / sum(bottoms) in each of the resamples of the units; bottoms above 0."""
-    drawn = _drawn(len(tops), seed, resamples)
-    return (drawn @ tops) / (drawn @ bottoms)
-
-
-@lru_cache(maxsize=2)
-def _drawn(size: int, seed: int, resamples: int) -> NDArray[np.float64]:
-    """Return how often each resample has each unit: resamples × size, the same for all metrics with this number of
-    units.
-    """
-    import numpy as np
-
-    places = _places(np.random.PCG64(seed), resamples * size, size).reshape(resamples, size)
-    places += np.arange(0, resamples * size, size)[:, None]
-    drawn = np.bincount(places.ravel(), minlength=resamples * size).reshape(resamples, size).astype(np.float64)
-    drawn.setflags(write=False)
-    return drawn
 
 
 def _places(bits: np.random.PCG64, count: int, size: int) -> NDArray[np.int64]:

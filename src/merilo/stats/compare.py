@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, TypeVar
 
 from merilo.stats.corrected_pairs import PairedCorrection, PairLabels, corrected_pairs_of, with_missing
-from merilo.stats.intervals import LEVEL, check_level
+from merilo.stats.intervals import LEVEL, check_level, t_quantile
 from merilo.stats.paired import PairedTest, paired_of
 from merilo.stats.power import POWER, detectable_effect
 from merilo.stats.sums import coded, same_length
@@ -59,7 +59,7 @@ class Counts:
     """Failed in the first run, scored in the second."""
     second_failed: int
     left_out: int
-    """Samples scored in one run only that are in no pair; fewer than all such samples only under `Policy.WORST`."""
+    """Samples scored in one run only that are in no pair and could change the conclusion."""
     neither: int
     """Samples scored in neither run: nothing to compare."""
 
@@ -119,6 +119,8 @@ def compare(
     undefined: Policy = Policy.DROP,
     level: float = LEVEL,
     labels: Mapping[Key, PairLabels] | None = None,
+    ignore_undefined: bool = False,
+    early: int = 0,
 ) -> dict[Key, Comparison]:
     """Compare each metric of two runs, with conclusions for the primary ones (by default all).
 
@@ -133,7 +135,9 @@ def compare(
     `Policy.WORST` the Undefined ones count as the worse end of the range. The outcomes that are left out are then set
     to the ends of the range that make the difference smallest and largest. If the conclusion would change, it is
     "cannot tell". A retriever that returns nothing for hard questions therefore gains no advantage. With an infinite
-    range there is no conclusion then.
+    range there is no conclusion then. `ignore_undefined`: leave Undefined ones out without this check.
+
+    `early`: as in `paired_of`; columns are then in the random order of the run that could stop. Labels are not used.
 
     Raises ValueError if columns have different lengths or ranges.
     """
@@ -144,8 +148,11 @@ def compare(
             f"Primary metrics must be among those compared, {list(pairs)}; got {sorted(map(str, unknown))}."
         )
     codes = None if clusters is None else coded(clusters)
+    own: Mapping[Key, PairLabels] = {} if labels is None or early else labels
     found = {
-        key: _compared(pair, codes, undefined, level, None if labels is None else labels.get(key))
+        key: _compared(
+            _Pairing.of(*pair, undefined, ignore_undefined=ignore_undefined), codes, level, early, own.get(key)
+        )
         for key, pair in pairs.items()
     }
     return _read(found, [key for key in pairs if key in named], level)
@@ -213,20 +220,27 @@ class _Pairing:
     second: Column
     both: NDArray[np.bool_]
     one_sided: NDArray[np.bool_]
+    """Samples with a score in one run only that could change the conclusion."""
+    known: tuple[Column, Column]
+    """The columns before missing outcomes were set."""
 
     @classmethod
-    def of(cls, first: Column, second: Column, policy: Policy) -> _Pairing:
+    def of(cls, first: Column, second: Column, policy: Policy, *, ignore_undefined: bool) -> _Pairing:
         if len(first) != len(second):
             raise ValueError(f"Columns are compared sample by sample, but have {len(first)} and {len(second)} samples.")
         if first.span != second.span:
             raise ValueError(f"Columns of one metric have one range, got {first.span} and {second.span}.")
+        known = first, second
         if policy is Policy.WORST:
             # An infinite score would make every mean infinite.
             if not isfinite(first.worst):
                 raise ValueError(f"Undefined cannot count as worst in the range {first.span}; drop it.")
             lacking = first.undefined & second.scored, second.undefined & first.scored
             first, second = first.filled(first.worst, lacking[0]), second.filled(second.worst, lacking[1])
-        return cls(first, second, first.scored & second.scored, first.scored ^ second.scored)
+        one_sided = first.scored ^ second.scored
+        if ignore_undefined:
+            one_sided &= first.failed | second.failed
+        return cls(first, second, first.scored & second.scored, one_sided, known)
 
     @property
     def values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -246,16 +260,10 @@ class _Pairing:
 
 
 def _compared(
-    pair: tuple[Column, Column],
-    codes: NDArray[np.int64] | None,
-    policy: Policy,
-    level: float,
-    labels: PairLabels | None,
+    pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, early: int, labels: PairLabels | None
 ) -> Comparison:
-    first, second = pair
-    pairing = _Pairing.of(first, second, policy)
     if codes is not None:
-        same_length(len(first), len(codes), "clusters")
+        same_length(len(pairing.first), len(codes), "clusters")
     differences = pairing.differences()
     own = None if labels is None else labels.among(pairing.both)
     correction = None if own is None else _correction(pairing, differences, own, codes, level)
@@ -265,9 +273,9 @@ def _compared(
     means = by_judge
     if own is not None and used is not None:
         means = own.means(pairing.values, used.tuning or 0.0)
-    test = corrected or _paired(pairing, differences, codes, level)
+    test = corrected or _paired(pairing, differences, codes, level, early)
     deviation = float(differences.std(ddof=1)) if test.error is not None and len(differences) > 1 else 0.0
-    counts = _counts(first, second, pairing, differences)
+    counts = _counts(pairing, differences)
     return Comparison(
         first=None if means is None else means[0],
         second=None if means is None else means[1],
@@ -276,24 +284,24 @@ def _compared(
         p=test.p,
         adjusted=None,
         reading=None,
-        reason=test.interval.note,
+        reason=test.reason,
         counts=counts,
         standardised=None if test.difference is None or deviation == 0 else test.difference / deviation,
         superiority=(counts.wins + counts.ties / 2) / counts.pairs if counts.pairs else None,
         detectable=_detectable(test, level),
         clusters=test.units if codes is not None else None,
-        least=_extreme(pairing, codes, level, used, least=True),
-        most=_extreme(pairing, codes, level, used, least=False),
+        least=_extreme(pairing, codes, level, early, used, least=True),
+        most=_extreme(pairing, codes, level, early, used, least=False),
         by_judge=None if corrected is None else by_judge,
         correction=correction,
     )
 
 
 def _paired(
-    pairing: _Pairing, differences: NDArray[np.float64], codes: NDArray[np.int64] | None, level: float
+    pairing: _Pairing, differences: NDArray[np.float64], codes: NDArray[np.int64] | None, level: float, early: int
 ) -> PairedTest:
     own = None if codes is None else codes[pairing.both]
-    return paired_of(differences, own, difference_span(pairing.first.span), level)
+    return paired_of(differences, own, difference_span(pairing.first.span), level, early)
 
 
 def _correction(
@@ -314,13 +322,16 @@ def _means(pairing: _Pairing) -> tuple[float, float] | None:
 
 
 def _detectable(test: PairedTest, level: float) -> float | None:
-    """Return the detectable difference by the t test. With sign flips it is slightly smaller."""
-    if test.p is None or test.error is None or test.freedom is None:
+    """Return the detectable difference by the t test, and as much more as the interval is wider than that of t."""
+    ends = test.interval.ends
+    if test.p is None or test.error is None or test.freedom is None or ends is None:
         return None
-    return test.error * detectable_effect(test.freedom, power=POWER, level=level)
+    more = max(0.0, (ends[1] - ends[0]) / 2 - test.error * t_quantile(test.freedom, level))
+    return more + test.error * detectable_effect(test.freedom, power=POWER, level=level)
 
 
-def _counts(first: Column, second: Column, pairing: _Pairing, differences: NDArray[np.float64]) -> Counts:
+def _counts(pairing: _Pairing, differences: NDArray[np.float64]) -> Counts:
+    first, second = pairing.known
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     return Counts(
         pairs=len(differences),
@@ -332,12 +343,18 @@ def _counts(first: Column, second: Column, pairing: _Pairing, differences: NDArr
         first_failed=int((first.failed & second.scored).sum()),
         second_failed=int((second.failed & first.scored).sum()),
         left_out=int(pairing.one_sided.sum()),
-        neither=len(first) - int((pairing.both | pairing.one_sided).sum()),
+        neither=int((~(pairing.first.scored | pairing.second.scored)).sum()),
     )
 
 
 def _extreme(
-    pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, corrected: PairedCorrection | None, *, least: bool
+    pairing: _Pairing,
+    codes: NDArray[np.int64] | None,
+    level: float,
+    early: int,
+    corrected: PairedCorrection | None,
+    *,
+    least: bool,
 ) -> ExtremeCase | None:
     low, high = pairing.first.span
     if not pairing.one_sided.any() or not (isfinite(low) and isfinite(high)):
@@ -349,7 +366,7 @@ def _extreme(
         pairs = int(pairing.both.sum())
         test = with_missing(corrected, pairs, differences[pairing.one_sided[every]], span, level)
     else:
-        test = paired_of(differences, None if codes is None else codes[every], span, level)
+        test = paired_of(differences, None if codes is None else codes[every], span, level, early)
     return None if test.difference is None else ExtremeCase(test.difference, test.interval, test.p)
 
 

@@ -61,6 +61,10 @@ class PairLabels:
         first, second = ((each[0][own], each[1][own]) for each in (self.first, self.second))
         return PairLabels(places, first, second, self.probability[own], self.sequential)
 
+    def exchanged(self) -> PairLabels:
+        """Return the labels with the two columns exchanged."""
+        return replace(self, first=self.second, second=self.first)
+
     def differences(self) -> Labels:
         """Return the labels of the differences, first - second."""
         human, judge = (one - two for one, two in zip(self.first, self.second, strict=True))

@@ -179,11 +179,11 @@ def correct(
     if len(labels.sample) and not 0 <= labels.sample.min() <= labels.sample.max() < len(numbers_of_judge):
         raise ValueError(f"A label's sample position is outside the {len(numbers_of_judge)} judged samples.")
     names = None if codes is None else codes.tolist()
-    raw = mean_interval(numbers_of_judge, span, clusters=names, level=level, seed=seed)
+    raw = mean_interval(numbers_of_judge, span, clusters=names, level=level)
     design = _Design.of(numbers_of_judge, labels, codes)
-    human = _human(design, span, level, seed)
+    human = _human(design, span, level)
     nominal = level_at(len(design.places), level) if labels.sequential else level
-    alone = _human(design, span, nominal, seed) if labels.sequential else human
+    alone = _human(design, span, nominal) if labels.sequential else human
     corrected, tuning = _corrected(design, span, nominal, seed, alone)
     corrected = replace(corrected, interval=replace(corrected.interval, level=level))
     reported, reason = _choice(human, corrected, len(design.places))
@@ -229,11 +229,11 @@ class _Design:
         return replace(self, judged=judged, people=people, judge=judge)
 
 
-def _human(design: _Design, span: tuple[float, float], level: float, seed: int) -> MeanEstimate:
+def _human(design: _Design, span: tuple[float, float], level: float) -> MeanEstimate:
     names = None if design.codes is None else design.codes[design.places].tolist()
     if design.uniform:
-        return mean_interval(design.people, span, clusters=names, level=level, seed=seed)
-    found = mean_interval(design.people, span, clusters=names, weights=design.weights, level=level, seed=seed)
+        return mean_interval(design.people, span, clusters=names, level=level)
+    found = mean_interval(design.people, span, clusters=names, weights=design.weights, level=level)
     # A weighted interval ignores the uncertainty of a stratum whose few labels agree, whatever their weight.
     return replace(found, interval=Interval(None, _BY_VERDICT, level=level), error=None)
 

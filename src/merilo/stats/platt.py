@@ -52,7 +52,7 @@ def fit_curve(scores: Sequence[float], labels: Sequence[bool], *, shifted: bool 
         raise ValueError("a curve needs records of both classes")
     columns = np.stack([scores, np.ones(len(labels))], axis=1)[:, : 2 if shifted else 1]
     targets = np.where(labels, (positive + 1) / (positive + 2), 1 / (negative + 2))
-    scale, *shift = fit_logistic(columns, targets, np.zeros(columns.shape[1])).tolist()
+    scale, *shift = fit_logistic(columns, targets, np.zeros(2 if shifted else 1)).tolist()
     return LogisticCurve(scale, *(shift or [0.0]))
 
 

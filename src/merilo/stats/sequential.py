@@ -6,7 +6,7 @@ level for usual intervals, for means that human labels correct, holds for means 
 
 from __future__ import annotations
 
-from math import isfinite, log, sqrt
+from math import exp, isfinite, log, sqrt
 from typing import TYPE_CHECKING
 
 from merilo.stats.distributions import normal_cdf
@@ -37,14 +37,40 @@ def confidence_sequence(
     """Return an interval of the mean that holds at every size: the intervals after 1, 2, 3, ... samples all together
     cover it with probability `level`.
 
-    `values`: one per sample, in the random order of evaluation, in `span`, which must be finite. Assumes only that each
-    has the same mean given those before it. Formula: `sequential_limits`. Raises ValueError for other values.
+    `values`: one per sample, in the random order of evaluation, in `span`. Assumes only that each has the same mean
+    given those before it. Formula: `sequential_limits`. There is none in an infinite range. Raises ValueError for other
+    values.
     """
     check_level(level)
-    found = numbers(values, "scores")
-    if not len(found):
+    return sequence_of(numbers(values, "scores"), span, level=level)
+
+
+def sequence_of(
+    values: Numbers,
+    span: tuple[float, float],
+    *,
+    codes: NDArray[np.int64] | None = None,
+    largest: int = 1,
+    level: float = LEVEL,
+) -> Interval:
+    """Return the interval of `confidence_sequence`; `codes`, `largest`: as in `sequential_limits`."""
+    if not len(values):
         return Interval(None, "cannot tell from 0 scored samples", level=level)
-    return Interval(sequential_limits(found, span, level=(1 + level) / 2), method=Method.BETTING, level=level)
+    if not all(map(isfinite, span)):
+        return Interval(None, "cannot tell for an infinite range in a run that could stop early", level=level)
+    ends = sequential_limits(values, span, codes=codes, largest=largest, level=(1 + level) / 2)
+    return Interval(ends, method=Method.BETTING, level=level)
+
+
+def sequential_p(
+    values: Numbers, span: tuple[float, float], *, codes: NDArray[np.int64] | None = None, largest: int = 1
+) -> float:
+    """Return a p-value of a mean of 0 that holds at any time: at most 1 - level if `sequence_of` excludes 0."""
+    low, high = span
+    scaled, sizes = _scaled(values, span, codes, largest)
+    null = -low / (high - low)
+    capital = max(_most(scaled / null - sizes), _most((sizes - scaled) / (1 - null) - sizes))
+    return min(1.0, 2 * exp(-capital))
 
 
 def sequential_limits(
@@ -69,6 +95,16 @@ def sequential_limits(
     Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86 (2024), theorem 1 and
     appendix B (diversified Kelly betting); the bets and their shares are our own.
     """
+    scaled, sizes = _scaled(values, span, codes, largest)
+    lower, upper = _lower(scaled, sizes, 1 - level), 1 - _lower(sizes - scaled, sizes, 1 - level)
+    low, high = span
+    return low + lower * (high - low), low + max(upper, lower) * (high - low)
+
+
+def _scaled(
+    values: Numbers, span: tuple[float, float], codes: NDArray[np.int64] | None, largest: int
+) -> tuple[Numbers, Numbers]:
+    """Return the values on the scale from 0 to 1 and their sizes; of clusters, the sums of both over `largest`."""
     import numpy as np
 
     low, high = span
@@ -78,11 +114,10 @@ def sequential_limits(
     if scaled.min() < -1e-9 or scaled.max() > 1 + 1e-9:
         raise ValueError(f"Scores must be in the metric's range, {low} to {high}.")
     scaled, sizes = np.clip(scaled, 0.0, 1.0), np.ones(len(values))
-    if codes is not None:
-        groups = np.unique(codes, return_inverse=True)[1]
-        scaled, sizes = summed(groups, scaled) / largest, summed(groups, sizes) / largest
-    lower, upper = _lower(scaled, sizes, 1 - level), 1 - _lower(sizes - scaled, sizes, 1 - level)
-    return low + lower * (high - low), low + max(upper, lower) * (high - low)
+    if codes is None:
+        return scaled, sizes
+    groups = np.unique(codes, return_inverse=True)[1]
+    return summed(groups, scaled) / largest, summed(groups, sizes) / largest
 
 
 def level_at(units: int, level: float = LEVEL) -> float:

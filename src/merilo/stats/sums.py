@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_NEAR = 1e-12
+_DIGITS = 12
+
+
 def numbers(values: Iterable[float], what: str) -> NDArray[np.float64]:
     """Return an array of finite numbers. Raises ValueError otherwise; `what` names the numbers in the message."""
     import numpy as np
@@ -52,7 +56,7 @@ def summed(codes: NDArray[np.int64], parts: NDArray[np.float64], count: int = 0)
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A mean or ratio with everything that a limit by Student's t needs, one-sided or two-sided."""
+    """A mean or ratio with everything that a limit by Student's t needs."""
 
     value: float
     error: float
@@ -94,19 +98,30 @@ class Sums:
         return float(self.tops.sum() / self.bottoms.sum())
 
     @property
-    def error(self) -> float:
-        """The linearised standard error of the ratio for independent units; needs two units.
+    def equal(self) -> bool:
+        """True if all units have one ratio, up to rounding."""
+        ratios = self.tops / self.bottoms
+        return float(ratios.max() - ratios.min()) <= _NEAR * max(1.0, float(abs(ratios).max()))
+
+    @property
+    def varied(self) -> int:
+        """The number of units off the most common ratio."""
+        import numpy as np
+
+        counts = np.unique((self.tops / self.bottoms).round(_DIGITS), return_counts=True)[1]
+        return self.count - int(counts.max())
+
+    @property
+    def linearised(self) -> Spread:
+        """The ratio with its linearised standard error for independent units; needs two units.
 
         sqrt(G/(G - 1) · sum(e²)), e = (top - ratio · bottom) / sum(bottoms), whose sum is 0. With bottoms of 1 it is
         the usual standard error of a mean. Too small for few units with unequal bottoms: see `spread`. Source:
         Cochran, "Sampling Techniques" (3rd ed., 1977), 6.3.
         """
         parts = (self.tops - self.value * self.bottoms) / self.bottoms.sum()
-        return sqrt(self.count / (self.count - 1) * float((parts**2).sum()))
-
-    def margin(self, quantile: float) -> float:
-        """Return the standard error times this quantile."""
-        return quantile * self.error
+        error = sqrt(self.count / (self.count - 1) * float((parts**2).sum()))
+        return Spread(self.value, error, self.count - 1)
 
     @property
     def spread(self) -> Spread:
@@ -118,7 +133,6 @@ class Sums:
         and G - 1. Linear in the number of units. Sources: Bell & McCaffrey, Survey Methodology 28 (2002); closed form
         for a mean: Imbens & Kolesár, Review of Economics and Statistics 98 (2016), section II.
         """
-        # mean.
         shares = self.bottoms / self.bottoms.sum()
         parts = (self.tops - self.value * self.bottoms) / self.bottoms.sum()
         crossed = shares * shares / (1 - shares)

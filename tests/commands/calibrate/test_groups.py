@@ -72,7 +72,7 @@ def by(found: LabelledRun, field: str) -> dict[str | None, Row]:
 
 def words(found: LabelledRun) -> str:
     """The page in one line."""
-    return " ".join(str(people_page(found, 80)).split())
+    return " ".join(str(people_page(found, 80, full=True)).split())
 
 
 def test_the_language_in_which_the_judge_errs_is_told(runs: Sequence[merilo.Run], labels: Path) -> None:

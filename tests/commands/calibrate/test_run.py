@@ -293,7 +293,7 @@ def test_one_class_only_gives_rates_and_no_kappa(run: merilo.Run, tmp_path: Path
     assert agreement.yes_or_no is not None
     assert agreement.yes_or_no.kappa.value is None
     assert agreement.yes_or_no.specificity.value is not None
-    assert "All human labels are equal, so there are rates and no kappa." in str(people_page(found, 100))
+    assert "All human labels are equal, so there are rates and no kappa." in str(people_page(found, 100, full=True))
 
 
 def test_annotators_may_disagree(run: merilo.Run, labels: Path, tmp_path: Path) -> None:

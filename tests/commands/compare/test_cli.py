@@ -33,56 +33,59 @@ def two(here: Here) -> Here:
 
 
 PAGE = """\
-new vs. old: 10 samples in common, by the judge alone (scripted:script.jsonl)
+new is better, by the judge alone: context_relevance 0.000 to 0.700, +0.700
+(+0.204 to +1.000).
 
-mean over the pairs    new    old  difference, 95 % interval
-context_relevance    0.700  0.000   +0.700, +0.333 to +1.000
+10 questions in both runs    old    new  difference, 95 % interval
+By the judge alone: better
+  context_relevance        0.000  0.700  +0.700  +0.204 to +1.000
 
+What changed: merilo report runs/old runs/new      All metrics and statistics: --full
+"""
+FULL = """\
 Differences are new minus old. Intervals (95 %) cover sampling of questions, not
 judge error.
 
-Conclusions
-  new is better
-    context_relevance
+Verdicts
+  context_relevance: better, by the judge alone
 
 Statistics
                        p  corrected  higher  equal  lower  diff/sd     P  finds
-context_relevance  0.016      0.016       7      3      0    +1.45  0.85  0.481
+context_relevance  0.008      0.008       7      3      0    +1.45  0.85  0.533
 p: probability of a difference at least this large if there is none; corrected:
 p corrected for several tests (Holm). higher, equal, lower: number of samples on
-which the first run scores higher, equal or lower. diff/sd: the difference
-divided by the standard deviation of the differences per sample. P: probability
-that the first run scores higher on a sample (ties count half). finds: smallest
-true difference that 80 % of such comparisons show.
+which the run scores higher, equal or lower than the base. diff/sd: the
+difference divided by the standard deviation of the differences per sample. P:
+probability that the run scores higher on a sample (ties count half). finds:
+smallest true difference that 80 % of such comparisons show, before the
+correction.
 
 1 of 7 samples that changed, by context_relevance
 
   q0  +1.000
   How long is river 0?
+  old: 0.000
+    context 1: grade 0 of 2
   new: 1.000
     context 1: grade 2 of 2
       >  The river is 120 km long.
-  old: 0.000
-    context 1: grade 0 of 2
 
-Next
-  merilo show runs/new --sample q0
-  merilo show runs/old --sample q0
-  merilo label runs/new runs/old --metric context_relevance
-  merilo report runs/new runs/old
+What changed: merilo report runs/old runs/new
 """
 
 
 def test_two_runs_are_compared(two: Here) -> None:
-    """The page says what differs, whether that may be said, and shows the samples with both verdicts."""
-    assert two.merilo("compare", "runs/new", "runs/old", "--samples", "1").stdout == PAGE
+    """The page has the conclusion and the differences; --full has statistics and the changed samples too."""
+    assert two.merilo("compare", "runs/old", "runs/new").stdout == PAGE
+    full = two.merilo("compare", "runs/old", "runs/new", "--full", "--samples", "1").stdout
+    assert full == PAGE.rpartition("\n\n")[0] + "\n\n" + FULL
 
 
 def test_no_line_is_wider_than_the_terminal(two: Here) -> None:
     """But for commands, which are not broken."""
     for width in (60, 80, 120):
         shown = two.merilo("compare", "runs/new", "runs/old", env={"COLUMNS": str(width)}).stdout
-        lines = [line for line in shown.splitlines() if not line.startswith("  merilo ")]
+        lines = [line for line in shown.splitlines() if "merilo " not in line]
         assert max(map(len, lines)) <= max(width, 76)  # the table of numbers needs 76
 
 
@@ -92,9 +95,11 @@ def test_a_comparison_as_json(two: Here) -> None:
     assert (found["common"], found["primary"], found["level"]) == (10, ["context_relevance"], 0.95)
     (each,) = found["comparisons"]
     assert (each["first"], each["second"], each["better"]) == ("old", "new", "new")
-    assert (each["difference"], each["reading"]) == (-0.7, "second_higher")
-    assert (each["higher"], each["equal"], each["lower"]) == (0, 3, 7)
-    assert each["said"] == "new is better"
+    assert (found["schema"], found["verdict"]) == (2, "better")
+    assert (each["difference"], each["reading"], each["verdict"]) == (0.7, "second_higher", "better")
+    assert (each["higher"], each["equal"], each["lower"]) == (7, 3, 0)
+    assert (each["first_mean"], each["second_mean"], each["p_first_higher"]) == pytest.approx((0, 0.7, 0.15))
+    assert each["said"] == "better, by the judge alone"
     assert len(found["moved"]) == 7
     verdicts = found["moved"][0]["runs"][1]["verdicts"]
     assert verdicts == [{"about": "context 1", "said": "grade 2 of 2", "text": "", "evidence": [GOOD]}]
@@ -103,12 +108,13 @@ def test_a_comparison_as_json(two: Here) -> None:
 def test_files_for_others(two: Here) -> None:
     """--markdown writes a file, the report is one command away; `--markdown -` prints nothing else."""
     done = two.merilo("compare", "runs/new", "runs/old", "--markdown", "c.md")
-    assert "merilo report runs/new runs/old" in done.stdout.partition("\nNext\n")[2]
+    assert "merilo report runs/new runs/old" in done.stdout
     two.merilo("report", "runs/new", "runs/old", "-o", "report.html")
     page = (two.path / "report.html").read_text(encoding="utf-8")
     assert page.count('<mark dir="auto">The river is 120 km long.</mark>') == 7
     text = (two.path / "c.md").read_text(encoding="utf-8")
-    assert "| `context_relevance` | 0.700 | 0.000 | +0.700 | +0.333 to +1.000 | `new is better` |" in text
+    assert "| **By the judge alone: worse** |" in text
+    assert "| `context_relevance` | 0.700 | 0.000 | -0.700 | -1.000 to -0.204 |  |" in text
     assert text.count("<details>") == 5
     assert two.merilo("compare", "runs/new", "runs/old", "--markdown", "-").stdout == text
     again = two.merilo("compare", "runs/new", "runs/old", "--markdown", "-", "--json")
@@ -131,7 +137,7 @@ def test_another_judge_is_refused(two: Here) -> None:
     assert "--across-judges" in refused.stderr
     done = two.merilo("compare", "runs/new", "runs/other", "--across-judges")
     assert done.returncode == 0
-    assert "Not comparable: the judge is scripted" in done.stdout.partition("mean over the pairs")[0]
+    assert "Not comparable: the judge is scripted" in done.stdout.partition("questions in both runs")[0]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from merilo.commands.calibrate.human_labels import attach_file
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row as Compared
-from merilo.commands.compare.result import kinder_notes
+from merilo.commands.compare.wording import kinder_text, next_steps
 from merilo.commands.label.run import label_run
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.judging.kinds.relevance import Relevance
@@ -22,9 +22,7 @@ from merilo.stats.intervals import Interval
 from merilo.stats.judge_errors import ErrorDifference
 
 METRIC = "context_relevance"
-SENTENCE = (
-    "The judge is kinder to a: its mean error (judge minus human) in context_relevance is higher there than for b by"
-)
+SENTENCE = "The judge is kinder to a by 0."
 
 
 def rows(system: str) -> list[Row]:
@@ -69,33 +67,32 @@ def test_every_output_names_the_run_that_the_judge_favours(tmp_path: Path) -> No
     """Half a grade on half of the samples is 0.25; all 60 pairs are labelled, so the error is known."""
     first, second = pair(tmp_path, kind_to_a, 60)
     found = merilo.compare(first, second)
-    (note,) = found.notes
-    assert note.startswith(f"{SENTENCE} 0.25 (0.")
-    assert note.endswith("), 60 labelled pairs.")
+    note = next_steps(found)[0]
+    assert note.startswith(f"{SENTENCE}25 in context_relevance (0.")
+    assert note.endswith("; 60 labelled pairs).")
     assert note in " ".join(str(found).split())
     assert SENTENCE in comparison_page(found)
     assert SENTENCE in comparison_markdown(found)
     record = json.loads(json.dumps(comparison_record(found)))
     errors = record["comparisons"][0]["judge_errors"]
-    assert (errors["first"], errors["second"], errors["difference"]) == pytest.approx((0.25, 0.0, 0.25))
+    assert (errors["first"], errors["second"], errors["difference"]) == pytest.approx((0.25, 0.0, -0.25))
     assert (errors["labelled"], errors["kinder_to"]) == (60, "a")
-    assert errors["interval"][0] > 0
-    assert note in record["notes"]
+    assert errors["interval"][1] < 0
 
 
 def test_the_order_of_the_runs_does_not_change_who_is_favoured(tmp_path: Path) -> None:
     """The interval is mirrored and the sentence is the same."""
     first, second = pair(tmp_path, kind_to_a, 40)
     there, back = merilo.compare(first, second), merilo.compare(second, first)
-    assert there.notes == back.notes
-    assert len(there.notes) == 1
+    assert next_steps(there)[0] == next_steps(back)[0]
+    assert SENTENCE in next_steps(there)[0]
 
 
 def test_a_judge_that_is_kind_to_both_favours_none(tmp_path: Path) -> None:
     """An error of 0.5 on every answer of both runs moves no difference."""
     first, second = pair(tmp_path, kind_to_all, 40)
     found = merilo.compare(first, second)
-    assert found.notes == ()
+    assert not any("kinder" in each for each in next_steps(found))
     errors = comparison_record(found)["comparisons"][0]["judge_errors"]
     assert (errors["first"], errors["second"], errors["kinder_to"]) == (0.5, 0.5, None)
 
@@ -119,35 +116,28 @@ def test_without_labels_there_are_no_errors(tmp_path: Path) -> None:
     found = merilo.compare(first, second, judge_only=True)
     assert found.rows[0].errors is None
     assert comparison_record(found)["comparisons"][0]["judge_errors"] is None
-    assert not any("kinder" in note for note in found.notes)
+    assert not any("kinder" in each for each in next_steps(found))
 
 
 @pytest.mark.parametrize(
-    ("ends", "higher", "favoured", "says"),
-    [
-        ((0.02, 0.14), True, 0, "kinder to a: its mean error (judge minus human) in m is higher there than for b"),
-        ((-0.14, -0.02), True, 1, "kinder to b: its mean error (judge minus human) in m is higher there than for a"),
-        ((0.02, 0.14), False, 1, "kinder to b: its mean error (judge minus human) in m is lower there than for a"),
-        ((-0.01, 0.14), True, None, ""),
-        (None, True, None, ""),
-    ],
+    ("ends", "higher", "favoured"),
+    [((0.02, 0.14), True, 1), ((-0.14, -0.02), True, 0), ((0.02, 0.14), False, 0), ((-0.01, 0.14), True, None)],
 )
 def test_kindness_follows_the_direction_of_the_metric(
-    ends: tuple[float, float] | None, favoured: int | None, says: str, *, higher: bool
+    ends: tuple[float, float], favoured: int | None, *, higher: bool
 ) -> None:
-    """Where lower is better, a lower score is a favour."""
-    errors = ErrorDifference(0.1, 0.02, 0.08 if ends is None or ends[1] > 0 else -0.08, Interval(ends), 40)
-    row = Compared("m", 1, higher, comparison=None, errors=errors)  # type: ignore[arg-type]  # not read here
+    """The error on the run minus that on the base: if lower is better, a lower score is a favour."""
+    row = row_with(ErrorDifference(0.1, 0.02, 0.08 if ends[1] > 0 else -0.08, Interval(ends), 40), higher=higher)
     assert row.kinder_to == favoured
-    notes = kinder_notes([row], ("a", "b"))
-    assert bool(notes) == bool(says)
-    if notes:
-        assert says in notes[0]
-        assert notes[0].endswith("by 0.08 (0.02 to 0.14), 40 labelled pairs.")
 
 
-def test_an_end_near_zero_is_not_shown_as_zero() -> None:
+def row_with(errors: ErrorDifference, *, higher: bool = True) -> Compared:
+    """A row of which only the judge's errors are read."""
+    return Compared("m", 1, higher, comparison=None, verdict=None, errors=errors)  # type: ignore[arg-type]
+
+
+def test_an_end_near_zero_is_not_shown_as_zero(tmp_path: Path) -> None:
     """An interval that excludes 0 is written so."""
+    found = merilo.compare(*pair(tmp_path, kind_to_all, 20))
     errors = ErrorDifference(0.1, 0.0, 0.1, Interval((0.003, 0.197)), 12)
-    row = Compared("m", 1, True, comparison=None, errors=errors)  # type: ignore[arg-type]  # not read here
-    assert "by 0.100 (0.003 to 0.197)" in kinder_notes([row], ("a", "b"))[0]
+    assert "by 0.100 in m (0.003 to 0.197; 12 labelled pairs)" in kinder_text(found, row_with(errors))

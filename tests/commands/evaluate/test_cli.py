@@ -19,19 +19,19 @@ SUMMARY = """\
 data: 4 samples, by the judge alone (scripted:script.jsonl)
 
 metric              mean  95 % interval  scored undef failed
-context_relevance  0.250  0.027 - 0.802       2     1      1
-faithfulness       0.167  0.018 - 0.690       3     1      0
-context_precision  0.500  0.095 - 0.905       2     1      1
+context_relevance  0.250  0.000 - 1.000       2     1      1
+faithfulness       0.167  0.000 - 0.884       3     1      0
+context_precision  0.500  0.000 - 1.000       2     1      1
 
 Intervals cover sampling of questions, not judge error.
 
 Counts over all scored samples and shares with their intervals
-  context_relevance  relevant: 1 of 3 contexts, 0.333 (0.042 - 0.852)
-                     fully relevant: 1 of 3 contexts, 0.333 (0.042 - 0.852)
-                     evidence sentences: 1 of 4 sentences, 0.250 (0.022 - 0.831)
+  context_relevance  relevant: 1 of 3 contexts, 0.333 (0.000 - 1.000)
+                     fully relevant: 1 of 3 contexts, 0.333 (0.000 - 1.000)
+                     evidence sentences: 1 of 4 sentences, 0.250 (0.000 - 1.000)
   faithfulness       contradicted not distinguished by this judge
-                     supported: 1 of 4 statements, 0.250 (0.034 - 0.761)
-  context_precision  relevant: 1 of 3 contexts, 0.333 (0.042 - 0.852)
+                     supported: 1 of 4 statements, 0.250 (0.000 - 1.000)
+  context_precision  relevant: 1 of 3 contexts, 0.333 (0.000 - 1.000)
 
 Not scored (excluded from the means above)
   context_relevance, context_precision

@@ -45,7 +45,7 @@ def test_the_exit_code_is_the_verdict(gated: Here, words: str, code: int, verdic
     """0 passes, 1 fails, 3 cannot tell, unless that is given a meaning; JSON says the same word."""
     done = gated.merilo("gate", "new", *words.split())
     assert (done.returncode, done.stderr) == (code, "")
-    assert done.stdout.startswith(f"{verdict}: 1 ")
+    assert done.stdout.startswith(verdict)
     found = gated.json("gate", "new", *words.split())
     assert (found["verdict"], found["passed"]) == (verdict, code == 0)
 
@@ -66,12 +66,13 @@ def test_the_exit_code_is_the_verdict(gated: Here, words: str, code: int, verdic
             "give either one number for all metrics",
         ),
         ("--baseline old --max-drop -0.1", "max_drop must be 0 or more, got -0.1"),
-        ("--min id_recall=0.5 --level 95", "The one-sided level must be between 0.5 and 1, got 95.0"),
+        ("--min id_recall=0.5 --level 95", "The level must be between 0.5 and 1, got 95.0"),
         ("--min id_recall=0.5 --undefined best", "undefined must be drop or worst, got the text 'best'"),
         ("--min id_recall=0.5 --cannot-tell maybe", "cannot_tell must be pass or fail, got the text 'maybe'"),
         ("--min id_recall=0.5 --cluster document", "120 samples have no cluster field 'document'"),
         ("--suite absent.toml", "No such file: absent.toml."),
-        ("--baseline absent --max-drop 0.1", "Not a run directory: absent"),
+        ("--baseline . --max-drop 0.1", "Not a run directory: ."),
+        ("--baseline absent --max-drop 0.1 --first-run maybe", "first_run must be pass or cannot tell or fail"),
     ],
 )
 def test_wrong_use_is_told_in_a_sentence(gated: Here, words: str, sentence: str) -> None:
@@ -82,15 +83,43 @@ def test_wrong_use_is_told_in_a_sentence(gated: Here, words: str, sentence: str)
 
 
 def test_the_page_says_what_would_decide(gated: Here) -> None:
-    """The drop that can be excluded, and the number of samples that would decide; no larger drop."""
+    """The interval, and the number of samples that would decide; no larger drop."""
     words = ("gate", "new", "--baseline", "old", "--max-drop")
     text = " ".join(gated.merilo(*words, "0.02").stdout.split())
     (gate,) = gated.json(*words, "0.02")["gates"]
-    assert f"A drop of more than {gate['excluded_drop']:.3f} can be excluded." in text
+    means = f"id_recall {gate['baseline_mean']:.3f} to {gate['run_mean']:.3f}, {gate['value']:+.3f}"
+    assert f"{means} (95 % {gate['lower']:+.3f} to {gate['upper']:+.3f}; 120 questions; allowed -0.02)." in text
     assert gate["deciding"] == []
-    needed = int(text.split(": About ")[1].split()[0].replace(",", ""))
+    assert "A drop of 0.02 is neither shown nor excluded. About " in text
+    needed = int(text.split("About ")[1].split()[0].replace(",", ""))
     assert needed > SAMPLES
-    assert "Limits cover sampling of questions, not judge error." in text
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "verdict"),
+    [
+        ("", 3, "no baseline"),
+        ("--first-run pass", 0, "pass"),
+        ("--first-run fail", 1, "fail"),
+        ("--min id_recall=0.65", 3, "no baseline"),
+        ("--min id_recall=0.65 --first-run pass", 0, "pass"),
+        ("--min id_recall=0.9 --first-run pass", 1, "fail"),
+        ("--min id_recall=0.75 --first-run pass", 3, "cannot tell"),
+    ],
+)
+def test_a_missing_baseline_is_a_state(gated: Here, words: str, code: int, verdict: str) -> None:
+    """Minimums are checked and drops are not; every output says so, and what it counts as is an option."""
+    arguments = ["gate", "new", "--baseline", "runs/main", "--max-drop", "0.1", *words.split(), "--junit", "gates.xml"]
+    done = gated.merilo(*arguments)
+    assert (done.returncode, done.stderr) == (code, "")
+    text = " ".join(done.stdout.split())
+    assert "no baseline runs/main does not exist." in text
+    assert "Make the baseline: merilo run ... --out runs/main" in text
+    found = gated.json(*arguments)
+    assert (found["verdict"], found["passed"]) == (verdict, code == 0)
+    suite = ET.parse(gated.path / "gates.xml").getroot()  # noqa: S314  our own
+    bad = int(suite.attrib["failures"]) + int(suite.attrib["errors"])
+    assert bool(bad) == (code != 0)
 
 
 def test_other_questions_need_a_flag(gated: Here) -> None:
@@ -124,7 +153,7 @@ def test_a_suite_gates_and_its_junit_is_read_by_servers(gated: Here) -> None:
     assert float(found.attrib.pop("time")) > 0
     assert found.attrib == {"name": "merilo gate", "tests": "2", "failures": "1", "errors": "0", "skipped": "0"}
     (failed,) = found.iter("failure")
-    assert failed.attrib["message"].startswith("id_recall 0.750 (95 % upper limit 0.814, 120 samples")
+    assert failed.attrib["message"].startswith("id_recall 0.750 (95 % 0.671 to 0.829; 120 questions")
     words = ["--suite", "gates.toml", "--baseline", "old", "--min", "id_recall=0.5"]
     assert gated.merilo("gate", "new", *words).returncode == 0
     assert gated.merilo("gate", "new", *words, "--junit", "absent/gates.xml").returncode == 2

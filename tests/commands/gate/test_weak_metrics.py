@@ -8,6 +8,7 @@ from merilo import evaluate
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.run import compare_runs
+from merilo.commands.compare.text import comparison_page as full_page
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import suite_from
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
@@ -50,13 +51,15 @@ def test_a_gate_on_a_weak_metric_says_so(run: Run) -> None:
 
 
 def test_a_comparison_by_a_weak_metric_says_so(run: Run) -> None:
-    """In the tables, the conclusions and the legend of every format."""
+    """In the tables and the legend of every format; the full page says what it means."""
     found = compare_runs([run, run])
     for text in (str(found), comparison_page(found), comparison_markdown(found), found._repr_html_()):
         assert f"{WEAK} *" in text
-        assert "weak with this judge (not clearly better than chance)" in " ".join(text.split())
         assert "faithfulness *" not in text
-    assert "weak with this judge, so the difference" in " ".join(str(found).split())
+    full = " ".join(str(full_page(found, 100, full=True)).split())
+    assert "weak with this judge, so the difference" in full
+    for text in (full, comparison_page(found), comparison_markdown(found), found._repr_html_()):
+        assert "weak with this judge (not clearly better than chance)" in text
     assert [row["weak"] for row in comparison_record(found)["comparisons"]] == [True, False]
 
 

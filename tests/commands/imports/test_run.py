@@ -314,7 +314,7 @@ def test_imported_runs_are_compared(here: Path) -> None:
         rows = "".join(f"q{i},{i % 5 / 10 + shift * (i % 7 > 0)}\n" for i in range(60))
         import_scores(written(f"{name}.csv", f"id,s\n{rows}"), scores=["s"], out=here / name)
     found = merilo.api.compare(here / "b", here / "a")
-    assert found.metrics["foreign:s"].difference == pytest.approx(0.2 * 51 / 60)
+    assert found.metrics["foreign:s"].difference == pytest.approx(-0.2 * 51 / 60)
     assert found.common == 60
     gates = merilo.api.gate(here / "b", minimums={"foreign:s": 0.1}, baseline=here / "a", max_drop=0.5)
     pages = [

@@ -59,6 +59,18 @@ def test_an_answer_is_stored_before_the_reply(tasks: Path) -> None:
     assert tasks.read_bytes() == before
 
 
+@pytest.mark.parametrize(("sent_seconds", "kept"), [(4.25, "4.2"), (121, None), (-1, None), ("x", None), (None, None)])
+def test_the_seconds_of_an_answer_are_stored_unless_it_was_a_pause(
+    tasks: Path, sent_seconds: object, kept: str | None
+) -> None:
+    """Seconds up to two minutes are in the annotator's file; anything else is no time, and the answer still counts."""
+    first = ids(tasks)[0]
+    assert store_answer(tasks, sent(annotator="ann", task=first, label="yes", seconds=sent_seconds)) == {first: "yes"}
+    assert next(each["seconds"] for each in read_tasks(answers_file(tasks, "ann")) if each["task"] == first) == kept
+    store_answer(tasks, sent(annotator="ann", task=first, label=""))
+    assert TaskFile(answers_file(tasks, "ann")).tasks[0].seconds is None
+
+
 def test_undo_and_change(tasks: Path) -> None:
     """A later answer replaces the earlier one; an empty label removes it with its name."""
     first = ids(tasks)[0]

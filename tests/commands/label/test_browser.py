@@ -221,6 +221,20 @@ def test_a_downloaded_file_continues_elsewhere(browser: Browser, page: Path, tmp
     assert browser.run("document.querySelector('.name').textContent") == "ann"
 
 
+def test_the_page_says_how_long_it_takes_and_measures_it(browser: Browser, page: Path, tmp_path: Path) -> None:
+    """Before the first answer the assumed time is shown; from ten answers on their median; the file has each time."""
+    fresh(browser, page)
+    assert "12 questions, about 1 minute." in browser.run("document.querySelector('form p').textContent")
+    begin(browser)
+    browser.run("performance.now = () => (window.passed = (window.passed ?? 0) + 50000); 0")
+    for _ in range(10):
+        browser.key("1")
+    assert "about 2 minutes left" in browser.run("document.querySelector('.task .row').textContent")
+    press(browser, "Finish")
+    times = [each["seconds"] for each in read_tasks(downloaded(browser, tmp_path / "files", "labels-ann.jsonl"))]
+    assert times[1:] == [50] * 9 + [None] * 2
+
+
 def test_without_storage_the_page_says_so(browser: Browser, page: Path) -> None:
     """A browser that stores nothing shows a notice before and during labelling, and answers still count."""
     # The policy allows no script that would break the storage first, so the test breaks it in a copy of the page.

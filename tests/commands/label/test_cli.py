@@ -94,12 +94,12 @@ def typist(here: Here, *arguments: str) -> Iterator[Typist]:
 def test_tasks_are_drawn_and_the_next_commands_shown(run: Here) -> None:
     """The page says what was drawn, of how many, with which seed, and what to type next; --json says it in fields."""
     done = run.merilo("label", "out", "--metric", "context_relevance", "-o", "t.csv", "--seed", "3")
-    assert "3 tasks for context_relevance: 2 of 2 scored samples, drawn uniformly (seed 3)." in done.stdout
+    assert done.stdout.startswith("3 tasks, about 1 minute, for context_relevance: 2 of 2 scored samples, drawn")
     assert "label t.csv\n" in done.stdout
     assert "label out --labels t.csv" in done.stdout
     found = run.json("label", "out", "--metric", "context_relevance", "-o", "t.jsonl")
-    assert found["unit"] == "items"
-    assert (found["tasks"], found["samples"], found["scored_samples"]) == (3, 2, 2)
+    assert found["unit"] == "whole"
+    assert (found["tasks"], found["samples"], found["scored_samples"], found["minutes"]) == (3, 2, 2, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -230,13 +230,15 @@ def test_what_others_wrote_cannot_steer_the_terminal(run: Here) -> None:
 
 
 def test_too_few_labels_are_no_estimate_and_exit_3(tasks: Here) -> None:
-    """Four labels of three samples report nothing; the page says so and how many are needed."""
+    """Four labels of three samples report nothing; the page says so, and that the run has too few questions."""
     tasks.merilo("label", "tasks.jsonl", stdin="y\nn\ny\nn\n")
     done = tasks.merilo("label", "out", "--labels", "tasks.jsonl")
     assert done.returncode == 3
-    assert "judge alone" in done.stdout
-    assert "Nothing is reported" in done.stdout
-    assert "at least 10 labelled" in done.stdout
+    shown = " ".join(done.stdout.split())
+    assert "Nothing is reported" in shown
+    assert "at least 10 labelled" in shown
+    assert "20 labelled samples are needed to decide; this run has 3. Evaluate more questions." in shown
+    assert "judge alone" in tasks.merilo("label", "out", "--labels", "tasks.jsonl", "--full").stdout
 
 
 def test_labels_that_cannot_be_used_have_a_sentence(tasks: Here) -> None:
@@ -263,14 +265,24 @@ def test_attached_labels_are_said_to_be_kept(tasks: Here) -> None:
     assert "Human labels" in shown.stdout
     assert "at least 10 labelled samples are needed" in " ".join(shown.stdout.split())
     assert tasks.json("show", "out")["metrics"]["faithfulness"]["correction"]["reported"] == "nothing"
-    assert "Judge and human labels" in tasks.merilo("show", "out", "--people").stdout
+    assert "Judge and human labels" in tasks.merilo("show", "out", "--people", "--full").stdout
     again = tasks.json("show", "out", "--people")["metrics"]["faithfulness"]
     assert again == tasks.json("label", "out", "--labels", "tasks.jsonl")["metrics"]["faithfulness"]
 
 
 def test_people_are_shown_if_there_are_labels(run: Here) -> None:
-    """Without labels the message says how to give some; `--by` needs `--people`."""
-    for words, says in ((("--people",), "Label some: merilo label out."), (("--by", "source"), "add --people")):
+    """Without labels the message says what they take, or what they need; `--by` needs `--people`."""
+    needed = "20 labelled samples are needed; 2 can be labelled here. Evaluate more questions."
+    for words, says in ((("--people",), needed), (("--by", "source"), "add --people")):
         done = run.merilo("show", "out", *words)
         assert (done.returncode, done.stdout) == (2, "")
         assert says in done.stderr
+
+
+def test_a_draw_that_is_labelled_names_the_next_step(run: Here) -> None:
+    """The same command after all its tasks asks nothing: it says what more labels need."""
+    command = ("label", "out", "--metric", "context_relevance")
+    assert "3 of 3 tasks labelled." in run.merilo(*command, stdin="0\n2\n1\n").stdout
+    again = " ".join(run.merilo(*command).stdout.split())
+    assert "Task 1 of" not in again
+    assert "All tasks of this draw are labelled. For more: 20 labelled samples are needed" in again

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from labelled_run import STATEMENT_ROWS, judged_run, says_statements
 
+from merilo.commands.label import interview
 from merilo.commands.label.interview import ask_tasks
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
@@ -21,6 +22,20 @@ def shown(folder: Path, context: str, capsys: pytest.CaptureFixture[str], monkey
     capsys.readouterr()
     ask_tasks(TaskFile(folder / "tasks.jsonl"))
     return capsys.readouterr().out.splitlines()
+
+
+def test_each_answer_has_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The form stores the time of each answer, but not that of a pause, and says how long the others take."""
+    run = judged_run(tmp_path / "run", STATEMENT_ROWS, ["faithfulness"], says_statements)
+    label_run(run, tmp_path / "t.jsonl", samples=24)
+    file = TaskFile(tmp_path / "t.jsonl")
+    clock = iter([0, 300, *[0, 24] * 12])
+    monkeypatch.setattr(interview, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 12 + "q\n"))
+    ask_tasks(file)
+    known = [task.seconds for task in file.tasks if task.label]
+    assert (len(known), known.count(None), known.count(24.0)) == (12, 1, 11)
+    assert file.time_left == f"about {round(24 * (len(file.tasks) - 12) / 60)} minutes"
 
 
 @pytest.mark.parametrize("columns", [40, 100])

@@ -228,7 +228,7 @@ def test_pages_are_written_from_a_run_and_from_a_file(
     label("out", number=4, html="b.html", json=True)
     assert json.loads(capsys.readouterr().out)["html"] == "b.html"
     label("t.jsonl", html="c.html", json=True)
-    assert json.loads(capsys.readouterr().out) == {"file": "t.jsonl", "html": "c.html", "tasks": 12}
+    assert json.loads(capsys.readouterr().out) == {"file": "t.jsonl", "html": "c.html", "tasks": 20}
     data = [data_of((tmp_path / name).read_text(encoding="utf-8")) for name in ("a.html", "b.html", "c.html")]
     assert len({each["digest"] for each in data}) == 1
 

@@ -18,7 +18,9 @@ from merilo.commands.calibrate.human_labels import attach_file, labels_of
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.calibrate.text import people_page
 from merilo.commands.compare.record import comparison_record
+from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.run import compare_runs
+from merilo.commands.compare.text import comparison_page
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import LabelPolicy, Suite
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
@@ -149,23 +151,24 @@ def test_a_judge_that_is_kinder_to_one_run_does_not_decide_after_labels(tmp_path
     """By the judge alone A is better; with 40 labelled pairs the difference shrinks to what people say: none."""
     first, second = pair(tmp_path)
     alone = merilo.compare(first, second)
-    assert alone.rows[0].ahead == 0
-    assert "by the judge alone" in str(alone).splitlines()[0]
+    assert alone.verdict is Verdict.WORSE
+    assert "b is worse, by the judge alone" in str(alone).splitlines()[0]
     assert comparison_record(alone)["by_judge_alone"] is True
     labelled(first, second, tmp_path / "t.jsonl", 40)
     runs = open_again(first, second)
     found = merilo.compare(*runs)
     record = comparison_record(found)["comparisons"][0]
     each = found.metrics[METRIC]
-    assert found.rows[0].ahead is None
+    assert found.verdict is Verdict.NOT_SHOWN
     assert abs(each.difference or 1) < 0.05
-    assert (each.first or 0) - (each.second or 0) == pytest.approx(each.difference)
+    assert (each.run_mean or 0) - (each.base_mean or 0) == pytest.approx(each.difference)
     assert (record["basis"], record["labels"]["labelled"]) == ("human labels", 40)
     assert record["labels"]["by_judge"]["difference"] == pytest.approx(alone.metrics[METRIC].difference)
     text = " ".join(str(found).split())
-    assert "context_relevance (corrected)" in text
-    assert "corrected by 40 labelled pairs; by the judge alone:" in text
-    assert "by the judge alone" not in str(found).splitlines()[0]
+    assert "Corrected by 40 labelled questions: no difference shown" in text
+    assert "by the judge alone" not in text
+    full = " ".join(str(comparison_page(found, 100, full=True)).split())
+    assert "corrected by 40 labelled pairs; by the judge alone:" in full
     uncorrected = merilo.compare(*runs, judge_only=True)
     assert uncorrected.metrics[METRIC] == alone.metrics[METRIC]
 
@@ -173,38 +176,36 @@ def test_a_judge_that_is_kinder_to_one_run_does_not_decide_after_labels(tmp_path
 def test_labels_find_a_difference_that_the_judge_hides(tmp_path: Path) -> None:
     """The second system is better, the judge is kinder to the first: labels name the second."""
     first, second = pair(tmp_path, lift=1, shared=0)
-    assert merilo.compare(first, second).rows[0].ahead != 1
+    assert merilo.compare(first, second).verdict is not Verdict.BETTER
     labelled(first, second, tmp_path / "t.jsonl", 80)
-    assert merilo.compare(*open_again(first, second)).rows[0].ahead == 1
+    assert merilo.compare(*open_again(first, second)).verdict is Verdict.BETTER
 
 
 def test_every_page_of_a_comparison_shows_the_judge_alone_beside_the_correction(tmp_path: Path) -> None:
     """HTML and Markdown name the correction and the judge's own difference."""
     from merilo.commands.compare.markdown import comparison_markdown
-    from merilo.commands.report.comparison_page import comparison_page
+    from merilo.commands.report.comparison_page import comparison_page as report_page
 
     first, second = pair(tmp_path, 60)
     assert "by the judge alone" in comparison_markdown(merilo.compare(first, second))
     labelled(first, second, tmp_path / "t.jsonl", 30)
     found = merilo.compare(*open_again(first, second))
-    for page in (comparison_page(found), comparison_markdown(found)):
-        assert "context_relevance (corrected)" in page
+    for page in (report_page(found), comparison_markdown(found)):
+        assert "Corrected by 30 labelled questions" in page
         assert "corrected by 30 labelled pairs; by the judge alone" in page
 
 
 def test_too_few_labels_are_shown_and_decide_nothing(tmp_path: Path) -> None:
     """With 12 labelled pairs the numbers stay the judge's, and each page says how many are needed."""
-    from merilo.commands.report.comparison_page import comparison_page
+    from merilo.commands.report.comparison_page import comparison_page as report_page
 
     first, second = pair(tmp_path, 60)
     before = merilo.compare(first, second)
     labelled(first, second, tmp_path / "t.jsonl", 12)
     found = merilo.compare(*open_again(first, second))
     assert found.metrics[METRIC].difference == before.metrics[METRIC].difference
-    assert "12 labelled pairs" in " ".join(str(found).split())
-    assert "20 are needed to correct" in " ".join(str(found).split())
-    (banner,) = re.findall(r"<b>By the judge alone.</b>(.*?)</p>", comparison_page(found))
-    assert f"{METRIC}: 12 labelled pairs; 20 are needed to correct." in banner
+    for page in (str(found), report_page(found)):
+        assert f"{METRIC} has 12 labelled questions; 20 are needed to correct it." in " ".join(page.split())
 
 
 def test_labels_of_one_run_correct_its_mean_and_no_difference(tmp_path: Path) -> None:
@@ -255,10 +256,9 @@ def test_a_minimum_is_decided_by_the_corrected_mean(tmp_path: Path) -> None:
     assert found.verdict is not PASS
     gate, record = found.gates[0], gates_record(found)["gates"][0]
     assert gate.by_judge is not None
-    assert gate.by_judge.verdict is PASS
     assert record["by_judge"]["value"] == pytest.approx(mean)
-    assert f"Corrected by 100 labelled samples; by the judge alone {mean:.3f}." in gate.reading
-    assert "Corrected by 100 labelled samples" in junit_text(found)
+    assert "300 questions, 100 labelled;" in gate.reading
+    assert "300 questions, 100 labelled;" in junit_text(found)
     assert gate_run(run, Suite(minimums={METRIC: asked}), judge_only=True).verdict is PASS
 
 
@@ -272,34 +272,33 @@ def test_a_drop_is_decided_by_the_corrected_difference(tmp_path: Path) -> None:
     gate = found.gates[0]
     assert gate.verdict is not FAIL
     assert gate.by_judge is not None
-    assert gate.by_judge.verdict is FAIL
-    difference = merilo.compare(base, new).metrics[METRIC].difference
-    assert gate.decision.value == pytest.approx(-(difference or 0))
+    assert gate.by_judge.value < gate.decision.value
+    assert gate.decision.value == merilo.compare(base, new).metrics[METRIC].difference
 
 
 def test_a_suite_may_require_labels(tmp_path: Path) -> None:
-    """Without 20 labels neither a minimum nor a drop is decided; the reason counts them."""
+    """Without 20 labels neither a minimum nor a drop is decided."""
     first, second = pair(tmp_path, 60)
     suite = Suite(minimums={METRIC: 0.01}, max_drop=0.5, labels=LabelPolicy.REQUIRED)
     found = gate_run(second, suite, baseline=first)
     assert [gate.verdict for gate in found.gates] == [CANNOT_TELL, CANNOT_TELL]
-    assert "the suite requires human labels (labelled so far: 0 of 20 samples)" in found.gates[0].reading
-    assert f"merilo label {first.path} {second.path} --metric {METRIC}" in str(gates_page(found, 200))
+    assert "the suite requires human labels" in found.gates[0].reading
+    assert f"merilo label {first.path} {second.path} --metric {METRIC}" in " ".join(str(gates_page(found, 200)).split())
     labelled(first, second, tmp_path / "t.jsonl", 40)
     base, new = open_again(first, second)
     assert gate_run(new, suite, baseline=base).verdict is PASS
 
 
-def test_one_label_is_counted_in_the_singular(tmp_path: Path) -> None:
-    """The reading of a gate says `1 labelled sample` if the judge alone decided."""
+def test_labels_that_are_too_few_are_counted(tmp_path: Path) -> None:
+    """The reading of a gate has the number of labels and of those needed if the judge alone decided."""
     first, second = pair(tmp_path, 30)
     labelled(first, second, tmp_path / "t.jsonl", 1)
     (run, _) = open_again(first, second)
-    assert "1 labelled sample; a correction" in gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].reading
+    assert "1 of 20 needed labels" in gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].reading
 
 
 def test_advice_to_label_more_names_a_draw_that_is_not_labelled_yet(tmp_path: Path) -> None:
-    """The command of an undecided gate with labels has another seed, so it asks for new labels."""
+    """The command of an undecided gate with labels has a larger number, so it asks for new labels."""
     first, second = pair(tmp_path, 200)
     labelled(first, second, tmp_path / "t.jsonl", 20)
     (run, _) = open_again(first, second)
@@ -307,7 +306,7 @@ def test_advice_to_label_more_names_a_draw_that_is_not_labelled_yet(tmp_path: Pa
     assert mean is not None
     found = gate_run(run, Suite(minimums={METRIC: mean - 0.07}))
     assert found.verdict is CANNOT_TELL
-    assert "--seed 20" in str(gates_page(found, 200))
+    assert "--number 40 (40 questions, 120 items, about 14 minutes)" in str(gates_page(found, 200))
 
 
 def test_a_gate_with_all_questions_labelled_needs_more_questions(tmp_path: Path) -> None:
@@ -318,8 +317,8 @@ def test_a_gate_with_all_questions_labelled_needs_more_questions(tmp_path: Path)
     mean = gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].decision.value
     assert mean is not None
     text = str(gates_page(gate_run(run, Suite(minimums={METRIC: round(mean, 2)})), 200))
-    assert "evaluate more questions. Labels of all these 30 would probably not decide." in text
-    assert "--seed" not in text
+    assert "Evaluate more questions: labels of all these would probably not decide." in text
+    assert "merilo label" not in text
 
 
 def test_next_commands_attach_to_both_runs_of_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -338,9 +337,7 @@ def test_attaching_to_a_pair_names_the_comparison_that_is_corrected(tmp_path: Pa
     label_run(first, path := tmp_path / "t.jsonl", other=second)
     fill_in(path, by_grade)
     found = label_agreement(first, path, attach=True, other=second)
-    assert f"stored with both runs: merilo compare {first.path} {second.path}" in str(
-        people_page(found, 1000, other=str(second.path))
-    )
+    assert f"Stored with both runs: merilo compare {first.path} {second.path}" in str(people_page(found, 1000))
 
 
 def test_labels_of_one_run_lead_to_a_command_for_the_pair(tmp_path: Path) -> None:
@@ -389,13 +386,13 @@ def test_the_embedded_judge_alone_decides_no_minimum(tmp_path: Path) -> None:
     assert by_metric["reciprocal_rank"].verdict is PASS
     assert by_metric["reciprocal_rank"].basis.value == "no judge"
     assert "the level of this judge is not calibrated on this data" in by_metric[METRIC].reading
-    assert found.headline == "cannot tell: 1 met, 1 undecided (1 by the judge alone)"
+    assert found.headline == "cannot tell: 1 passed, 1 cannot tell (1 by the judge alone)"
     trusted = gate_run(run, Suite(minimums={METRIC: 0.01}, trust_judge=True))
-    assert (trusted.verdict, trusted.headline) == (PASS, "pass: 1 met, by the judge alone")
+    assert (trusted.verdict, trusted.headline) == (PASS, "pass: 1 passed, by the judge alone")
 
 
-def test_a_drop_by_the_embedded_judge_is_decided_with_a_warning(tmp_path: Path) -> None:
-    """Another retriever may change its error, so the gate says so."""
+def test_the_embedded_judge_alone_decides_no_drop_of_another_retriever(tmp_path: Path) -> None:
+    """Another retriever may change its error, so the gate cannot tell, and says what labels take."""
     base = embedded(tmp_path / "base")
     data = [
         {"id": f"s{n}", "user_input": f"Where is bridge {n} in Bern?", "retrieved_contexts": ["Cows eat grass."]}
@@ -403,28 +400,9 @@ def test_a_drop_by_the_embedded_judge_is_decided_with_a_warning(tmp_path: Path) 
     ]
     new = merilo.evaluate(data, metrics=[METRIC], out=tmp_path / "new", storage={"cache": False})
     found = gate_run(new, Suite(max_drop=0.1), baseline=base)
-    assert found.verdict is FAIL
-    assert any("The embedded judge alone decides context_relevance." in note for note in found.notes)
-
-
-def test_holm_lets_one_narrow_failure_among_many_gates_undecided(tmp_path: Path) -> None:
-    """A failure just past its limit is not shown once several gates are asked; a clear one still fails."""
-    first, _ = pair(tmp_path, 200)
-    value = first.metrics[METRIC].mean or 0.0
-    narrow = next(
-        asked / 1000
-        for asked in range(int(value * 1000), 1000)
-        if gate_run(first, Suite(minimums={METRIC: asked / 1000})).verdict is FAIL
-    )
-    metrics = [METRIC, f"{METRIC}(unit=context)"]
-    run = judged_run(tmp_path / "two", rows("A", 200, seed=5), metrics, kind_to_a)
-    limits = {METRIC: narrow, metrics[1]: 0.05}
-    assert gate_run(run, Suite(minimums=limits)).verdict is FAIL
-    found = gate_run(run, Suite(minimums=limits, holm=True))
-    assert (found.verdict, found.holm) == (CANNOT_TELL, True)
-    assert "not shown for all gates together (Holm)" in found.obstacles[0].reading
-    clear = gate_run(run, Suite(minimums={METRIC: min(1.0, narrow + 0.1), metrics[1]: 0.05}, holm=True))
-    assert clear.verdict is FAIL
+    assert found.verdict is CANNOT_TELL
+    assert "the contexts differ and no one has checked the judge" in found.gates[0].reading
+    assert "30 questions, 60 items, about 7 minutes" in str(gates_page(found, 400))
 
 
 # -- the terminal --------------------------------------------------------------------------------------
@@ -434,7 +412,7 @@ def test_one_command_draws_asks_resumes_and_attaches(tmp_path: Path) -> None:
     """Answers on standard input; quitting keeps them, and the same command goes on with the rest."""
     first, second = pair(tmp_path, 40, shared=0)
     runs = [str(first.path), str(second.path)]
-    path = tasks_file(runs, label_run(first, samples=20, other=second))
+    path = tasks_file(runs, label_run(first, samples=20, items=None, other=second))
     arguments = ["label", *runs, "--number", "20"]
 
     def answer(count: int, last: str = "") -> subprocess.CompletedProcess[str]:
@@ -449,8 +427,8 @@ def test_one_command_draws_asks_resumes_and_attaches(tmp_path: Path) -> None:
     assert f"120 labels attached to {first.path} and {second.path}." in " ".join(done.stdout.split())
     assert f"merilo compare {first.path} {second.path}" in done.stdout
     found = merilo.compare(*open_again(first, second))
-    assert found.metrics[METRIC].correction is not None
-    assert found.metrics[METRIC].correction.labelled == 20
+    assert found.metrics[METRIC].comparison.correction is not None
+    assert found.metrics[METRIC].comparison.correction.labelled == 20
 
 
 def test_another_draw_has_another_file(tmp_path: Path) -> None:
@@ -471,7 +449,7 @@ def test_the_library_draws_pairs_too(tmp_path: Path) -> None:
     """`merilo.label(a, b, out=...)` writes what the command writes, and `labels=` attaches to both runs."""
     first, second = pair(tmp_path, 20)
     merilo.label(first, second, number=10, out=tmp_path / "one.jsonl", html=tmp_path / "one.html")
-    label_run(first, tmp_path / "two.jsonl", samples=10, other=second)
+    label_run(first, tmp_path / "two.jsonl", samples=10, items=None, other=second)
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
     assert "System A, text 0-1" not in (tmp_path / "one.html").read_text(encoding="utf-8").split("<script")[0]
     found = merilo.label(first, second, labels=fill_in(tmp_path / "one.jsonl", by_grade))
@@ -491,12 +469,13 @@ def test_labels_stop_at_the_first_check_that_decides(tmp_path: Path) -> None:
     arguments = ["label", *runs, "--until", "compare"]
     done = Here(tmp_path).merilo(*arguments, stdin=typed)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "b is better: decided by context_relevance." in done.stdout
+    shown = " ".join(done.stdout.split())
+    assert re.search(r"b is better: context_relevance .* corrected by [0-9]+ labelled questions", shown)
     assert sum(bool(task["label"]) for task in read_tasks(path)) == 20 * 6
     found = merilo.compare(*open_again(first, second))
-    correction = found.metrics[METRIC].correction
+    correction = found.metrics[METRIC].comparison.correction
     assert correction is not None
-    assert (correction.labelled, found.rows[0].ahead) == (20, 1)
+    assert (correction.labelled, found.verdict) == (20, Verdict.BETTER)
     assert correction.nominal == level_at(20)
 
 
@@ -536,7 +515,4 @@ def test_the_draw_and_the_comparison_tell_how_many_labels_decide(tmp_path: Path)
     assert 5 < chances[0] < chances[1] <= 100
     labelled(first, second, tmp_path / "t.jsonl", 60)
     text = " ".join(str(compare_runs([first, second])).split())
-    assert (
-        "and one of 0.05 takes about" in text
-        or "and one of 0.05 takes more than these 300 questions, all labelled" in text
-    )
+    assert re.search(r"To show a difference of 0.05: (about [0-9,]+ labelled|more than these 300) questions", text)

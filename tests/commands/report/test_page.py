@@ -212,7 +212,7 @@ def test_comparison_shows_both_runs(tmp_path: Path) -> None:
     page = comparison_page(compare_runs([first, second]))
     assert page[: page.index("<details")].count('<th scope="row">') == 3
     assert page.count('<details class="move"') == 12
-    assert "first is better" in page
+    assert "second is worse, by the judge alone" in page
     assert "there: 2" in page
     assert "only here" in page
 

@@ -73,6 +73,8 @@ class ItemAgreement:
     """Number of items on which annotators disagree."""
     groups: tuple[FieldRates, ...] = ()
     """The judge's rates by group, one entry for each requested field; empty for labels that are not yes or no."""
+    agreed: int = 0
+    """Items with the same label by the judge and by most annotators; grades of at least 1 count as the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,13 @@ def _of_kind(items: Sequence[LabelledItem], resampling: Resampling) -> ItemAgree
         else None,
         annotators=_annotators(items, labels, resampling),
         disputed=sum(len(set(each.people)) > 1 for each in items),
+        agreed=sum(_same(each, yes_or_no=two or form.kind == Relevance.kind) for each in items),
     )
+
+
+def _same(each: LabelledItem, *, yes_or_no: bool) -> bool:
+    judge, people = each.item.judge, each.consensus
+    return says_yes(each, judge) == says_yes(each, people) if yes_or_no else judge == people
 
 
 def _yes_or_no(items: Sequence[LabelledItem], clusters: Sequence[Hashable], resampling: Resampling) -> Agreement:

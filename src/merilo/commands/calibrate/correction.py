@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from merilo.commands.calibrate.human_labels import draws_of, labels_of
 from merilo.commands.calibrate.label_matching import (
+    LabelledAgreement,
     MatchedLabels,
-    chosen,
+    agreements,
+    also_corrected,
+    candidates,
     drawn_elsewhere,
     matched,
     remarks_of,
@@ -22,15 +25,15 @@ from merilo.rendering.wording import count
 from merilo.results.judged_samples import JudgedRun
 from merilo.results.scores import read_scores
 from merilo.stats.corrected_pairs import PairLabels
-from merilo.stats.correction import Correction, Labels, correct
-from merilo.stats.intervals import LEVEL, SEED
+from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Correction, Labels, Reported, correct
+from merilo.stats.intervals import LEVEL, SEED, Interval
 from merilo.stats.rogan_gladen import CorrectedRate, corrected_rate
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from merilo.commands.calibrate.human_labels import HumanLabel, LabelDraw
-    from merilo.commands.calibrate.label_matching import MatchedLabels
+    from merilo.commands.calibrate.label_matching import Candidate
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
 
@@ -46,32 +49,15 @@ def match(
     Raises UsageError if there is no such metric. `named`: the user named the metrics, so raise for each unusable one.
     """
     draws = draws_of(labels)
-    usable = {
-        text: own
-        for text in metrics
-        if asks_judge(text)
-        and (own := {draw: each for draw, each in draws.items() if usable_for(draw, text, scores.columns)})
-    }
-    with JudgedRun(scores.run) as judged:
-        cases = judged.samples(usable, {each.ticket.sample for each in labels})
+    matching = _Matching(scores, metrics, labels)
     found: dict[str, MatchedLabels] = {}
-    for text, own in usable.items():
-        draw, taken, aside = chosen(own, text)
-        mine = {sample: case for (sample, metric), case in cases.items() if metric == text}
-        result = matched(
-            draw,
-            taken,
-            mine,
-            _clusters(scores, mine),
-            scores.columns[text].span,
-            fingerprint=scores.run.manifest.fingerprint,
-        )
-        result.aside = aside
-        result.elsewhere = drawn_elsewhere(draw, scores.columns[draw.metric], scores.ids)
-        if result.samples or draw.metric == text:
-            found[text] = result
-        elif named:
-            raise _unusable(text, scores, draws, " ".join(remarks_of(result)))
+    for text in metrics:
+        results = [matching.result(text, each) for each in _fitting(draws, text, matching.scores)]
+        for result in sorted(results, key=lambda each: (not each.samples, bool(each.elsewhere)))[:1]:
+            if result.samples or result.drawn_for == text:
+                found[text] = result
+            elif named:
+                raise _unusable(text, scores, draws, " ".join(remarks_of(result)))
     for text in metrics if named else ():
         if text not in found:
             raise _unusable(text, scores, draws, "")
@@ -85,20 +71,40 @@ def correction_of(
 ) -> Correction:
     """Return the metric's mean over the scored samples: by the judge, by human labels, and corrected.
 
-    If the labels were drawn from other samples, only the judge's mean, with the reason.
+    If the labels were drawn from other samples, only the judge's mean, with the reason. If they leave some samples
+    without a value, the mean of the labels alone.
     """
-    column = scores.columns[metric]
-    clusters = None
-    if scores.clusters is not None:
-        clusters = [name for name, scored in zip(scores.clusters, column.scored.tolist(), strict=True) if scored]
     if found.elsewhere:
-        nothing = correct(
-            column.values[column.scored], Labels.of([], [], []), column.span, clusters=clusters, level=level, seed=seed
-        )
+        nothing = _corrected(scores, metric, Labels.of([], [], []), level, seed)
         reason = f"Nothing is reported: {found.elsewhere[0].lower()}{found.elsewhere[1:]}. Draw tasks from this run."
         return replace(nothing, labelled=len(found.samples), reason=reason)
     labels = labels_among(scores, metric, found)
+    both = _corrected(scores, metric, labels, level, seed)
+    return _labels_alone(both, labels) if found.broken else both
+
+
+def _corrected(scores: RunScores, metric: str, labels: Labels, level: float, seed: int) -> Correction:
+    column, clusters = scores.columns[metric], None
+    if scores.clusters is not None:
+        clusters = [name for name, scored in zip(scores.clusters, column.scored.tolist(), strict=True) if scored]
     return correct(column.values[column.scored], labels, column.span, clusters=clusters, level=level, seed=seed)
+
+
+def _labels_alone(found: Correction, labels: Labels) -> Correction:
+    """Return the mean of the labels alone, as the reported one.
+
+    The corrected mean weights labels by the number of samples at each of the judge's scores. Among these are samples
+    that have no value by labels, and their number is unknown.
+    """
+    why = "human labels leave some samples without a value, so the judge's scores cannot weight the others"
+    alone = found.human.interval.ends is not None and found.labelled >= FEWEST_LABELLED and not labels.sequential
+    return replace(
+        found,
+        corrected=replace(found.corrected, value=None, error=None, interval=Interval(None, why)),
+        tuning=None,
+        reported=Reported.HUMAN if alone else Reported.NOTHING,
+        reason=f"{'The human-only estimate' if alone else 'Nothing'} is reported: {why}.",
+    )
 
 
 def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels:
@@ -128,6 +134,14 @@ def rate_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: floa
     return corrected_rate(judged, found.people, found.judge, level=level)
 
 
+class LabelCount(NamedTuple):
+    """The number of labelled samples, or pairs of samples, of a metric."""
+
+    labelled: int
+    needed: int = DECIDING_LABELLED
+    """The number from which gates and comparisons decide by the corrected number."""
+
+
 @dataclass(frozen=True, slots=True)
 class UsableLabels(Generic[T]):
     """The stored labels of a run, or of a pair of runs, that can correct its metrics."""
@@ -135,7 +149,11 @@ class UsableLabels(Generic[T]):
     labels: Mapping[str, T]
     """By the metric's full text."""
     notes: tuple[str, ...]
-    """The reason why labels cannot be used, a sentence for each metric."""
+    """The reason why labels cannot be used, a sentence for each metric; and which other metrics they correct."""
+    counts: Mapping[str, LabelCount] = field(default_factory=dict[str, LabelCount])
+    """By metric, for those in `labels`."""
+    uncorrected: Mapping[str, LabelledAgreement] = field(default_factory=dict[str, LabelledAgreement])
+    """By metric, for those with labelled verdicts that are not in `labels`."""
 
 
 def usable_labels(scores: RunScores, metrics: Sequence[str]) -> UsableLabels[Labels]:
@@ -148,11 +166,29 @@ def usable_labels(scores: RunScores, metrics: Sequence[str]) -> UsableLabels[Lab
         found = match(scores, own, metrics) if own else {}
     except UsageError:  # they are for other metrics
         found = {}
-    notes = tuple(
-        f"The labels for {text} are not used. {each.elsewhere}." for text, each in found.items() if each.elsewhere
-    )
-    labels = {text: labels_among(scores, text, each) for text, each in found.items() if not each.elsewhere}
-    return UsableLabels(labels, notes)
+    used = {text: each for text, each in found.items() if not each.elsewhere and not each.broken}
+    notes = [
+        f"The labels for {text} are not used. {each.elsewhere or 'They leave some samples without a value'}."
+        for text, each in found.items()
+        if each.drawn_for == text and text not in used
+    ]
+    labels = {text: labels_among(scores, text, each) for text, each in used.items()}
+    counts = {text: LabelCount(each.samples) for text, each in labels.items()}
+    left = uncorrected_of(scores.run, [text for text in metrics if text not in labels])
+    return UsableLabels(labels, (*notes, *also_corrected(used)), counts, left)
+
+
+def uncorrected_of(run: Run, metrics: Iterable[str]) -> dict[str, LabelledAgreement]:
+    """Return how annotators agree with the verdicts of these metrics, for metrics that labels do not correct.
+
+    Metrics without a labelled verdict are left out. Raises RunError as `labels_of`.
+    """
+    asked, labels = [text for text in metrics if asks_judge(text)], labels_of(run)
+    if not asked or not labels:
+        return {}
+    with JudgedRun(run) as judged:
+        cases = judged.samples(asked, {each.ticket.sample for each in labels})
+    return agreements([cases], labels, asked)
 
 
 def corrected_of(
@@ -160,8 +196,9 @@ def corrected_of(
 ) -> Mapping[str, Correction]:
     """Return the correction of each metric's mean by the labels stored with the run; empty if none are stored.
 
-    Metrics for which the labels cannot be used are left out. `cluster`: as in `read_scores`.
-    Raises RunError for labels that cannot be read, or that were drawn from other samples than the run has now.
+    A metric with labelled verdicts that labels do not correct has no estimate, with the reason. Other metrics for
+    which labels cannot be used are left out. `cluster`: as in `read_scores`. Raises RunError for labels that cannot be
+    read, or that were drawn from other samples than the run has now.
     """
     own = labels_of(run)
     if not own:
@@ -170,8 +207,12 @@ def corrected_of(
     try:
         found = match(scores, own, tuple(scores.columns))
     except UsageError:  # they no longer fit any of its metrics
-        return {}
-    return {text: correction_of(scores, text, each, level=level, seed=seed) for text, each in found.items()}
+        found = {}
+    corrections = {text: correction_of(scores, text, each, level=level, seed=seed) for text, each in found.items()}
+    for text, each in uncorrected_of(run, [text for text in scores.columns if text not in found]).items():
+        nothing = _corrected(scores, text, Labels.of([], [], []), level, seed)
+        corrections[text] = replace(nothing, reason=f"{each.reason[0].upper()}{each.reason[1:]}.")
+    return corrections
 
 
 def _places(scores: RunScores, metric: str) -> dict[str, int]:
@@ -197,9 +238,49 @@ def _unusable(metric: str, scores: RunScores, draws: Mapping[LabelDraw, object],
     )
 
 
-class _Usable(NamedTuple):
-    draw: LabelDraw
-    labels: list[HumanLabel]
+class _Matching:
+    """The human labels of a run, to be matched with its judge's verdicts metric by metric."""
+
+    def __init__(self, scores: RunScores, metrics: Iterable[str], labels: Sequence[HumanLabel]) -> None:
+        drawn_for = {each.ticket.metric for each in labels} & {*scores.run.manifest.metrics}
+        self.scores = _with_columns(scores, drawn_for)
+        ids = {each.ticket.sample for each in labels} & {*scores.ids}
+        with JudgedRun(scores.run) as judged:
+            self.cases = judged.samples({*drawn_for, *filter(asks_judge, metrics)}, ids)
+        self._clusters = _clusters(scores, ids)
+
+    def result(self, text: str, labels: Candidate) -> MatchedLabels:
+        """Return the labels of one draw, matched for a metric."""
+        draw, scores = labels.draw, self.scores
+        found = matched(
+            labels,
+            text,
+            self.cases,
+            self._clusters,
+            scores.columns[text].span,
+            fingerprint=scores.run.manifest.fingerprint,
+        )
+        found.elsewhere = drawn_elsewhere(draw, scores.columns[draw.metric], scores.ids)
+        return found
+
+
+def _with_columns(scores: RunScores, metrics: Iterable[str]) -> RunScores:
+    """Return the scores with those of these metrics of the run too."""
+    more = [text for text in metrics if text not in scores.columns]
+    if not more:
+        return scores
+    read = read_scores(scores.run, metrics=more, cluster="")
+    places = {sample: place for place, sample in enumerate(read.ids)}
+    columns = read.at([places[sample] for sample in scores.ids]).columns
+    return replace(scores, columns={**scores.columns, **columns})
+
+
+def _fitting(draws: Mapping[LabelDraw, list[HumanLabel]], text: str, *runs: RunScores) -> list[Candidate]:
+    """Return the labels that may be used for a metric of these runs, best first."""
+    if not asks_judge(text):
+        return []
+    own = {draw: labels for draw, labels in draws.items() if all(usable_for(draw, text, each.columns) for each in runs)}
+    return candidates(own, text)
 
 
 def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -> UsableLabels[PairLabels]:
@@ -209,36 +290,29 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
     the tasks were drawn from exactly the samples that both runs scored. Raises RunError for labels that cannot be
     read.
     """
-    usable = _usable(first, second, metrics)
-    if not usable and (judged := [text for text in metrics if asks_judge(text)]):
-        return UsableLabels({}, _labels_of_one(first, second, judged[0]))
-    ids = {each.ticket.sample for found in usable.values() for each in found.labels}
-    sides = [_matched(scores, usable, ids) for scores in (first, second)]
+    attached = _labels_of_pair(first, second)
+    judged = [text for text in metrics if asks_judge(text)]
+    if not attached:
+        return UsableLabels({}, _labels_of_one(first, second, judged[0]) if judged else ())
+    one, two = (_Matching(each, metrics, attached) for each in (first, second))
+    draws, notes = draws_of(attached), list[str]()
     labels: dict[str, PairLabels] = {}
-    notes: list[str] = []
-    for text, found in usable.items():
-        common = _common(first, second, found.draw.metric)
-        if population_mark(common) != found.draw.among:
-            if found.draw.metric != text:
-                continue
-            notes.append(
-                f"The labels for {text} are not used: their tasks were drawn from "
-                f"{count(found.draw.population, 'sample')} of the pair, but {len(common):,} are compared here. Draw "
-                "tasks again."
-            )
-            continue
-        pair = sides[0][text], sides[1][text]
-        if any(each.unfit for each in pair):
-            if found.draw.metric == text:  # labels that were drawn for another metric need not fit this one
-                notes.append(f"The labels cannot be used for {text}. {pair[0].unfit or pair[1].unfit}")
-            continue
-        if (both := _pair_labels(first, *pair)) is not None:
-            labels[text] = both
-    return UsableLabels(labels, tuple(notes))
+    used: dict[str, MatchedLabels] = {}
+    for text in judged:
+        for own in _fitting(draws, text, one.scores, two.scores):
+            pair = one.result(text, own), two.result(text, own)
+            why = _no_pair(text, own.draw, _common(one.scores, two.scores, own.draw.metric), pair)
+            if why and own.draw.metric == text:  # labels that were drawn for another metric need not fit this one
+                notes.append(why)
+            if not why and text not in labels and (both := _pair_labels(first, *pair)) is not None:
+                labels[text], used[text] = both, pair[0]
+    counts = {text: LabelCount(len(each.places)) for text, each in labels.items()}
+    left = agreements((one.cases, two.cases), attached, [text for text in judged if text not in labels])
+    return UsableLabels(labels, (*notes, *also_corrected(used)), counts, left)
 
 
-def _usable(first: RunScores, second: RunScores, metrics: Sequence[str]) -> dict[str, _Usable]:
-    """Return the labels of this pair that may be used for each metric."""
+def _labels_of_pair(first: RunScores, second: RunScores) -> list[HumanLabel]:
+    """Return the labels attached to either run whose tasks were drawn from both."""
     prints = {each.run.manifest.fingerprint for each in (first, second)}
     attached = {
         (each.ticket.task, each.annotator): each
@@ -246,18 +320,18 @@ def _usable(first: RunScores, second: RunScores, metrics: Sequence[str]) -> dict
         for each in labels_of(scores.run)
         if each.ticket.other and {each.ticket.fingerprint, each.ticket.other} == prints
     }
-    draws = draws_of(attached.values())
-    found: dict[str, _Usable] = {}
-    for text in metrics:
-        fitting = {
-            draw: own
-            for draw, own in draws.items()
-            if asks_judge(text) and all(usable_for(draw, text, each.columns) for each in (first, second))
-        }
-        if fitting:
-            draw, own, _ = chosen(fitting, text)
-            found[text] = _Usable(draw, own)
-    return found
+    return list(attached.values())
+
+
+def _no_pair(text: str, draw: LabelDraw, common: Sequence[str], pair: tuple[MatchedLabels, MatchedLabels]) -> str:
+    """Return why the labels of a draw cannot be used for a metric of the pair; empty if they can."""
+    if population_mark(common) != draw.among:
+        return (
+            f"The labels for {text} are not used: their tasks were drawn from {count(draw.population, 'sample')} of "
+            f"the pair, but {len(common):,} are compared here. Draw tasks again."
+        )
+    unfit = pair[0].unfit or pair[1].unfit
+    return f"The labels cannot be used for {text}. {unfit}" if unfit else ""
 
 
 def _labels_of_one(first: RunScores, second: RunScores, metric: str) -> tuple[str, ...]:
@@ -270,24 +344,6 @@ def _labels_of_one(first: RunScores, second: RunScores, metric: str) -> tuple[st
     which = " and ".join(some)
     text = f"The human labels of {which} are not of this pair, so they correct no difference. To label it: {advice}"
     return (text,)
-
-
-def _matched(scores: RunScores, usable: Mapping[str, _Usable], ids: set[str]) -> dict[str, MatchedLabels]:
-    if not usable:
-        return {}
-    with JudgedRun(scores.run) as judged:
-        cases = judged.samples(tuple(usable), ids)
-    return {
-        text: matched(
-            found.draw,
-            found.labels,
-            mine := {sample: case for (sample, metric), case in cases.items() if metric == text},
-            {sample: sample for sample in mine},
-            scores.columns[text].span,
-            fingerprint=scores.run.manifest.fingerprint,
-        )
-        for text, found in usable.items()
-    }
 
 
 def _common(first: RunScores, second: RunScores, metric: str) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.commands.label.tasks import SETTLED, Ticket, Unit, unsealed
+from merilo.commands.label.tasks import SETTLED, Ticket, Unit, read_seconds, unsealed
 from merilo.data import check
 from merilo.data.csv_records import plain
 from merilo.data.labels import Task
@@ -38,6 +38,8 @@ class HumanLabel:
     """The annotator's name. If none is given, the file's name if there are several files, otherwise blank."""
     file: str
     line: int
+    seconds: float | None = None
+    """The time that the label took, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class _Line:
     annotator: str
     file: str
     line: int
+    seconds: float | None
 
 
 def _lines(path: Path) -> Iterator[_Line | Problem]:
@@ -106,9 +109,8 @@ def _lines(path: Path) -> Iterator[_Line | Problem]:
         if not task and not ticket:
             yield Problem("a task", "a line without its id", "task", file.name, raw.place, file.unit)
             continue
-        yield _Line(
-            task, ticket, found.get("label", "").strip(), found.get("annotator", "").strip(), file.name, raw.place
-        )
+        label, annotator = found.get("label", "").strip(), found.get("annotator", "").strip()
+        yield _Line(task, ticket, label, annotator, file.name, raw.place, read_seconds(found.get("seconds")))
 
 
 def _text(value: object, *, cell: bool) -> str:
@@ -135,9 +137,8 @@ def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool)
         if ticket.settled:
             settled[ticket.task] = HumanLabel(ticket, SETTLED, "", line.file, line.line)
         elif line.label:
-            label = HumanLabel(
-                ticket, line.label, line.annotator or (line.file if several else ""), line.file, line.line
-            )
+            annotator = line.annotator or (line.file if several else "")
+            label = HumanLabel(ticket, line.label, annotator, line.file, line.line, line.seconds)
             earlier = found.get((ticket.task, label.annotator))
             if earlier is not None:
                 repeated += earlier.label == label.label
@@ -242,6 +243,7 @@ def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
                 "task": each.ticket.task,
                 "label": each.label,
                 "annotator": each.annotator or None,
+                **({} if each.seconds is None else {"seconds": each.seconds}),
                 "ticket": each.ticket.sealed(),
             },
             ensure_ascii=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import isfinite, prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.calibrate.agreement import LabelledItem, consensus
 from merilo.commands.calibrate.human_labels import LabelDraw, combinable
@@ -13,13 +13,16 @@ from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from merilo.commands.calibrate.human_labels import HumanLabel
     from merilo.results.judged_samples import JudgedSample
     from merilo.stats.column import Column
 
 _SHOWN: Final = 30
+_MAX_NOT_DRAWN: Final = 1
+"""Samples that may lack a value because not all their items were drawn. More would not be a random part of the draw.
+One is usual: the sample at which an annotator stopped."""
 
 
 @dataclass(slots=True)
@@ -89,25 +92,36 @@ def drawn_elsewhere(draw: LabelDraw, column: Column, ids: Sequence[str]) -> str:
     )
 
 
-def chosen(draws: Mapping[LabelDraw, list[HumanLabel]], metric: str) -> tuple[LabelDraw, list[HumanLabel], int]:
-    """Return the draws that one estimate may use, as one draw, with their labels, and the number of unused labels.
+class Candidate(NamedTuple):
+    """The labels of draws that one estimate may use, as those of one draw."""
 
-    Draws for the metric itself take precedence. Uniform draws of one unit are combined into one uniform draw.
-    Stratified draws cannot be combined: only the one with the most labels is used.
+    draw: LabelDraw
+    labels: list[HumanLabel]
+    aside: int
+    """Number of labels of other draws."""
+
+
+def candidates(draws: Mapping[LabelDraw, list[HumanLabel]], metric: str) -> list[Candidate]:
+    """Return the labels that one estimate may use, the most first.
+
+    If some were drawn for the metric itself, only the most of these. Uniform draws of one unit are combined into one
+    uniform draw; stratified draws cannot be combined.
     """
-    own = {draw: labels for draw, labels in draws.items() if draw.metric == metric} or dict(draws)
-    biggest = max(own, key=lambda draw: len(own[draw]))
-    together = [biggest]
-    if not biggest.stratified:
-        together = [draw for draw in own if combinable(draw, biggest)]
-    labels = [label for draw in together for label in own[draw]]
-    return biggest, labels, sum(map(len, own.values())) - len(labels)
+    own = {draw: labels for draw, labels in draws.items() if draw.metric == metric}
+    left, found = own or dict(draws), list[Candidate]()
+    total = sum(map(len, left.values()))
+    while left:
+        biggest = max(left, key=lambda draw: len(left[draw]))
+        together = [draw for draw in left if draw == biggest or combinable(draw, biggest)]
+        labels = [label for draw in together for label in left.pop(draw)]
+        found.append(Candidate(biggest, labels, total - len(labels)))
+    return found[:1] if own else found
 
 
 def matched(
-    draw: LabelDraw,
-    labels: Sequence[HumanLabel],
-    cases: Mapping[str, JudgedSample],
+    candidate: Candidate,
+    metric: str,
+    cases: Mapping[tuple[str, str], JudgedSample],
     clusters: Mapping[str, Hashable],
     span: tuple[float, float],
     *,
@@ -115,19 +129,25 @@ def matched(
 ) -> MatchedLabels:
     """Match the labels of one metric, sample by sample.
 
-    `cases`: the labelled samples that the metric scored, by id. `clusters`: the cluster of each of these samples, or
-    the sample itself. `fingerprint`: of the run's samples, which tells the two runs of a pair apart.
+    `cases`: the labelled samples, by id and metric: those of `metric`, and of the metric that the tasks were drawn
+    for. `clusters`: the cluster of each of these samples, or the sample itself. `fingerprint`: of the run's samples,
+    which tells the two runs of a pair apart.
     """
-    found = MatchedLabels(draw.metric, draw.unit, draw.stratified, draw.population, sequential=draw.sequential)
-    found.unfit = _unfit(draw.unit, [case for case in cases.values() if case.items])
-    if found.unfit:
-        return found
+    draw, labels, aside = candidate
+    found = MatchedLabels(draw.metric, draw.unit, draw.stratified, draw.population, aside=aside)
+    found.sequential = draw.sequential
     together = _together(labels)
     by_sample: dict[str, list[HumanLabel]] = {}
     for each in labels:
         by_sample.setdefault(each.ticket.sample, []).append(each)
+    own_cases = {sample: case for sample in by_sample if (case := cases.get((sample, metric))) is not None}
+    # All samples must qualify: those that do alone, such as samples with one item, do not represent the others.
+    if draw.unit is not Unit.VALUE and not all(case.reads_labels() for case in own_cases.values() if case.items):
+        found.unfit = "Such labels alone do not determine its value."
+        return found
+    not_drawn = 0
     for sample, own in by_sample.items():
-        case = cases.get(sample)
+        case = own_cases.get(sample)
         if case is None:
             found.unscored += 1
             continue
@@ -135,25 +155,34 @@ def matched(
         if draw.unit is Unit.VALUE:
             pair = _value(found, [each for each in own if each.ticket.mark in {"", side_mark(fingerprint)}], span)
         else:
-            pair = _by_items(found, case, own, clusters[sample])
+            asked = _marks(cases.get((sample, draw.metric)))
+            pair = _by_items(found, case, own, clusters[sample], asked)
+            not_drawn += pair is None and not _drawn_whole(case, asked, draw)
         if pair is not None:
             found.samples.append(sample)
             found.people.append(_within(pair[0], span))
             found.judge.append(case.value if pair[1] is None else _within(pair[1], span))
             found.probabilities.append(max(each.ticket.probability for each in own) if draw.stratified else together)
+    if not_drawn > _MAX_NOT_DRAWN:
+        found.unfit = "It needs labels of whole samples: of all items that its value depends on."
+        found.samples, found.people, found.judge, found.probabilities = [], [], [], []
     return found
 
 
-def _unfit(unit: Unit, cases: Sequence[JudgedSample]) -> str:
-    """Return why the labels cannot be used for these samples; empty if they can."""
-    # All samples must qualify: those that do alone, such as samples with one item, do not represent the others.
-    if unit is Unit.VALUE:
-        return ""
-    if not all(case.reads_labels() for case in cases):
-        return "Such labels alone do not determine its value."
-    if unit is Unit.ITEMS and not all(case.adds_up() for case in cases):
-        return "It needs labels of whole samples, since it is not a sum over contexts or statements."
-    return ""
+def _marks(case: JudgedSample | None) -> frozenset[str]:
+    return frozenset() if case is None else frozenset(item.mark for item in case.items)
+
+
+def _drawn_whole(case: JudgedSample, asked: frozenset[str], draw: LabelDraw) -> bool:
+    """Return True if labels of all tasks of the sample would give a value, so that a sample without one has unlabelled
+    tasks.
+
+    `asked`: the items among which tasks were drawn.
+    """
+    own = _marks(case)
+    if not own:
+        return case.text == draw.metric
+    return own <= asked if draw.unit is Unit.WHOLE else own == asked and case.adds_up()
 
 
 def _together(labels: Sequence[HumanLabel]) -> float:
@@ -178,25 +207,30 @@ def _value(found: MatchedLabels, labels: Sequence[HumanLabel], span: tuple[float
 
 
 def _by_items(
-    found: MatchedLabels, case: JudgedSample, labels: Sequence[HumanLabel], cluster: Hashable
+    found: MatchedLabels, case: JudgedSample, labels: Sequence[HumanLabel], cluster: Hashable, asked: frozenset[str]
 ) -> tuple[float, float | None] | None:
     """Return the values by human labels and by the judge on the same items; None if there is no value.
 
-    The second is None if it equals the sample's score.
+    The second is None if it equals the sample's score. `asked`: as in `_drawn_whole`.
     """
     if not case.items:
-        found.unmatched += sum(not each.ticket.settled and not each.ticket.other for each in labels)
-        drawn = any(each.ticket.settled or each.ticket.other for each in labels)
-        return (case.value, None) if case.by_rule and drawn else None
+        if case.text == found.drawn_for:
+            unknown = sum(not each.ticket.settled and not each.ticket.other for each in labels)
+            found.unmatched += unknown
+            if unknown == len(labels):
+                return None
+        return (case.value, None) if case.by_rule else None
     by_mark = _labels_by_mark(found, case, labels)
     if not by_mark:
         return None
     for item in case.items:
         if item.mark in by_mark:
             found.items.append(LabelledItem(item, tuple(by_mark[item.mark]), cluster, case.sample.id))
-    if case.adds_up():
+    own = _marks(case)
+    # Some items are enough only if every item had the same probability of being drawn.
+    if (own <= asked or len(by_mark) == len(own)) and case.adds_up():
         return case.from_some(by_mark), case.by_judge_from_some(by_mark)
-    if len(by_mark) < len(case.items):
+    if len(by_mark) < len(own):
         found.incomplete += 1
         return None
     forms = {item.mark: item.form for item in case.items}
@@ -214,7 +248,8 @@ def _labels_by_mark(found: MatchedLabels, case: JudgedSample, labels: Sequence[H
     for each in labels:
         item = items.get(each.ticket.mark)
         if item is None:
-            found.unmatched += not each.ticket.other  # a task of a pair may be about the other run
+            # A task of a pair may be about the other run, and one for another metric about that one's items.
+            found.unmatched += not each.ticket.other and case.text == found.drawn_for
             continue
         label = item.form.label(each.label)
         if label is None:
@@ -269,3 +304,45 @@ def remarks_of(found: MatchedLabels) -> list[str]:
         more = f"; and {len(found.odd) - 1} more" if len(found.odd) > 1 else ""
         sentences.append(f"{count(len(found.odd), 'label')} left out, not a possible answer: {found.odd[0]}{more}.")
     return sentences
+
+
+def also_corrected(found: Mapping[str, MatchedLabels]) -> Iterator[str]:
+    """Yield a sentence on the metrics that labels correct although their tasks were drawn for another metric."""
+    by_draw: dict[str, list[str]] = {}
+    for text, each in found.items():
+        if each.drawn_for != text and each.samples:
+            by_draw.setdefault(each.drawn_for, []).append(text)
+    for texts in by_draw.values():
+        kinds = sorted({item.item.form.kind for text in texts for item in found[text].items})
+        samples = count(max(len(found[text].samples) for text in texts), "sample")
+        yield f"Labels on {' and '.join(kinds)} of {samples} also correct {', '.join(texts)}."
+
+
+class LabelledAgreement(NamedTuple):
+    """The verdicts of a metric that have a human label, although labels do not correct the metric."""
+
+    verdicts: int
+    agree: int
+    """Number of verdicts that equal the label that most annotators gave."""
+
+    @property
+    def reason(self) -> str:
+        """The reason to decide nothing by the metric."""
+        return f"cannot tell: people agree with its verdicts on {self.agree:,} of {self.verdicts:,}"
+
+
+def agreements(
+    sides: Sequence[Mapping[tuple[str, str], JudgedSample]], labels: Iterable[HumanLabel], metrics: Sequence[str]
+) -> dict[str, LabelledAgreement]:
+    """Return the agreement on the labelled verdicts of one or two runs. Equal verdicts on a shared item count once."""
+    given: dict[tuple[str, str], list[str]] = {}
+    for each in labels:
+        given.setdefault((each.ticket.sample, each.ticket.mark), []).append(each.label)
+    agree: dict[str, dict[tuple[str, str, str], bool]] = {}
+    for (sample, text), case in ((key, case) for cases in sides for key, case in cases.items()):
+        for item in case.items if text in metrics else ():
+            said = [label for raw in given.get((sample, item.mark), ()) if (label := item.form.label(raw)) is not None]
+            if said:
+                agrees = consensus(said, item.form.labels) == item.judge
+                agree.setdefault(text, {})[sample, item.mark, item.judge] = agrees
+    return {text: LabelledAgreement(len(own), sum(own.values())) for text, own in agree.items()}

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.agreement import Groups, ItemAgreement, LabelledItem, item_agreement
 from merilo.commands.calibrate.correction import correction_of, match, rate_of
-from merilo.commands.calibrate.human_labels import attach_labels, earlier_labels, read_people
+from merilo.commands.calibrate.human_labels import attach_labels, attached_file, earlier_labels, read_people
 from merilo.commands.calibrate.label_matching import remarks_of
+from merilo.commands.calibrate.people import Disagreement, disagreements
 from merilo.errors import DataError
 from merilo.rendering.wording import count
 from merilo.results.scores import read_scores
@@ -69,6 +70,10 @@ class LabelledRun:
     attached: bool
     """True if the labels were stored with the run."""
     level: float
+    differ: tuple[Disagreement, ...]
+    """The verdicts on which an annotator and the judge differ, the judge's most certain first."""
+    other: LabelledRun | None = None
+    """The second run of a pair, compared with the labels stored with it."""
 
     @property
     def has_estimate(self) -> bool:
@@ -130,9 +135,14 @@ def label_agreement(
         remarks += [f"Earlier labels remain: {count(amount, 'label')} for {text}." for text, amount in others.items()]
         if second is not None:
             attach_labels(second, [*earlier_labels(second, theirs), *theirs])
+    compared = None
+    if attach and second is not None:
+        written = opened(second.path, labels=False)
+        compared = label_agreement(written, attached_file(written), metrics=metrics)
     if this.manifest.until is not None:
         remarks.append("This run stopped once its gates were decided, so its means are biased, corrected or not.")
-    return LabelledRun(this, found, tuple(remarks), people.problems, attach, LEVEL)
+    differ = disagreements(this, own)
+    return LabelledRun(this, found, tuple(remarks), people.problems, attach, LEVEL, differ, compared)
 
 
 def _refuse_invalid(found: Sequence[str]) -> None:

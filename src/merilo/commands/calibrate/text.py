@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.commands.calibrate.people import add_disagreements
 from merilo.rendering.correction import (
     agreement_lines,
     annotator_lines,
     correction_record,
     correction_table,
     measured_record,
+    measurement_text,
     rate_record,
 )
+from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, columns, cut
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import NONE, count, number, percent, span
+from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from merilo.commands.calibrate.agreement import FieldRates, ItemAgreement
     from merilo.commands.calibrate.run import LabelledMetric, LabelledRun
@@ -42,18 +47,66 @@ def people_record(found: LabelledRun) -> dict[str, Any]:  # Any: JSON
         "metrics": {text: _metric_record(each) for text, each in found.metrics.items()},
         "remarks": list(found.remarks),
         "problems": [problem.message for problem in found.problems],
+        "differ": [each.record() for each in found.differ],
+        "other": None if found.other is None else people_record(found.other),
     }
 
 
-def people_page(found: LabelledRun, width: int, *, other: str | None = None) -> Page:
-    """Return a page with each metric's estimates, the one to report and why, and the judge's agreement with labels.
+def people_page(found: LabelledRun, width: int, *, full: bool = False) -> Page:
+    """Return a page with the verdicts on which people and the judge differ, and the judge's agreement with them.
 
-    `other`: the second run of a pair.
+    `full`: with all of these verdicts, each metric's estimates, the one to report and why, and all measures.
     """
     page = Page(width)
-    page.text(f"{found.run.manifest.data}: judge compared with human labels", tone=Tone.STRONG)
-    for sentence in found.remarks:
+    runs = [found, *([] if found.other is None else [found.other])]
+    for sentence in dict.fromkeys(sentence for each in runs for sentence in each.remarks):
         page.text(sentence)
+    differ = {  # runs share contexts
+        (each.sample, each.text, each.words): replace(each, about=f"{each.about} of {clean(run.run.path.name)}")
+        for run in reversed(runs)
+        for each in run.differ
+    }
+    add_disagreements(page, sorted(differ.values(), key=lambda each: -each.people[0].certainty), every=full)
+    for each in runs:
+        _figures(page, each)
+        if full:
+            _tables(page, each)
+    paths = [str(each.run.path) for each in runs]
+    page.heading("Next")
+    page.text(f"All of them, and all measures: {command('show', paths[0], '--people', '--full')}", indent=2)
+    stored = ("The labels are stored with the run", "show") if len(runs) == 1 else ("Stored with both runs", "compare")
+    page.text(f"{stored[0]}: {command(stored[1], *paths)}", indent=2)
+    return page
+
+
+def _figures(page: Page, found: LabelledRun) -> None:
+    """Add the share of equal verdicts, kappa and rates of each kind of question, and why a mean is not corrected."""
+    page.heading(f"{clean(found.run.path.name)}: judge compared with human labels")
+    every = [agreement for each in found.metrics.values() for agreement in each.agreement]
+    for each in {each.kind: each for each in sorted(every, key=lambda each: each.items)}.values():  # most items
+        yes = each.yes_or_no
+        at_least = " (a grade of at least 1 is a yes)" if each.grades is not None and yes is not None else ""
+        parts = [f"judge and people agree on {each.agreed:,} of {each.items:,}{at_least}"]
+        if yes is not None:
+            rates = {"kappa": yes.kappa, "sensitivity": yes.sensitivity, "specificity": yes.specificity}
+            parts += [f"{name} {measurement_text(value)}" for name, value in rates.items()]
+        page.text(f"{each.kind}: {'; '.join(parts)}", indent=2)
+    for sentence in dict.fromkeys(sentence for each in found.metrics.values() for sentence in _why_not(each)):
+        page.text(sentence, indent=2)
+
+
+def _why_not(each: LabelledMetric) -> Iterator[str]:
+    """Yield notes on the labels of a metric, and what is missing for them to decide."""
+    yield from (f"{clean(each.metric)}: {remark}" for remark in each.remarks)
+    if each.correction.estimate is None:
+        yield f"{clean(each.metric)}: {each.correction.reason}"
+    if each.scored < DECIDING_LABELLED:
+        have = f"this run has {each.scored:,}"
+        yield f"{DECIDING_LABELLED} labelled samples are needed to decide; {have}. Evaluate more questions."
+
+
+def _tables(page: Page, found: LabelledRun) -> None:
+    """Add each metric's estimates and all measures of agreement."""
     shown: list[tuple[ItemAgreement, ...]] = []
     for each in found.metrics.values():
         _metric(page, each)
@@ -68,12 +121,6 @@ def people_page(found: LabelledRun, width: int, *, other: str | None = None) -> 
         "Intervals cover the sampling of questions; human labels are taken as correct. The interval of the corrected "
         "mean includes judge error, the interval of the judge alone does not."
     )
-    if found.attached and other is not None:
-        pair = f"merilo compare {found.run.path} {other}"
-        page.text(f"The labels are stored with both runs: {pair} reports the corrected differences.")
-    elif found.attached:
-        page.text(f"The labels are stored with the run: merilo show {found.run.path} reports the corrected means.")
-    return page
 
 
 def _metric(page: Page, each: LabelledMetric) -> None:

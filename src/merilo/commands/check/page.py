@@ -263,9 +263,9 @@ def judges_page(found: JudgesAgreement, width: int, *, full: bool = False) -> Pa
 
 
 def _judges_headline(found: JudgesAgreement) -> str:
-    if len(found.pairs) > 1:
+    pair, *more = found.pairs
+    if more:
         return f"{count(len(found.judges), 'judge')}{' and people' * found.people}: {len(found.pairs)} pairs"
-    (pair,) = found.pairs
     same = pair.common - sum(kind.differ for kind in pair.kinds)
     return (
         f"{' and '.join(pair.judges)} give the same label to {same:,} of {_questions(pair.common, pair.kinds[0].kind)}."

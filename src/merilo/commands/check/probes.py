@@ -24,7 +24,7 @@ from merilo.commands.check.edits import (
 from merilo.data.sample import Sample
 from merilo.judging.verdicts import decision_of, is_positive
 from merilo.stats.column import Column, Missing
-from merilo.stats.gate import Decision, GateVerdict, gate_drop, gate_minimum
+from merilo.stats.gate import Decision, GateVerdict, drop_decisions, gate_minimum
 from merilo.stats.means import mean_interval
 from merilo.stats.paired import paired_test
 
@@ -334,7 +334,7 @@ class Result:
     interval: Interval
     """Two-sided 95 % interval; covers the sampling of questions and texts."""
     lower: float | None
-    """One-sided 95 % limit of the effect; None if there is too little data."""
+    """The lower end of the interval that decides; None if there is too little data."""
     upper: float | None
     """As `lower`, on the other side."""
     verdict: GateVerdict
@@ -366,9 +366,9 @@ class Result:
 def result_of(probe: Probe, judged: Sequence[TrialVerdicts]) -> Result:
     """Return the effect of a probe over at least one trial, and whether it is within the limit of the probe.
 
-    It passes if the one-sided 95 % upper limit of the effect is at most that limit (for `Effect.NET`: below it). It
-    fails if the lower limit is above it. Otherwise the result is "cannot tell". Trials of one question or text are one
-    cluster.
+    It passes if all of the 95 % interval of the effect is within that limit, and fails if all of it is above. For
+    `Effect.NET` it fails if the effect is significant and the interval reaches above the limit. Otherwise the result is
+    "cannot tell". Trials of one question or text are one cluster.
     """
     fitting = [each for each in judged if each.verdicts is None or _fits(probe, each.verdicts)]
     answered = [(each.trial, each.verdicts) for each in fitting if each.verdicts is not None]
@@ -433,7 +433,8 @@ def _decision(probe: Probe, fitting: Sequence[TrialVerdicts]) -> Decision:
         return Column.of(found, (0.0, 1.0), higher_is_better=False)
 
     if probe.effect is Effect.NET:
-        return gate_drop(column(2), column(1), probe.limit, clusters=clusters)
+        pair = column(1), column(2)
+        return drop_decisions({"net": pair}, {"net": probe.limit}, clusters=clusters)["net"]
     return gate_minimum(column(), probe.limit, clusters=clusters)
 
 

@@ -12,10 +12,12 @@ from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, 
 if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
 
-HELP = """Compare runs of the same questions: differences, intervals, and the samples that changed most.
+HELP = """Compare runs of the same questions: better, worse, no difference shown, no change, or cannot tell.
 
-Every run is compared with the first one, over the samples that all runs share: same id and equal question. Runs whose
-judge, rubrics or metric versions differ are rejected, with a list of the differences.
+Every run is compared with the first one (the base), over the questions that all runs share: same id and equal content.
+A difference is the run minus the base. Human labels of the pair correct it (merilo label BASE RUN). The embedded judge
+alone names no better run in metrics that read contexts if these differ. Runs whose judge, rubrics or metric versions
+differ are rejected.
 """
 EXAMPLES = """\b
 Examples:
@@ -28,7 +30,8 @@ _SHOWN = 5
 
 def compare(
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar="RUN", help="Directories of two runs or more.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="BASE RUN...", help="Directories of two runs or more.", show_default=False),
     ] = None,
     metrics: Annotated[
         list[str] | None, typer.Option(metavar="M,...", help="Compare only these metrics. Repeatable.")
@@ -59,6 +62,7 @@ def compare(
         str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request; - for standard output.")
     ] = None,
     github: GitHub = False,
+    full: Annotated[bool, typer.Option("--full", help="All metrics, statistics, notes and changed samples.")] = False,
     json: Json = False,
 ) -> None:
     """Compare runs."""
@@ -85,7 +89,7 @@ def compare(
     shown = _SHOWN if samples is None else samples
     _write(found, markdown, shown, github=github)
     if markdown != "-":
-        _show(found, shown, json=json)
+        _show(found, shown, full=full or samples is not None, json=json)
 
 
 def _write(found: RunComparison, markdown: str | None, samples: int, *, github: bool) -> None:
@@ -101,7 +105,7 @@ def _write(found: RunComparison, markdown: str | None, samples: int, *, github: 
             publish_on_github(text, comparison_annotations(found))
 
 
-def _show(found: RunComparison, samples: int, *, json: bool) -> None:
+def _show(found: RunComparison, samples: int, *, full: bool, json: bool) -> None:
     from merilo.commands.compare.record import comparison_record
     from merilo.commands.compare.text import comparison_page
     from merilo.rendering.sanitize import json_text
@@ -110,7 +114,7 @@ def _show(found: RunComparison, samples: int, *, json: bool) -> None:
     if json:
         write(json_text(comparison_record(found)) + "\n")
     else:
-        show(comparison_page(found, page_width(), samples=samples))
+        show(comparison_page(found, page_width(), full=full, samples=samples))
 
 
 COMMAND = Command(

@@ -26,7 +26,9 @@ class SameContexts:
 
     numbers: tuple[ContextNumbers, ...] = ()
     comparisons: Mapping[tuple[str, int], Comparison] = field(default_factory=dict[tuple[str, int], "Comparison"])
-    """By metric and other run; only metrics that judge each context alone and whose scores the evidence explains."""
+    """By metric and other run, the run minus the base; only metrics that judge each context alone and whose scores the
+    evidence explains.
+    """
 
 
 def by_same_contexts(
@@ -51,7 +53,7 @@ def by_same_contexts(
         if not any(a != b and min(a, b) for a, b in both):  # without any context there is nothing to cut to
             continue
         cut = _cut(some[0], lengths[0], lengths[other]), _cut(some[other], lengths[other], lengths[0])
-        pairs |= {(metric, other): (cut[0][metric], cut[1][metric]) for metric in cut[0] if metric in cut[1]}
+        pairs |= {(metric, other): (cut[1][metric], cut[0][metric]) for metric in cut[0] if metric in cut[1]}
     found = compare(pairs, primary=(), clusters=some[0].clusters, undefined=policy, level=level)
     return SameContexts(tuple(numbers), found)
 

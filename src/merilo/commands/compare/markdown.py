@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes
-from merilo.commands.compare.text import moved_sample
+from merilo.commands.compare.text import moved_sample, to_decide
 from merilo.rendering.ci import Annotation, blocks_within, code, fenced, markdown_table
 from merilo.rendering.page import Page
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count, number
-from merilo.results.basis import BY_JUDGE
 
 if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
@@ -27,23 +26,24 @@ def comparison_markdown(found: RunComparison, *, samples: int = SHOWN) -> str:
 
 
 def comparison_annotations(found: RunComparison) -> list[Annotation]:
-    """Return a warning for each caution, and a notice for each conclusion."""
+    """Return a warning for each caution, and a notice for the conclusion on each run."""
     warnings = [Annotation("warning", "merilo compare", sentence) for sentence in words.beware(found)]
     return warnings + [
-        Annotation("notice", f"merilo compare: {each.reading}", f"{each.against} {', '.join(each.metrics)}".strip())
-        for each in words.readings(found)
+        Annotation("notice", f"merilo compare: {found.verdict_of(other)}", words.conclusion(found, other))
+        for other in range(1, len(found.sides))
     ]
 
 
 def _blocks(found: RunComparison) -> list[str]:
     """Return all parts except the samples."""
-    first, *others = (code(name) for name in found.names)
-    alone = f", {BY_JUDGE}" if found.by_judge_alone else ""
-    blocks = [f"### {first} vs. {' and '.join(others)}: {count(found.common, 'sample')} in common{alone}"]
+    blocks = [f"### {' against '.join(code(name) for name in found.names)}: {count(found.common, 'question')}"]
+    for other in range(1, len(found.sides)):
+        sentences = (words.conclusion(found, other), *words.next_steps(found, other))
+        blocks.append(f"**{code(sentences[0])}**" + "".join(f" {code(each)}" for each in sentences[1:]))
+    blocks += [code(advice)] if (advice := to_decide(found)) else []
     blocks += [f"> **Warning:** {code(sentence)}" for sentence in words.beware(found)]
     blocks += [_table(found, other) for other in range(1, len(found.sides))]
     blocks.append(words.basis(found, code))
-    blocks.append(f"**{words.family(found)}**\n\n" + "\n".join(map(_reading, words.readings(found))))
     for group in comparison_notes(found):
         lines = "\n".join(f"- {code(name)}: {code(text)}" for name, text in group.entries)
         blocks.append(f"<details><summary>{group.heading}</summary>\n\n{lines}\n\n</details>")
@@ -55,20 +55,15 @@ def _blocks(found: RunComparison) -> list[str]:
 
 
 def _table(found: RunComparison, other: int) -> str:
-    level = words.level_text(found)
-    head = ("metric", code(found.names[0]), code(found.names[other]), "difference", f"{level} interval", "conclusion")
+    names = code(found.names[0]), code(found.names[other])
+    head = ("metric", *names, "difference", f"{words.level_text(found)} interval", "verdict")
     rows: list[tuple[str, ...]] = []
-    for row in found.rows_of(other):
-        metric, *numbers, _, reading = words.cells(found, row)
-        rows.append((code(metric), *numbers, code(reading)))
+    for group in words.groups(found, other):
+        rows.append((f"**{group.heading}**", *[""] * 5))
+        for row, said in zip(group.rows, group.said, strict=True):
+            metric, *numbers = words.cells(row)
+            rows.append((code(metric), *numbers, said))
     return markdown_table(head, ("---", *["---:"] * 4, "---"), rows)
-
-
-def _reading(each: words.ConclusionText) -> str:
-    against = f", {code(each.against)}" if each.against else ""
-    metrics = ", ".join(code(metric) for metric in each.metrics)
-    why = f" ({each.why})" if each.why else ""  # merilo's own words, so it needs no code span
-    return f"- **{code(each.reading)}**{against}: {metrics}{why}"
 
 
 def _moved(found: RunComparison, place: int) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 
 from merilo.stats.intervals import LEVEL
 from merilo.stats.label_power import LabelSpread, labels_needed
+from merilo.stats.paired import FEWEST_DIFFERENT
 from merilo.stats.power import samples_for
 
 MORE_THAN: Final = "More than"
@@ -18,7 +19,7 @@ def more_questions(effect: float, detectable: float, questions: int) -> str:
     `detectable`: the effect that `questions` show. Empty if these suffice, and if too many are needed.
     """
     needed = samples_for(effect, detectable, questions)
-    return "" if needed is None or needed <= questions else f"About {_rounded(needed)} questions"
+    return "" if needed is None or needed <= questions else f"About {_rounded(max(needed, FEWEST_DIFFERENT))} questions"
 
 
 def more_labels(

@@ -24,14 +24,6 @@ _READ_BOTH = (
 )
 
 
-def too_few_labels(row: Row) -> str:
-    """Return the number of labelled pairs and how many are needed; empty without labels or if they correct."""
-    found = row.comparison
-    if found.correction is None or found.by_judge is not None:
-        return ""
-    return f"{count(found.correction.labelled, 'labelled pair')}; {NEEDED}"
-
-
 def absences(found: RunComparison) -> list[tuple[str, str]]:
     """Return, by run, the samples that are not compared because another run lacks them."""
     return [
@@ -93,7 +85,7 @@ def _same_contexts(row: Row) -> str:
     alone = f", {BY_JUDGE}" if row.basis is Basis.LABELS else ""
     sampled = "a random sample of " if row.comparison.counts.pairs > MAX_CUT_PAIRS else ""
     return (
-        f"{number(each.first)} and {number(each.second)}, difference {difference_of_pairs(each)}, with the "
+        f"{number(each.second)} and {number(each.first)}, difference {difference_of_pairs(each)}, with the "
         f"same number of contexts per sample ({sampled}{count(each.counts.pairs, 'pair')}{alone})"
     )
 
@@ -116,7 +108,7 @@ def label_text(row: Row) -> str:
     judged = correction.judged
     ends = judged.interval.ends
     between = "" if ends is None else f", {signed(ends[0])} to {signed(ends[1])}"
-    first, second = row.comparison.by_judge
+    second, first = row.comparison.by_judge  # the run and the base
     return (
         f"corrected by {labelled}; {BY_JUDGE}: {number(first)} and {number(second)}, difference "
         f"{signed(judged.difference)}{between}"
@@ -126,7 +118,7 @@ def label_text(row: Row) -> str:
 def one_sided_text(found: RunComparison, row: Row) -> str:
     """Return the samples scored in one run only, their possible effect on the difference, and the first ids."""
     counts, ends = row.comparison.counts, (row.comparison.least, row.comparison.most)
-    names = found.names[0], found.names[row.other]
+    names = found.names[row.other], found.names[0]
     missing = [
         (counts.first_undefined, "undefined", names[0], names[1]),
         (counts.first_failed, "failed", names[0], names[1]),

@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from merilo.commands.compare import wording as words
-from merilo.commands.compare.wording import better, reading, why
+from merilo.commands.compare.result import Verdict
 from merilo.rendering.frames import frame
 from merilo.rendering.html import table_html
 from merilo.rendering.sample_evidence import evidence_groups
+from merilo.stats.compare import Conclusion
+
+SCHEMA = 2
+"""Number of the format of the JSON: from 2 on, differences are the run minus the base."""
+_READINGS = {Conclusion.FIRST_HIGHER: "second_higher", Conclusion.SECOND_HIGHER: "first_higher"}
+"""Conclusion (the run is the first of a pair in `stats`) → as the JSON, whose first is the base, names it."""
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,8 +25,11 @@ if TYPE_CHECKING:
 
 
 def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
-    """Return the comparison as a JSON-able object; differences are first minus second."""
+    """Return the comparison as a JSON-able object: `first` is the base, differences are second minus first."""
     return {
+        "schema": SCHEMA,
+        "verdict": found.verdict.value,
+        "conclusion": found.conclusion,
         "runs": [
             {
                 "name": side.name,
@@ -62,13 +71,13 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
 
 def comparison_table(found: RunComparison) -> str:
     """Return one HTML table for each other run, everything in it escaped."""
-    head = ("difference", f"{words.level_text(found)} interval", "pairs", "conclusion")
+    head = ("difference", f"{words.level_text(found)} interval", "verdict")
     return "\n".join(
         table_html(
-            caption=f"{words.pair_title(found, other)}: means over the pairs, and their difference",
+            caption=words.conclusion(found, other),
             head=("metric", found.names[0], found.names[other], *head),
-            rows=[words.cells(found, row) for row in found.rows_of(other)],
-            text=(6,),
+            rows=[(*words.cells(row), words.verdict_text(row)) for row in found.rows_of(other)],
+            text=(5,),
             basis=words.basis(found),
         )
         for other in range(1, len(found.sides))
@@ -93,24 +102,27 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
         "first": found.names[0],
         "second": found.names[row.other],
         "higher_is_better": row.higher_is_better,
-        "primary": each.reading is not None,
-        "first_mean": each.first,
-        "second_mean": each.second,
+        "primary": row.verdict is not None,
+        "verdict": None if row.verdict is None else row.verdict.value,
+        "reason": row.reason or None,
+        "unchecked": row.unchecked,
+        "first_mean": row.base_mean,
+        "second_mean": row.run_mean,
         "difference": each.difference,
         "interval": None if each.interval.ends is None else list(each.interval.ends),
         "method": None if each.interval.method is None else each.interval.method.value,
         "remark": each.interval.remark,
         "p": each.p,
         "p_corrected": each.adjusted,
-        "reading": None if each.reading is None else each.reading.name.lower(),
-        "better": better(found, row),
-        "said": ": ".join(filter(None, (reading(found, row), why(found, row)))),
+        "reading": "cannot_tell" if row.verdict is Verdict.CANNOT_TELL else _reading(each.reading),
+        "better": _better(found, row),
+        "said": ": ".join(filter(None, (words.verdict_text(row), words.why(found, row)))),
         "pairs": counts.pairs,
         "higher": counts.wins,
         "equal": counts.ties,
         "lower": counts.losses,
         "standardised": each.standardised,
-        "p_first_higher": each.superiority,
+        "p_first_higher": None if each.superiority is None else 1 - each.superiority,
         "detectable": each.detectable,
         "clusters": each.clusters,
         "first_undefined": counts.first_undefined,
@@ -128,13 +140,22 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
     }
 
 
+def _reading(found: Conclusion | None) -> str | None:
+    return None if found is None else _READINGS.get(found, found.name.lower())
+
+
+def _better(found: RunComparison, row: Row) -> str | None:
+    """Return the name of the better run; None if there is none."""
+    return {Verdict.BETTER: found.names[row.other], Verdict.WORSE: found.names[0]}.get(row.verdict or Verdict.NOT_SHOWN)
+
+
 def _same_contexts(each: Comparison | None) -> dict[str, Any] | None:  # Any: JSON
     """Return the comparison over the same number of contexts; None if there is none."""
     if each is None:
         return None
     return {
-        "first_mean": each.first,
-        "second_mean": each.second,
+        "first_mean": each.second,
+        "second_mean": each.first,
         "difference": each.difference,
         "interval": None if each.interval.ends is None else list(each.interval.ends),
         "p": each.p,
@@ -153,8 +174,8 @@ def _labels(each: Comparison) -> dict[str, Any] | None:  # Any: JSON
         "human_difference": each.correction.human,
         "tuning": each.correction.tuning,
         "by_judge": {
-            "first_mean": means[0],
-            "second_mean": means[1],
+            "first_mean": means[1],
+            "second_mean": means[0],
             "difference": alone.difference,
             "interval": None if alone.interval.ends is None else list(alone.interval.ends),
             "p": alone.p,
@@ -166,8 +187,8 @@ def _errors(found: RunComparison, row: Row, errors: ErrorDifference) -> dict[str
     """Return the judge's mean errors, judge minus human; `kinder_to`: the run it favours, None if none is shown."""
     kinder = row.kinder_to
     return {
-        "first": errors.first,
-        "second": errors.second,
+        "first": errors.second,
+        "second": errors.first,
         "difference": errors.difference,
         "interval": None if errors.interval.ends is None else list(errors.interval.ends),
         "note": errors.interval.note,
@@ -184,7 +205,7 @@ def _extreme(end: ExtremeCase | None) -> dict[str, Any] | None:  # Any: JSON
         "interval": None if end.interval.ends is None else list(end.interval.ends),
         "p": end.p,
         "p_corrected": end.adjusted,
-        "reading": None if end.reading is None else end.reading.name.lower(),
+        "reading": _reading(end.reading),
     }
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, Final, cast
 
 from merilo.renderers import render
-from merilo.rendering.wording import count
 from merilo.results.basis import Basis
 from merilo.short_repr import short_repr
-from merilo.stats.compare import Conclusion, Policy
+from merilo.stats.compare import Policy
 from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
     import pandas as pd
 
@@ -23,9 +23,22 @@ if TYPE_CHECKING:
     from merilo.stats.compare import Comparison
     from merilo.stats.judge_errors import ErrorDifference
 
-_TWO_DIGITS: Final = 0.005
 MAX_CUT_PAIRS: Final = 5_000
 """Maximum number of pairs to compare over the same number of contexts; of more, a random sample is compared."""
+
+
+class Verdict(StrEnum):
+    """The conclusion on a metric: a run against the base."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    NOT_SHOWN = "no difference shown"
+    NO_CHANGE = "no change"
+    """Inputs and outcomes are equal on every sample."""
+    CANNOT_TELL = "cannot tell"
+
+
+DECIDED: Final = frozenset({Verdict.BETTER, Verdict.WORSE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +61,22 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric of the first run and of another."""
+    """One metric of a run against the base."""
 
     metric: str
     other: int
-    """The index of the other run, from 1."""
+    """The index of the run, from 1."""
     higher_is_better: bool
     comparison: Comparison
+    """The run (first) minus the base (second)."""
+    verdict: Verdict | None
+    """None if the metric is not primary."""
+    reason: str = ""
+    """Why the verdict is "cannot tell"; otherwise empty."""
+    unchecked: bool = False
+    """True if the judge alone may not name a winner here: the embedded judge, if the contexts differ; any judge, if
+    human labels of the metric's verdicts exist and do not correct it.
+    """
     one_sided: tuple[str, ...] = ()
     """The first ids of the samples that are scored in one of the two runs only."""
     weak: bool = False
@@ -68,7 +90,7 @@ class Row:
     span: tuple[float, float] = (0.0, 1.0)
     """The range of the metric."""
     errors: ErrorDifference | None = None
-    """The judge's mean errors on both runs by the labelled pairs; None without any."""
+    """The judge's mean errors on the run (first) and the base by the labelled pairs; None without any."""
 
     @property
     def worth(self) -> float:
@@ -77,19 +99,36 @@ class Row:
         return 0.05 * width if isfinite(width) else 0.0
 
     @property
-    def ahead(self) -> int | None:
-        """The index of the run that is better by the conclusion; None if the conclusion names none."""
-        reading = self.comparison.reading
-        if reading not in {Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER}:
-            return None
-        return 0 if (reading is Conclusion.FIRST_HIGHER) == self.higher_is_better else self.other
+    def difference(self) -> float | None:
+        """The mean of the run minus that of the base; None without a pair."""
+        return self.comparison.difference
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The ends of the difference's confidence interval; None if there is none."""
+        return self.comparison.interval.ends
+
+    @property
+    def base_mean(self) -> float | None:
+        """The mean of the base over the pairs."""
+        return self.comparison.second
+
+    @property
+    def run_mean(self) -> float | None:
+        """The mean of the run over the pairs."""
+        return self.comparison.first
+
+    @property
+    def labelled(self) -> int:
+        """The number of labelled pairs."""
+        return 0 if self.comparison.correction is None else self.comparison.correction.labelled
 
     @property
     def kinder_to(self) -> int | None:
         """The index of the run that the judge favours; None if the interval of the error difference includes 0."""
         if self.errors is None or not self.errors.sign:
             return None
-        return 0 if (self.errors.sign > 0) == self.higher_is_better else self.other
+        return self.other if (self.errors.sign > 0) == self.higher_is_better else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +151,17 @@ class Moved:
     values: tuple[float | None, ...]
     """Its scores, one per run; None if it has none."""
     step: float
-    """The score of the first run minus that of the run with the largest distance from it."""
+    """The score of the run with the largest distance from the base, minus that of the base."""
     cases: tuple[SampleDetail, ...]
     """One per run."""
 
 
 @dataclass(frozen=True)
 class RunComparison:
-    """A comparison of runs over their common samples; every other run is compared with the first.
+    """A comparison of runs over their common samples; every other run is compared with the first, the base.
 
-    Differences are first minus other. Conclusions hold for all `primary` metrics and runs together.
+    Differences are the run minus the base, so a drop is negative. Conclusions hold for all `primary` metrics and runs
+    together.
     """
 
     sides: tuple[Side, ...]
@@ -155,6 +195,8 @@ class RunComparison:
     undefined: Policy = Policy.DROP
     cluster: str | None = None
     """The field that clusters the samples; None: no clusters."""
+    sequential: bool = False
+    """True if a run could stop early: intervals are confidence sequences, which labels do not correct."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -164,6 +206,39 @@ class RunComparison:
     def rows_of(self, other: int) -> list[Row]:
         """Return the rows of one of the other runs, by its index."""
         return [row for row in self.rows if row.other == other]
+
+    def deciding(self, other: int = 1) -> list[Row]:
+        """Return the rows that a conclusion on a run rests on: better or worse by human labels and by ids, if any is;
+        otherwise by a judge alone that may name a winner.
+        """
+        decided = [row for row in self.rows_of(other) if row.verdict in DECIDED]
+        return [row for row in decided if row.basis is not Basis.JUDGE] or decided
+
+    def verdict_of(self, other: int = 1) -> Verdict:
+        """Return the conclusion on a run: better or worse if its deciding rows agree.
+
+        Without deciding rows: no difference shown if human labels correct a metric, or if no metric is unchecked.
+        """
+        if decided := {row.verdict for row in self.deciding(other)}:
+            return Verdict.CANNOT_TELL if len(decided) > 1 else cast("Verdict", decided.pop())
+        rows = [row for row in self.rows_of(other) if row.verdict is not None]
+        found = {row.verdict for row in rows}
+        if found == {Verdict.NO_CHANGE}:
+            return Verdict.NO_CHANGE
+        corrected = any(row.basis is Basis.LABELS for row in rows)
+        if Verdict.NOT_SHOWN in found and (corrected or not any(row.unchecked for row in rows)):
+            return Verdict.NOT_SHOWN
+        return Verdict.CANNOT_TELL
+
+    @property
+    def verdict(self) -> Verdict:
+        """The conclusion on the second run (see `verdict_of`)."""
+        return self.verdict_of(1)
+
+    @property
+    def conclusion(self) -> str:
+        """The conclusion on the second run, in one or two sentences."""
+        return str(render(self, "conclusion"))
 
     @property
     def by_judge_alone(self) -> bool:
@@ -177,9 +252,9 @@ class RunComparison:
         return frozenset(row.metric for row in self.rows if row.weak)
 
     @property
-    def metrics(self) -> dict[str, Comparison]:
-        """The comparison of the first two runs, by metric."""
-        return {row.metric: row.comparison for row in self.rows_of(1)}
+    def metrics(self) -> dict[str, Row]:
+        """The second run against the base, by metric."""
+        return {row.metric: row for row in self.rows_of(1)}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric and other run, with the fields of the JSON. Raises UsageError without pandas."""
@@ -198,23 +273,3 @@ class RunComparison:
         return short_repr(
             self, runs=", ".join(self.names), common=self.common, metrics=self.metrics, primary=self.primary
         )
-
-
-def kinder_notes(rows: Iterable[Row], names: Sequence[str]) -> tuple[str, ...]:
-    """Return one sentence for each metric and pair of runs on which the judge's error differs."""
-    return tuple(_sentence(row, favoured, names) for row in rows if (favoured := row.kinder_to) is not None)
-
-
-def _sentence(row: Row, favoured: int, names: Sequence[str]) -> str:
-    errors = row.errors
-    if errors is None or errors.difference is None or errors.interval.ends is None:
-        raise ValueError("Only an interval that excludes 0 names a run.")
-    low, high = sorted(abs(each) for each in errors.interval.ends)
-    against = names[row.other if favoured == 0 else 0]
-    digits = 2 if low >= _TWO_DIGITS else 3  # an interval that excludes 0 must not be shown with an end of 0.00
-    size = "higher" if row.higher_is_better else "lower"
-    return (
-        f"The judge is kinder to {names[favoured]}: its mean error (judge minus human) in {row.metric} is {size} there "
-        f"than for {against} by {abs(errors.difference):.{digits}f} ({low:.{digits}f} to {high:.{digits}f}), "
-        f"{count(errors.labelled, 'labelled pair')}."
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.calibrate.correction import paired_labels
@@ -15,19 +16,23 @@ from merilo.commands.compare.matching import (
     under_common_names,
     with_common_names,
 )
-from merilo.commands.compare.result import Moved, Row, RunComparison, Side, kinder_notes
+from merilo.commands.compare.result import Moved, Row, RunComparison, Side, Verdict
 from merilo.errors import UsageError
-from merilo.results.basis import basis_of
-from merilo.results.comparability import not_comparable, score_affecting_differences, stopped_early
-from merilo.results.contents import equal_questions
+from merilo.metrics.registry import known_metric
+from merilo.results.basis import Basis, basis_of, judged_by_embedded
+from merilo.results.comparability import not_comparable, score_affecting_differences
+from merilo.results.contents import equal_inputs, equal_questions
+from merilo.results.early_stopping import stop_of
 from merilo.results.sample_detail import cases_of
 from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import opened
 from merilo.runs.weak import weak_metrics
-from merilo.stats.compare import Policy, moved, pairs_with_first
+from merilo.stats.compare import Conclusion, Policy, moved
 from merilo.stats.compare import compare as compare_columns
+from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.intervals import LEVEL, check_level
 from merilo.stats.judge_errors import judge_error_difference
+from merilo.stats.paired import FEWEST_DIFFERENT
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.compare.matching import MetricNames
     from merilo.runs.run import Run
+    from merilo.stats.column import Column
     from merilo.stats.compare import Comparison
     from merilo.stats.corrected_pairs import PairLabels
     from merilo.stats.judge_errors import ErrorDifference
@@ -89,26 +95,18 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         found_in = read_scores(run, metrics=[*own], cluster=cluster, like=scores[0].ids if scores else ())
         scores.append(under_common_names(found_in, own))
     paired = in_common(scores, names)
+    early = _early(measured)
+    if early:  # confidence sequences need the random order in which the run could stop
+        paired = paired._replace(scores=_in_order_of(paired.scores, scores[-1].ids))
     questions = equal_questions(paired.scores, names, metrics, across_data=wanted.across_data)
     matching = [each.at(questions.positions) for each in paired.scores] if questions.other else paired.scores
     primary = None if wanted.primary is None else _primary(measured[0], chosen, wanted.primary)
-    labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only)
-    found = _compared(matching, primary, policy, wanted.level, labels.labels)
+    labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only or bool(early))
+    found = _compared(matching, primary, wanted, labels.labels, early)
     contexts = by_same_contexts(matching, questions.contexts, policy, wanted.level)
+    pair = _Pairs(matching, contexts.comparisons, labels, questions.other_contexts, differing, wanted.level)
     rows = [
-        Row(
-            metric,
-            other,
-            matching[0].columns[metric].higher_is_better,
-            each,
-            _one_sided(matching, metric, other),
-            weak=metric in weak_metrics(measured[0].manifest) or metric in weak_metrics(measured[other].manifest),
-            basis=basis_of(metric, corrected=each.by_judge is not None),
-            same_contexts=contexts.comparisons.get((metric, other)),
-            span=matching[0].columns[metric].span,
-            errors=_errors(matching, metric, labels.labels.get((metric, other)), wanted.level),
-        )
-        for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
+        pair.row(metric, other, each) for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     ]
     by = _moved_by(rows, measured[0], chosen, wanted.by)
     shown, movers = _moved(matching, by, SHOWN if wanted.samples is None else wanted.samples, chosen)
@@ -132,15 +130,15 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         contexts=contexts.numbers,
         other_questions=questions.other,
         notes=(
-            *stopped_early(measured, names),
+            *([SEQUENTIAL] if early else ()),
             *questions.notes,
             *labels.notes,
-            *kinder_notes(rows, names),
             *import_notes(measured, names, chosen),
         ),
         level=wanted.level,
         undefined=policy,
         cluster=(wanted.cluster or measured[0].manifest.cluster) if matching[0].clusters is not None else None,
+        sequential=bool(early),
     )
 
 
@@ -157,6 +155,32 @@ def _checked(runs: Sequence[object], wanted: ComparisonRequest) -> Policy:
         return Policy(wanted.undefined)
     except ValueError:
         raise UsageError(f"undefined must be drop or worst, got {wanted.undefined!r}.") from None
+
+
+SEQUENTIAL = "A run could stop early (--until), so intervals are confidence sequences, which are wider."
+
+
+def _early(runs: Sequence[Run]) -> int:
+    """Return the size of the largest cluster of the run that could stop early, as in `stats.compare`; 0 for none.
+
+    Raises UsageError unless that run is the second of two.
+    """
+    stops = [stop_of(run.manifest) for run in runs]
+    if not any(stops):
+        return 0
+    if len(runs) > 2 or stops[0] is not None or stops[1] is None:
+        raise UsageError(
+            f"{runs[0].path} could stop early (--until), so not all its samples have scores. Only the second of two "
+            "runs may do so. Evaluate all samples of the base, and compare one run with it."
+        )
+    return stops[1].largest
+
+
+def _in_order_of(scores: Sequence[RunScores], ids: Sequence[str]) -> list[RunScores]:
+    """Return the scores in the order of these ids."""
+    places = {sample: place for place, sample in enumerate(ids)}
+    order = sorted(range(len(scores[0].ids)), key=lambda at: places[scores[0].ids[at]])
+    return [each.at(order) for each in scores]
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
@@ -200,6 +224,8 @@ class _Labels(NamedTuple):
 
     labels: dict[tuple[str, int], PairLabels]
     notes: tuple[str, ...]
+    uncorrected: Mapping[tuple[str, int], str] = MappingProxyType({})
+    """Why the labels of its verdicts do not correct a metric."""
 
 
 def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy, *, judge_only: bool) -> _Labels:
@@ -207,50 +233,172 @@ def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy,
     if judge_only:
         return _Labels({}, ())
     found: dict[tuple[str, int], PairLabels] = {}
+    left: dict[tuple[str, int], str] = {}
     notes: list[str] = []
     for other in range(1, len(scores)):
         own = paired_labels(scores[0], scores[other], metrics)
         notes += own.notes
-        found |= {(metric, other): labels for metric, labels in own.labels.items()}
+        found |= {(metric, other): labels.exchanged() for metric, labels in own.labels.items()}  # the run comes first
+        left |= {(metric, other): each.reason.removeprefix("cannot tell: ") for metric, each in own.uncorrected.items()}
     if found and policy is Policy.WORST:
         return _Labels({}, ("Human labels correct scored samples only, so they are not used with --undefined worst.",))
-    return _Labels(found, tuple(notes))
+    return _Labels(found, tuple(notes), left)
 
 
 def _compared(
     scores: Sequence[RunScores],
     primary: Sequence[str] | None,
-    policy: Policy,
-    level: float,
+    wanted: ComparisonRequest,
     labels: Mapping[tuple[str, int], PairLabels],
+    early: int,
 ) -> dict[tuple[str, int], Comparison]:
-    pairs = pairs_with_first([each.columns for each in scores])
+    base, *others = (each.columns for each in scores)
+    pairs = {
+        (metric, other): (run[metric], column)
+        for metric, column in base.items()
+        for other, run in enumerate(others, start=1)
+    }
     chosen = None if primary is None else [key for key in pairs if key[0] in primary]
     clusters: Sequence[Hashable] | None = scores[0].clusters
     try:
-        return compare_columns(pairs, primary=chosen, clusters=clusters, undefined=policy, level=level, labels=labels)
+        return compare_columns(
+            pairs,
+            primary=chosen,
+            clusters=clusters,
+            undefined=Policy(wanted.undefined),
+            level=wanted.level,
+            labels=labels,
+            early=early,
+        )
     except ValueError as error:  # Undefined cannot count as the worst score if the range is infinite
         raise UsageError(str(error)) from None
 
 
-def _errors(
-    scores: Sequence[RunScores], metric: str, labels: PairLabels | None, level: float
-) -> ErrorDifference | None:
-    """Return the judge's mean errors on both runs; None without labels."""
-    if labels is None:
-        return None
-    names = scores[0].clusters
-    clusters = None if names is None else [names[place] for place in labels.places.tolist()]
-    return judge_error_difference(labels, scores[0].columns[metric].span, clusters=clusters, level=level)
+UNCHECKED = "the contexts differ and no one has checked the judge"
+_READ = frozenset({Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER})
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """The runs over their common samples, each paired with the first."""
+
+    scores: Sequence[RunScores]
+    same_contexts: Mapping[tuple[str, int], Comparison]
+    labels: _Labels
+    other_contexts: frozenset[int]
+    differing: Sequence[str]
+    level: float
+
+    def row(self, metric: str, other: int, found: Comparison) -> Row:
+        """Return the row of a metric and a run."""
+        base, run = self.scores[0], self.scores[other]
+        column, manifests = base.columns[metric], (base.run.manifest, run.run.manifest)
+        labels = self.labels.labels.get((metric, other))
+        basis = basis_of(metric, corrected=found.by_judge is not None)
+        unchecked = self._unchecked(metric, other, found) if basis is Basis.JUDGE else ""
+        verdict, reason = self._verdict(metric, other, found, unchecked)
+        return Row(
+            metric,
+            other,
+            column.higher_is_better,
+            found,
+            verdict,
+            reason,
+            unchecked=bool(unchecked),
+            one_sided=_one_sided(self.scores, metric, other),
+            weak=any(metric in weak_metrics(each) for each in manifests),
+            basis=basis,
+            same_contexts=self.same_contexts.get((metric, other)),
+            span=column.span,
+            errors=None if labels is None else self._errors(labels, column.span),
+        )
+
+    def _unchecked(self, metric: str, other: int, found: Comparison) -> str:
+        """Return why the judge alone may not name a winner; empty if it may."""
+        if (metric, other) in self.labels.uncorrected:
+            return self.labels.uncorrected[metric, other]
+        manifests = self.scores[0].run.manifest, self.scores[other].run.manifest
+        if other not in self.other_contexts or not _reads_contexts(metric):
+            return ""
+        return _unchecked(found) if any(judged_by_embedded(each, metric) for each in manifests) else ""
+
+    def _verdict(self, metric: str, other: int, found: Comparison, unchecked: str) -> tuple[Verdict | None, str]:
+        """Return the verdict on a metric, and the reason if it cannot tell."""
+        if found.reading is None:
+            return None, ""
+        base, run = self.scores[0], self.scores[other]
+        column = base.columns[metric]
+        if equal_outcomes(column, run.columns[metric]) and metric in equal_inputs(base, run, [metric]):
+            return Verdict.NO_CHANGE, ""
+        if self.differing:
+            return Verdict.CANNOT_TELL, "the runs have different judges, rubrics or versions"
+        if unchecked:
+            return Verdict.CANNOT_TELL, unchecked
+        if found.reading not in _READ:
+            not_shown = found.reading is Conclusion.NOT_SHOWN
+            return (Verdict.NOT_SHOWN, "") if not_shown else (Verdict.CANNOT_TELL, _no_conclusion(found))
+        if other not in self.other_contexts and metric in equal_inputs(base, run, [metric]):
+            return Verdict.CANNOT_TELL, "the inputs are equal in both runs, so the difference is the judge's own"
+        higher = found.reading is Conclusion.FIRST_HIGHER
+        return Verdict.BETTER if higher == column.higher_is_better else Verdict.WORSE, ""
+
+    def _errors(self, labels: PairLabels, span: tuple[float, float]) -> ErrorDifference:
+        """Return the judge's mean errors on a run and on the base."""
+        names = self.scores[0].clusters
+        clusters = None if names is None else [names[place] for place in labels.places.tolist()]
+        return judge_error_difference(labels, span, clusters=clusters, level=self.level)
+
+
+def equal_outcomes(base: Column, run: Column) -> bool:
+    """Return True if every sample has the same outcome in both columns, and at least one has a score."""
+    states = (base.scored == run.scored).all() and (base.failed == run.failed).all()
+    return bool(states and base.scored.any() and (base.values == run.values)[base.scored].all())
+
+
+def _reads_contexts(metric: str) -> bool:
+    known = known_metric(metric)
+    return known is None or "retrieved_contexts" in known.needs
+
+
+def _unchecked(found: Comparison) -> str:
+    labelled = 0 if found.correction is None else found.correction.labelled
+    if not labelled:
+        return UNCHECKED
+    return f"the contexts differ and {labelled:,} of at least {DECIDING_LABELLED} questions are labelled"
+
+
+def _no_conclusion(found: Comparison) -> str:
+    """Return why a comparison has no conclusion, and what would help."""
+    counts, different = found.counts, found.counts.wins + found.counts.losses
+    if not counts.pairs:
+        what = [
+            (counts.first_undefined + counts.second_undefined, "undefined in one"),
+            (counts.first_failed + counts.second_failed, "failed in one"),
+            (counts.neither, "scored in none"),
+        ]
+        listed = ", ".join(f"{amount:,} {words}" for amount, words in what if amount)
+        return f"no sample has a score in both runs ({listed or 'there are none'}); see the reasons with merilo show"
+    if found.p is None and not different:
+        return f"the scores of all {counts.pairs:,} pairs are equal, their inputs are not"
+    if found.p is None and found.clusters is None and different < FEWEST_DIFFERENT:
+        return f"only {different:,} of {counts.pairs:,} samples differ, and a test needs {FEWEST_DIFFERENT}"
+    reason = found.reason.removeprefix("cannot tell: ")
+    if not counts.left_out or found.p is None:
+        return reason
+    failed = counts.first_failed + counts.second_failed
+    some = "retry the failed ones" if failed == counts.left_out else "read or retry them"
+    advice = some if failed else "read them"
+    return f"{reason}, which could change the result; {advice}"
 
 
 def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[str, ...]:
-    """Return the first ids that are scored in one of the two runs only."""
+    """Return the first ids that are scored in one of the two runs only; those that failed in the other come first."""
     import numpy as np
 
     first, second = scores[0].columns[metric], scores[other].columns[metric]
-    places = np.flatnonzero(first.scored ^ second.scored)[:_NAMED]
-    return tuple(scores[0].ids[int(place)] for place in places)
+    places = np.flatnonzero(first.scored ^ second.scored)
+    order = np.argsort(~(first.failed | second.failed)[places], kind="stable")[:_NAMED]
+    return tuple(scores[0].ids[int(place)] for place in places[order])
 
 
 # -- the samples that changed most --------------------------------------------------------------------
@@ -272,7 +420,7 @@ def _moved_by(rows: Sequence[Row], run: Run, chosen: MetricNames, asked: str | N
 
 
 def _moved(scores: Sequence[RunScores], metric: str, most: int, names: MetricNames) -> tuple[tuple[Moved, ...], int]:
-    """Return the samples that differ most from the first run in any other run, and the number that differ at all."""
+    """Return the samples that differ most from the base in any other run, and the number that differ at all."""
     import numpy as np
 
     columns = [each.columns[metric] for each in scores]
@@ -282,7 +430,7 @@ def _moved(scores: Sequence[RunScores], metric: str, most: int, names: MetricNam
         both = columns[0].scored & column.scored
         differ |= both & (abs(columns[0].values - column.values) > 0)
         for place in moved(columns[0], column, most):
-            step = float(columns[0].values[place] - column.values[place])
+            step = float(column.values[place] - columns[0].values[place])
             if abs(step) > abs(steps.get(place, 0.0)):
                 steps[place] = step
     chosen = sorted(steps, key=lambda place: (-abs(steps[place]), place))[:most]

@@ -1,24 +1,27 @@
-"""A comparison of runs as a page of text: differences, conclusions, and the samples that changed most."""
+"""A comparison of runs as a page of text: the conclusion, the differences, and what to do next."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes
+from merilo.commands.compare.result import DECIDED, Verdict
 from merilo.rendering.overview import command
-from merilo.rendering.page import Page, Span, Tone, cut
+from merilo.rendering.page import Page, Span, Tone, cells_of, columns, cut
 from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count, number
-from merilo.results.basis import Basis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.commands.compare.result import Moved, RunComparison
+    from merilo.commands.compare.result import Moved, Row, RunComparison
 
-_WIDEST_NAME = 15
+_WIDEST_NAME = 10
+"""Maximum width of a run's name on a page of 80 columns; on a wider one, a quarter of the rest is added."""
+ROWS: Final = 12
+"""Maximum number of rows of one pair of runs, unless the full page is asked for."""
 
 
 def comparison_text(comparison: RunComparison) -> str:
@@ -26,24 +29,28 @@ def comparison_text(comparison: RunComparison) -> str:
     return str(comparison_page(comparison, 80))
 
 
-def comparison_page(found: RunComparison, width: int, *, samples: int | None = None) -> Page:
-    """Return the page; `samples`: the number of changed samples to show, None: all in the comparison."""
+def comparison_page(found: RunComparison, width: int, *, full: bool = False, samples: int | None = None) -> Page:
+    """Return the page; `full`: with statistics, notes and changed samples, of which at most `samples` are shown."""
     page = Page(width)
-    page.text(words.title(found), tone=Tone.STRONG)
-    for sentence in words.beware(found):
-        page.text(sentence, tone=Tone.BAD)
     for other in range(1, len(found.sides)):
         if len(found.sides) > 2:
             page.heading(words.pair_title(found, other))
+        page.text(words.conclusion(found, other), tone=Tone.STRONG)
+        for sentence in words.next_steps(found, other):
+            page.text(sentence)
+        for sentence in words.beware(found) if other == 1 else ():
+            page.text(sentence, tone=Tone.BAD)
         page.blank()
-        _differences(page, found, other)
+        differences(page, found, other, most=None if full else ROWS)
     page.blank()
-    page.text(words.basis(found))
-    _readings(page, found)
-    _measures(page, found)
-    _notes(page, found)
-    moved_samples(page, found, samples)
-    _next(page, found)
+    if full:
+        page.text(words.basis(found))
+        _explained(page, found)
+        _measures(page, found)
+        _notes(page, found)
+        moved_samples(page, found, samples)
+        page.blank()
+    _next(page, found, full=full)
     return page
 
 
@@ -68,28 +75,62 @@ def moved_sample(page: Page, found: RunComparison, each: Moved) -> None:
         add_evidence(page, case, found.moved_by or "")
 
 
-def _differences(page: Page, found: RunComparison, other: int) -> None:
-    pair = [cut(found.names[at], _WIDEST_NAME) for at in (0, other)]
-    head = ("mean over the pairs", *pair, f"difference, {words.level_text(found)} interval")
-    cells = [
-        (words.marked(row), number(row.comparison.first), number(row.comparison.second), words.difference(row))
-        for row in found.rows_of(other)
-    ]
-    _table(page, head, cells)
+def differences(page: Page, found: RunComparison, other: int, *, most: int | None = None) -> None:
+    """Add the table of a run: rows in groups, each with a heading."""
+    groups = words.groups(found, other)
+    shown = [(group, row, said) for group in groups for row, said in zip(group.rows, group.said, strict=True)][:most]
+    widest = _WIDEST_NAME + max(page.width - 80, 0) // 4
+    pair = [cut(found.names[at], widest) for at in (0, other)]
+    head = (words.title(found), *pair, f"difference, {words.level_text(found)} interval", "")
+    lines = _aligned([head, *(words.cells(row) for _, row, _ in shown)], page.width)
+    names = ["", *(words.marked(row) for _, row, _ in shown)]
+    page.line(Span(lines[0], Tone.STRONG))
+    last = None
+    for (group, row, said), line, name in zip(shown, lines[1:], names[1:], strict=True):
+        if group is not last:
+            page.text(group.heading)
+            last = group
+        if not line.startswith(f"  {clean(name)[:1]}"):  # the name was too long for its column
+            page.line(f"  {clean(name)}")
+        _row(page, row, line, said, colour=group.colour)
+    rows = sum(len(group.rows) for group in groups)
+    if len(shown) < rows:
+        page.text(f"  and {count(rows - len(shown), 'more metric')}: --full", tone=Tone.QUIET)
 
 
-def _table(page: Page, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    page.table([head, *rows], [Tone.STRONG, *[Tone.PLAIN] * len(rows)])
+def _aligned(table: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return the rows as lines, without a name that is too long; the title of the differences spans two columns."""
+    metrics, first, second, differences, ends = zip(*table, strict=True)
+    label, *steps = differences
+    longest = max(map(cells_of, steps), default=0)
+    both = [label, *(f"{step:>{longest}}  {end}" for step, end in zip(steps, ends[1:], strict=True))]
+    room = max(width - sum(max(map(cells_of, each)) for each in (both, first, second)) - 6, 20)
+    names = [clean(metric) if at == 0 else f"  {clean(metric)}" for at, metric in enumerate(metrics)]
+    names = [name if cells_of(name) <= room else "" for name in names]
+    return columns(list(zip(names, first, second, both, strict=True)), left=frozenset({0, 3}))
 
 
-def _readings(page: Page, found: RunComparison) -> None:
-    page.heading(words.family(found))
-    for each in words.readings(found):
-        against = f", {each.against}" if each.against else ""
-        page.line("  ", Span(clean(each.reading + against), Tone.STRONG))
-        page.text(", ".join(each.metrics), indent=4)
-        if each.why:
-            page.text(f"{each.why}.", indent=4, tone=Tone.QUIET)
+_TONES = {Verdict.BETTER: Tone.GOOD, Verdict.WORSE: Tone.BAD}
+
+
+def _row(page: Page, row: Row, line: str, said: str, *, colour: bool) -> None:
+    tone = _TONES.get(row.verdict, Tone.PLAIN) if colour and row.verdict is not None else Tone.PLAIN
+    if said and cells_of(line) + 2 + cells_of(said) <= page.width:
+        page.line(line.rstrip(), "  ", Span(said, tone))
+        return
+    page.line(line)
+    if said:
+        page.text(said, indent=4, tone=tone)
+
+
+def _explained(page: Page, found: RunComparison) -> None:
+    page.heading("Verdicts")
+    for row in found.rows:
+        against = f", {words.pair_title(found, row.other)}" if len(found.sides) > 2 else ""
+        text = words.why(found, row)
+        page.line("  ", Span(clean(f"{words.marked(row)}{against}: {words.verdict_text(row)}"), Tone.STRONG))
+        if text:
+            page.text(f"{text}.", indent=4, tone=Tone.QUIET)
 
 
 def _measures(page: Page, found: RunComparison) -> None:
@@ -97,8 +138,8 @@ def _measures(page: Page, found: RunComparison) -> None:
     for other in range(1, len(found.sides)):
         page.heading(f"Statistics{f', {words.pair_title(found, other)}' if several else ''}")
         rows = [(words.marked(row), *words.measures(row)) for row in found.rows_of(other)]
-        _table(page, ("", *words.MEASURES), rows)
-    page.text(words.legend(found), tone=Tone.QUIET)
+        page.table([("", *words.MEASURES), *rows], [Tone.STRONG, *[Tone.PLAIN] * len(rows)])
+    page.text(words.legend(), tone=Tone.QUIET)
 
 
 def _notes(page: Page, found: RunComparison) -> None:
@@ -107,14 +148,38 @@ def _notes(page: Page, found: RunComparison) -> None:
         page.entries(group.entries, widest=26)
 
 
-def _next(page: Page, found: RunComparison) -> None:
-    page.heading("Next")
+def _next(page: Page, found: RunComparison, *, full: bool) -> None:
     paths = [str(side.run.path) for side in found.sides]
-    if found.moved:
-        for path in paths[:2]:
-            page.line("  " + command("show", path, "--sample", found.moved[0].sample))
-    if found.by_judge_alone and len(paths) == 2:
-        judged = [row.metric for row in found.rows if row.basis is Basis.JUDGE]
-        metric = next((text for text in judged if text in found.primary), judged[0])
-        page.line("  " + command("label", *paths, "--metric", metric))
-    page.line("  " + command("report", *paths))
+    if advice := to_decide(found):
+        page.line(advice)
+    more = "" if full else "      All metrics and statistics: --full"
+    page.line("What changed: " + command("report", *paths) + more)
+
+
+def to_decide(found: RunComparison) -> str:
+    """Return the labels that would decide, and what they take; empty if a run is better or worse."""
+    row = to_label(found)
+    return (
+        "" if row is None else f"To decide: {labels_to_ask([str(side.run.path) for side in found.sides], row.metric)}"
+    )
+
+
+def labels_to_ask(runs: Sequence[str], metric: str) -> str:
+    """Return the command that asks for labels of a run or a pair, and what they take; or why no label would help."""
+    from merilo.commands.calibrate.price import labelling_price  # it imports this module
+    from merilo.errors import UsageError
+
+    try:
+        return labelling_price(runs, metric).advice
+    except UsageError:  # such as no sample with a score in both runs
+        return command("label", *runs, "--metric", metric)
+
+
+def to_label(found: RunComparison) -> Row | None:
+    """Return the row to label: the clearest one by the judge alone, if no run is better or worse."""
+    if len(found.sides) != 2 or found.deciding() or found.verdict is Verdict.NO_CHANGE:
+        return None
+    rows = [row for row in found.rows if row.unchecked and row.verdict not in DECIDED]
+    return max(
+        rows, key=lambda row: (bool(words.direction(row)), abs(row.comparison.standardised or 0.0)), default=None
+    )

@@ -3,45 +3,258 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from merilo.rendering.overview import judge_name
+from merilo.commands.compare.result import DECIDED, Row, RunComparison, Verdict
+from merilo.metrics.registry import known_metric
 from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
-from merilo.rendering.wording import (
-    NONE,
-    OWN_ERROR,
-    count,
-    covers_imported,
-    number,
-    percent,
-)
+from merilo.rendering.wording import NONE, OWN_ERROR, count, covers_imported, number, percent
 from merilo.results.basis import BY_JUDGE, Basis
-from merilo.stats.compare import Conclusion
-from merilo.stats.paired import FEWEST_DIFFERENT
+from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from merilo.commands.compare.result import Row, RunComparison
-    from merilo.stats.compare import Comparison, Counts
+    from merilo.stats.compare import Comparison
 
-NO_READING = "not primary"
-_CANNOT_TELL = "cannot tell: "
+_TWO_DIGITS: Final = 0.005
+NOT_PRIMARY = "not primary"
 
 
-def title(found: RunComparison) -> str:
-    """Return the title: the runs, the number of common samples, and the judges."""
-    first, *others = found.names
-    judges = list(dict.fromkeys(judge_name(side.run) for side in found.sides))
-    by = "" if judges == [NONE] else f", judged by {' and '.join(judges)}"
-    if found.by_judge_alone:
-        by = f", {BY_JUDGE}" if judges == [NONE] else f", {BY_JUDGE} ({' and '.join(judges)})"
-    return f"{first} vs. {' and '.join(others)}: {count(found.common, 'sample')} in common{by}"
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """The rows of one pair of runs that rest on the same thing: ids, human labels, or the judge alone."""
+
+    heading: str
+    """What they rest on and, if all have one verdict, the verdict."""
+    rows: tuple[Row, ...]
+    said: tuple[str, ...]
+    """By row: the verdict or the direction, in a word or two; empty if the heading says it."""
+    colour: bool
+    """False for rows that name no winner."""
+
+
+# -- the conclusion ------------------------------------------------------------------------------------
+
+
+def conclusion(found: RunComparison, other: int = 1) -> str:
+    """Return the conclusion on a run, in one or two sentences."""
+    name, verdict = found.names[other], found.verdict_of(other)
+    decided = found.deciding(other)
+    if len({row.verdict for row in decided}) > 1:
+        better, worse = (_listed([r for r in decided if r.verdict is each]) for each in (Verdict.BETTER, Verdict.WORSE))
+        alone = f", {BY_JUDGE}" if decided[0].basis is Basis.JUDGE else ""
+        return (
+            f"Cannot tell which is better{alone}: {name} is better by {better} and worse by {worse}. To decide by one "
+            "metric: --primary METRIC."
+        )
+    if decided:
+        row = max(decided, key=lambda each: abs(each.comparison.standardised or 0.0))
+        more = f"; also by {_listed([each for each in decided if each is not row])}" if len(decided) > 1 else ""
+        by = {Basis.JUDGE: f", {BY_JUDGE}", Basis.NO_JUDGE: f" {_without_judge([row])}"}.get(row.basis, "")
+        return (
+            f"{name} is {verdict}{by}: {row.metric} {number(row.base_mean)} to {number(row.run_mean)}, "
+            f"{difference(row)}{_corrected(row)}{more}."
+        )
+    rows = [row for row in found.rows_of(other) if row.verdict is not None]
+    if verdict is Verdict.NO_CHANGE:
+        return f"No change: {name} has the same inputs and the same scores as {found.names[0]}."
+    if verdict is Verdict.NOT_SHOWN:
+        shown = [row for row in rows if row.verdict is Verdict.NOT_SHOWN]
+        row = next((each for each in shown if each.basis is Basis.LABELS), shown[0])
+        alone = f", {BY_JUDGE}" if all(each.basis is Basis.JUDGE for each in shown) else ""
+        return f"No difference shown{alone}: {row.metric} of {name} is {difference(row)}{_corrected(row)}."
+    if any(row.unchecked for row in rows):
+        return _unchecked(found, other, rows)
+    return f"Cannot tell which is better: {rows[0].reason}." if rows else "Cannot tell: no metric is primary."
+
+
+def _unchecked(found: RunComparison, other: int, rows: Sequence[Row]) -> str:
+    """Return the conclusion if only an unchecked embedded judge says something."""
+    free = [row for row in rows if row.basis is Basis.NO_JUDGE]
+    by = f"{_without_judge(free)} no difference is shown" if any(r.verdict is Verdict.NOT_SHOWN for r in free) else ""
+    own = [row for row in rows if row.unchecked]
+    sides = {way: [row for row in own if direction(row) == way] for way in ("higher", "lower")}
+    found_ways = [way for way, each in sides.items() if each]
+    said = f"{found.names[other]} is {found_ways[0]}" if len(found_ways) == 1 else "no difference is shown"
+    if len(found_ways) > 1:
+        said = f"{found.names[other]} is " + " and ".join(f"{way} in {_listed(sides[way])}" for way in found_ways)
+    text = "; ".join(filter(None, (by, f"{BY_JUDGE} {said}, which can be judge error")))
+    return f"Cannot tell which is better. {text[:1].upper()}{text[1:]}."
+
+
+def next_steps(found: RunComparison, other: int = 1) -> list[str]:
+    """Return what qualifies the conclusion, what labels say about the judge, and what would show a small difference; a
+    sentence each.
+    """
+    rows = found.rows_of(other)
+    decided = found.deciding(other)
+    contexts = [f"{text[:1].upper()}{text[1:]}." for row in decided if (text := _number_of_contexts(row))]
+    few = [row for row in rows if row.labelled and row.basis is Basis.JUDGE]
+    fewer = [
+        f"{row.metric} has {count(row.labelled, 'labelled question')}; {DECIDING_LABELLED} are needed to correct it."
+        for row in few[:1]
+    ]
+    kinder = [text for row in rows if (text := kinder_text(found, row))]
+    open_rows = [row for row in rows if row.verdict is Verdict.NOT_SHOWN]
+    row = next((each for each in open_rows if each.basis is Basis.LABELS), open_rows[0] if open_rows else None)
+    needed = "" if row is None or found.verdict_of(other) is not Verdict.NOT_SHOWN else to_show(row)
+    return [*contexts[:1], *fewer, *kinder[:1], *([needed] if needed else [])]
+
+
+def to_show(row: Row) -> str:
+    """Return the number of questions or labels that show a small difference; empty if those so far do."""
+    from merilo.commands.compare.needed import more_labels, more_questions  # rarely needed
+
+    pairs, correction, detectable = row.comparison.counts.pairs, row.comparison.correction, row.comparison.detectable
+    if detectable is None or not row.worth:
+        return ""
+    if row.basis is not Basis.LABELS or correction is None:
+        needed = more_questions(row.worth, detectable, pairs)
+    else:
+        errors = correction.corrected.error, correction.judged.error
+        needed = more_labels(row.worth, errors, correction.labelled, pairs, two_sided=True)
+    return f"To show a difference of {row.worth:g}: {needed[:1].lower()}{needed[1:]}." if needed else ""
+
+
+def kinder_text(found: RunComparison, row: Row) -> str:
+    """Return a sentence if the judge's error differs between a run and the base; otherwise empty."""
+    favoured, errors = row.kinder_to, row.errors
+    if favoured is None or errors is None or errors.difference is None or errors.interval.ends is None:
+        return ""
+    low, high = sorted(abs(each) for each in errors.interval.ends)
+    digits = 2 if low >= _TWO_DIGITS else 3  # an interval that excludes 0 must not be shown with an end of 0.00
+    return (
+        f"The judge is kinder to {found.names[favoured]} by {abs(errors.difference):.{digits}f} in {row.metric} "
+        f"({low:.{digits}f} to {high:.{digits}f}; {count(errors.labelled, 'labelled pair')})."
+    )
+
+
+def _corrected(row: Row) -> str:
+    return f", corrected by {row.labelled:,} labelled questions" if row.basis is Basis.LABELS else ""
+
+
+def _listed(rows: Sequence[Row]) -> str:
+    return ", ".join(row.metric for row in rows)
+
+
+def _without_judge(rows: Sequence[Row]) -> str:
+    """Return "by ids" if all metrics compare ids, otherwise "without a judge"."""
+    known = [known_metric(row.metric) for row in rows]
+    ids = all(each is not None and any(name.endswith("_ids") for name in each.needs) for each in known)
+    return "by ids" if ids else "without a judge"
+
+
+# -- the table -----------------------------------------------------------------------------------------
+
+
+def groups(found: RunComparison, other: int = 1) -> list[RowGroup]:
+    """Return the rows of a run by what they rest on: human labels, ids, the judge alone, not primary."""
+    rows = found.rows_of(other)
+    primary = [row for row in rows if row.verdict is not None]
+    by = {basis: [row for row in primary if row.basis is basis] for basis in Basis}
+    counts = sorted({row.labelled for row in by[Basis.LABELS]})
+    labelled = " to ".join(f"{amount:,}" for amount in dict.fromkeys((*counts[:1], *counts[-1:])))
+    judged = by[Basis.JUDGE]
+    headed = [
+        (f"Corrected by {labelled} labelled questions", by[Basis.LABELS]),
+        (_without_judge(by[Basis.NO_JUDGE]).capitalize(), by[Basis.NO_JUDGE]),
+        (BY_JUDGE.capitalize(), [row for row in judged if row.unchecked]),
+        (BY_JUDGE.capitalize(), [row for row in judged if not row.unchecked]),
+        ("Not primary: no conclusion", [row for row in rows if row.verdict is None]),
+    ]
+    return [_group(heading, own) for heading, own in headed if own]
+
+
+def _group(heading: str, rows: Sequence[Row]) -> RowGroup:
+    said = tuple(_said(row) for row in rows)
+    verdicts = {(row.verdict, row.reason) for row in rows}
+    verdict, reason = verdicts.pop()
+    if rows[0].unchecked:
+        reasons = {row.reason for row in rows}
+        why = f", because {reason}" if len(reasons) == 1 else ""
+        return RowGroup(f"{heading}: {Verdict.CANNOT_TELL}{why}", tuple(rows), said, colour=False)
+    if verdicts or verdict is None:
+        return RowGroup(heading, tuple(rows), said, colour=verdict is not None)
+    number_of = f" ({count(len(rows), 'metric')})" if len(rows) > 1 else ""
+    why = f", because {reason}" if reason else ""
+    return RowGroup(f"{heading}: {verdict}{why}{number_of}", tuple(rows), ("",) * len(rows), colour=True)
+
+
+def _said(row: Row) -> str:
+    """Return the verdict, or the direction of a row that names no winner, with the samples that lack a pair."""
+    left_out = row.comparison.counts.left_out
+    if row.unchecked:
+        return direction(row) or (f"{left_out:,} scored in one run only" if left_out else "")
+    if row.verdict is None:
+        return direction(row)
+    if row.verdict is Verdict.NOT_SHOWN:
+        return "not shown"
+    return f"{row.verdict}: {row.reason}" if row.verdict is Verdict.CANNOT_TELL else row.verdict.value
+
+
+def direction(row: Row) -> str:
+    """Return "higher" or "lower" if the interval of the difference excludes 0, otherwise an empty text."""
+    ends = row.interval
+    return "" if ends is None or ends[0] <= 0 <= ends[1] else "higher" if ends[0] > 0 else "lower"
+
+
+def verdict_text(row: Row) -> str:
+    """Return the verdict in a few words, "by the judge alone" included."""
+    if row.verdict is None:
+        return NOT_PRIMARY
+    alone = f", {BY_JUDGE}" if row.basis is Basis.JUDGE and row.verdict in DECIDED else ""
+    return f"{row.verdict}{alone}"
+
+
+def why(found: RunComparison, row: Row) -> str:
+    """Return the explanation of a verdict; may be empty."""
+    each, weak = row.comparison, f"{WEAK}, so the difference may be the judge's error" if row.weak else ""
+    parts = [row.reason]
+    if row.verdict is Verdict.NOT_SHOWN:
+        parts += [_corrected_away(found, row), to_show(row).rstrip(".")]
+    if row.verdict in DECIDED and each.counts.left_out:
+        parts.append(f"holds even if the {one_sided(row)} had the least favourable scores")
+    return "; ".join(filter(None, (*parts, _number_of_contexts(row), weak)))
+
+
+def _number_of_contexts(row: Row) -> str:
+    """Return that the conclusion does not hold over the same number of contexts in both runs; empty if it does."""
+    each = row.same_contexts
+    if each is None or each.difference is None or row.verdict not in DECIDED or row.difference is None:
+        return ""
+    ends = each.interval.ends
+    if ends is not None and (ends[0] > 0 if row.difference > 0 else ends[1] < 0):
+        return ""
+    alone = f" {BY_JUDGE}" if row.basis is Basis.LABELS else ""
+    return (
+        f"not shown with the same number of contexts per sample, where the difference{alone} is "
+        f"{difference_of_pairs(each)}"
+    )
+
+
+def _corrected_away(found: RunComparison, row: Row) -> str:
+    """Return why no difference is shown although the interval excludes 0; empty otherwise."""
+    if not direction(row):
+        return ""
+    text = f"its interval excludes 0, but {read(found):,} metrics were tested (Holm)"
+    return text if len(found.primary) == 1 else f"{text}; choose those you decide by with --primary"
+
+
+def read(found: RunComparison) -> int:
+    """Return the number of comparisons with a verdict."""
+    return sum(row.verdict is not None for row in found.rows)
+
+
+def title(found: RunComparison, other: int = 1) -> str:
+    """Return the first cell of the table: how many questions are compared."""
+    runs = "both" if len(found.sides) == 2 else "all"
+    return f"{count(found.common, 'question')} in {runs} runs" if other else ""
 
 
 def pair_title(found: RunComparison, other: int) -> str:
-    """Return the title of a table: its two runs."""
-    return f"{found.names[0]} vs. {found.names[other]}"
+    """Return the two runs: the base and another."""
+    return f"{found.names[0]} to {found.names[other]}"
 
 
 def level_text(found: RunComparison) -> str:
@@ -50,12 +263,12 @@ def level_text(found: RunComparison) -> str:
 
 
 def difference(row: Row) -> str:
-    """Return the difference with its interval, such as `+0.064, +0.018 to +0.110`."""
+    """Return the difference with its interval, such as `+0.064 (+0.018 to +0.110)`."""
     return _difference(row.comparison)
 
 
 def _difference(comparison: Comparison) -> str:
-    return f"{signed(comparison.difference)}, {interval(comparison)}"
+    return f"{signed(comparison.difference)} ({interval(comparison)})"
 
 
 def interval(comparison: Comparison) -> str:
@@ -64,17 +277,14 @@ def interval(comparison: Comparison) -> str:
     return "no interval" if ends is None else f"{signed(ends[0])} to {signed(ends[1])}"
 
 
-def cells(found: RunComparison, row: Row) -> tuple[str, ...]:
-    """Return the row of a table: metric, both means, difference, interval, number of pairs, conclusion."""
-    each = row.comparison
+def cells(row: Row) -> tuple[str, ...]:
+    """Return the row of a table: metric, mean of the base and of the run, difference, interval."""
     return (
         marked(row),
-        number(each.first),
-        number(each.second),
-        signed(each.difference),
-        interval(each),
-        f"{each.counts.pairs:,}",
-        reading(found, row),
+        number(row.base_mean),
+        number(row.run_mean),
+        signed(row.difference),
+        interval(row.comparison),
     )
 
 
@@ -94,131 +304,10 @@ def chance(p: float | None) -> str:
     return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def reading(found: RunComparison, row: Row) -> str:
-    """Return the conclusion on a metric, in a few words."""
-    if row.ahead is not None and not found.differing:
-        return f"{found.names[row.ahead]} is better"
-    match row.comparison.reading:
-        case (
-            Conclusion.FIRST_HIGHER | Conclusion.SECOND_HIGHER as higher
-        ):  # with different judges, higher is not better
-            return f"{found.names[0 if higher is Conclusion.FIRST_HIGHER else row.other]} scores higher"
-        case Conclusion.NOT_SHOWN:
-            return "no difference shown"
-        case None:
-            return NO_READING
-        case _:
-            return "cannot tell"
-
-
-def better(found: RunComparison, row: Row) -> str | None:
-    """Return the better run by the conclusion; None if there is none, or if judges, rubrics or versions differ."""
-    return None if row.ahead is None or found.differing else found.names[row.ahead]
-
-
 def marked(row: Row) -> str:
-    """Return the metric, with notes if it is corrected and if lower is better, and the marker if it is weak."""
-    notes = ["corrected"] * (row.basis is Basis.LABELS) + ["lower is better"] * (not row.higher_is_better)
-    shown = f"{row.metric} ({', '.join(notes)})" if notes else row.metric
+    """Return the metric, with a note if lower is better, and the marker if it is weak."""
+    shown = row.metric if row.higher_is_better else f"{row.metric} (lower is better)"
     return f"{shown}{MARK}" if row.weak else shown
-
-
-def why(found: RunComparison, row: Row) -> str:
-    """Return the explanation of a conclusion, or why there is none and what to do; may be empty."""
-    weak = f"{WEAK}, so the difference may be the judge's error" if row.weak else ""
-    return "; ".join(filter(None, (_why(found, row), _number_of_contexts(row), weak)))
-
-
-def _why(found: RunComparison, row: Row) -> str:
-    each = row.comparison
-    if each.reading is Conclusion.CANNOT_TELL:
-        return _no_conclusion(row)
-    if each.reading is Conclusion.NOT_SHOWN:
-        return "; ".join(filter(None, (_corrected_away(found, row), _detectable(found, row))))
-    if row.ahead is not None and each.counts.left_out:
-        return f"holds even if the {one_sided(row)} had the least favourable scores"
-    return ""
-
-
-def _number_of_contexts(row: Row) -> str:
-    """Return that the conclusion does not hold over the same number of contexts in both runs; empty if it does."""
-    each, reading = row.same_contexts, row.comparison.reading
-    if each is None or each.difference is None or reading not in {Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER}:
-        return ""
-    ends = each.interval.ends
-    if ends is not None and (ends[0] > 0 if reading is Conclusion.FIRST_HIGHER else ends[1] < 0):
-        return ""
-    return f"not shown with the same number of contexts per sample, where the difference is {difference_of_pairs(each)}"
-
-
-def _detectable(found: RunComparison, row: Row) -> str:
-    """Return a text on the smallest detectable difference, which is that of a single test without correction."""
-    if row.comparison.detectable is None:
-        return ""
-    text = f"80 % of such comparisons would show a true difference of {number(row.comparison.detectable)}"
-    if more := _more_questions(row, row.comparison.detectable):
-        text += f", and one of {row.worth:g} takes {more[0].lower()}{more[1:]}"
-    if _read(found) == 1:
-        return text
-    return f"{text}, without the correction for {_many(found)}; with it, the difference must be larger"
-
-
-def _more_questions(row: Row, detectable: float) -> str:
-    """Return the number of questions or labels that show a small difference; empty if those so far do."""
-    from merilo.commands.compare.needed import more_labels, more_questions  # rarely needed
-
-    pairs, correction = row.comparison.counts.pairs, row.comparison.correction
-    if row.basis is not Basis.LABELS or correction is None:
-        return more_questions(row.worth, detectable, pairs)
-    errors = correction.corrected.error, correction.judged.error
-    return more_labels(row.worth, errors, correction.labelled, pairs, two_sided=True)
-
-
-def _corrected_away(found: RunComparison, row: Row) -> str:
-    """Return why no difference is shown although the interval excludes 0; empty otherwise."""
-    each, ends = row.comparison, row.comparison.interval.ends
-    alone = each.p is not None and each.p <= 1 - found.level + 1e-12
-    if not alone or ends is None or ends[0] <= 0 <= ends[1]:
-        return ""
-    text = f"its interval excludes 0, but the difference is not significant after correction for {_many(found)}"
-    if len(found.primary) == 1:
-        return text
-    return f"{text}. Before a comparison, choose the metrics you decide by with --primary"
-
-
-def _read(found: RunComparison) -> int:
-    """Return the number of comparisons with a conclusion."""
-    return sum(row.comparison.reading is not None for row in found.rows)
-
-
-def _many(found: RunComparison) -> str:
-    return f"{_read(found):,} {'metrics' if len(found.sides) == 2 else 'comparisons'}"
-
-
-@dataclass(frozen=True, slots=True)
-class ConclusionText:
-    """A conclusion on one or several metrics of two runs."""
-
-    reading: str
-    against: str
-    """The two runs, if more than two are compared; empty otherwise."""
-    metrics: tuple[str, ...]
-    why: str
-
-
-def readings(found: RunComparison) -> list[ConclusionText]:
-    """Return the conclusions; metrics with the same one are grouped, metrics without one come last."""
-    grouped: dict[tuple[int, str, str], list[str]] = {}
-    for row in found.rows:
-        if row.comparison.reading is not None:
-            grouped.setdefault((row.other, reading(found, row), why(found, row)), []).append(marked(row))
-    several = len(found.sides) > 2
-    conclusions = [
-        ConclusionText(words, pair_title(found, other) if several else "", tuple(metrics), reason)
-        for (other, words, reason), metrics in grouped.items()
-    ]
-    without = [marked(row) for row in found.rows if row.comparison.reading is None and row.other == 1]
-    return [*conclusions, *([ConclusionText(NO_READING, "", tuple(without), "")] if without else [])]
 
 
 def beware(found: RunComparison) -> list[str]:
@@ -228,7 +317,8 @@ def beware(found: RunComparison) -> list[str]:
         for side in found.sides
         if not side.complete
     ]
-    return [*stopped, *(f"Not comparable: {phrase}." for phrase in found.differing), *found.notes]
+    imported = [] if any(side.run.manifest.origin is None for side in found.sides) else [f"Intervals {over(found)}."]
+    return [*stopped, *(f"Not comparable: {phrase}." for phrase in found.differing), *imported, *found.notes]
 
 
 def one_sided(row: Row) -> str:
@@ -241,10 +331,10 @@ def basis(found: RunComparison, shown: Callable[[str], str] = str) -> str:
 
     `shown`: how names of runs, fields and metrics are written.
     """
-    other = shown(found.names[1]) if len(found.sides) == 2 else "the other run"
+    other = shown(found.names[1]) if len(found.sides) == 2 else "The other run"
     units = "" if found.cluster is None else f" Samples with the same {shown(found.cluster)} form one cluster."
     text = (
-        f"Differences are {shown(found.names[0])} minus {other}. Intervals ({level_text(found)}) {over(found)}.{units}"
+        f"Differences are {other} minus {shown(found.names[0])}. Intervals ({level_text(found)}) {over(found)}.{units}"
     )
     return " ".join(filter(None, (text, weak_legend(map(shown, sorted(found.weak))))))
 
@@ -257,30 +347,22 @@ def over(found: RunComparison) -> str:
     return OWN_ERROR if any(side.run.manifest.origin is None for side in found.sides) else covers_imported()
 
 
-def family(found: RunComparison) -> str:
-    """Return the heading of the conclusions, with the number of tests that the correction covers."""
-    read = _read(found)
-    if read == 1:
-        return "Conclusions"
-    which = "primary metrics" if found.chosen else "metrics"
-    return f"Conclusions, corrected for {read:,} {which if len(found.sides) == 2 else 'comparisons'}"
-
+# -- statistics (--full) -------------------------------------------------------------------------------
 
 _LEGEND = (
     "p: probability of a difference at least this large if there is none; corrected: p corrected for several tests "
-    "(Holm). higher, equal, lower: number of samples on which the first run scores higher, equal or lower. diff/sd: "
-    "the difference divided by the standard deviation of the differences per sample. P: probability that the first run "
-    "scores higher on a sample (ties count half). finds: smallest true difference that 80 % of such comparisons show."
+    "(Holm). higher, equal, lower: number of samples on which the run scores higher, equal or lower than the base. "
+    "diff/sd: the difference divided by the standard deviation of the differences per sample. P: probability that the "
+    "run scores higher on a sample (ties count half). finds: smallest true difference that 80 % of such comparisons "
+    "show, before the correction."
 )
 MEASURES = ("p", "corrected", "higher", "equal", "lower", "diff/sd", "P", "finds")
 """The columns that `legend` explains, in the order of `measures`."""
 
 
-def legend(found: RunComparison) -> str:
-    """Return the explanation of the columns; with several tests also the effect of the correction on `finds`."""
-    if _read(found) == 1:
-        return _LEGEND
-    return f"{_LEGEND} It is that of a single test; with the correction for {_many(found)} it is larger."
+def legend() -> str:
+    """Return the explanation of the columns."""
+    return _LEGEND
 
 
 def measures(row: Row) -> tuple[str, ...]:
@@ -299,38 +381,3 @@ def measures(row: Row) -> tuple[str, ...]:
 def moved_by(found: RunComparison) -> str:
     """Return the metric that ranks the samples that changed, with the marker if it is weak."""
     return WeakMarks(found.weak).name(found.moved_by or "")
-
-
-def _no_conclusion(row: Row) -> str:
-    """Return why there is no conclusion, and what would help."""
-    found = row.comparison
-    counts, different = found.counts, found.counts.wins + found.counts.losses
-    if not counts.pairs:
-        what = [
-            (counts.first_undefined + counts.second_undefined, "undefined in one"),
-            (counts.first_failed + counts.second_failed, "failed in one"),
-            (counts.neither, "scored in none"),
-        ]
-        listed = ", ".join(f"{amount:,} {words}" for amount, words in what if amount)
-        return f"no sample has a score in both runs ({listed or 'there are none'}); see the reasons with merilo show"
-    if found.p is None and not different:
-        return f"the scores of all {count(counts.pairs, 'pair')} are equal"
-    if found.p is None and found.clusters is None and different < FEWEST_DIFFERENT:
-        return (
-            f"only {different:,} of {count(counts.pairs, 'sample')} differ, and a test needs {FEWEST_DIFFERENT}; "
-            "compare over more questions"
-        )
-    reason = found.reason.removeprefix(_CANNOT_TELL)
-    if counts.left_out and found.p is not None:
-        return f"{reason}: they could change the result. {_advice(counts)}"
-    return f"{reason}; compare over more questions" if found.p is None else reason
-
-
-def _advice(counts: Counts) -> str:
-    """Return what to do about samples with a score in one run only, by whether they failed or are undefined."""
-    failed = counts.first_failed + counts.second_failed
-    if not failed:
-        return "Inspect them, or use --undefined worst"
-    if failed == counts.left_out:
-        return "Inspect them, or retry failed ones"
-    return "Inspect them, retry failed ones, or use --undefined worst"

@@ -6,28 +6,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.text import differences
 from merilo.metrics.base import Family, Score
-from merilo.metrics.registry import families, known_metric
+from merilo.metrics.registry import families
 from merilo.rendering.explain import statements
 from merilo.rendering.overview import agreement, command, judge_name
 from merilo.rendering.page import Page, Span, Tone, columns
-from merilo.rendering.wording import NONE, number, span
+from merilo.rendering.wording import number, span
 from merilo.results.sample_detail import SampleDetail
-from merilo.stats.intervals import Moments, t_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.runs.run import Run
 
 _FAITHFULNESS = "faithfulness"
-_DEPTH = 5
-_DIFFERENCES = (-1.0, 1.0)
 _SHOWN_STATEMENTS = 5
-_FROM_REFERENCE = ("context_precision(against=reference)", "context_recall")
-"""Metrics that here nearly look up the chosen passage, as the references were written from it."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +47,6 @@ class Table:
                     table[metric][found.sample.id] = outcome.value
         return table
 
-    def of(self, score: Callable[[Sample], float]) -> dict[str, float]:
-        """Return a score that needs no judge, by sample id."""
-        return {name: score(sample) for name, sample in self.samples.items()}
-
 
 def demo_page(first: Run, second: Run, answers: Run, width: int) -> Page:
     """Return the whole demonstration as one page; equal runs give equal text."""
@@ -63,7 +55,7 @@ def demo_page(first: Run, second: Run, answers: Run, width: int) -> Page:
     page.text(
         f"The judge is {judge_name(first)}; {agreement(first) or 'its agreement with human labels is not known'}."
     )
-    _retrievers(page, Table(first), Table(second))
+    _retrievers(page, first, second)
     table = Table(answers)
     _answers(page, table)
     sample = _worst(table)
@@ -78,96 +70,22 @@ def demo_page(first: Run, second: Run, answers: Run, width: int) -> Page:
 # -- retrieval ----------------------------------------------------------------------------------------
 
 
-def _retrievers(page: Page, first: Table, second: Table) -> None:
-    page.heading(f"1. Which retriever is better? {len(first.samples)} questions, two retrievers, the same passages")
+def _retrievers(page: Page, first: Run, second: Run) -> None:
+    found = compare_runs([first, second], ComparisonRequest(samples=0))
+    page.heading(f"1. Which retriever is better? {found.common} questions, two retrievers, the same passages")
     page.blank()
-    names = (first.run.path.name, second.run.path.name.removeprefix("opening_"))
-    both = [metric for metric in first.values if metric in second.values and _asks(metric)]
-    judged = [(metric, first.values[metric], second.values[metric]) for metric in both]
-    gold = [(name, first.of(score), second.of(score)) for name, score in _GOLD.items()]
-    head = ("mean over questions", *names, "difference, 95 % interval")
-    rows = columns([head, *(_compared(*row) for row in (*judged, *gold))], left=frozenset({0}))
-    for place, row in enumerate(rows):
-        if place == 1 + len(judged):
-            page.line(Span("by the id of the passage that annotators chose (no judge)", Tone.QUIET))
-        if place == 1:
-            page.line(Span("by the judge", Tone.QUIET))
-        page.line(Span(row, Tone.STRONG if not place else Tone.PLAIN))
+    page.text(found.conclusion)
     page.blank()
-    page.text(f"{_verdict(names, judged, gold)} Intervals cover sampling of questions, not judge error.")
+    differences(page, found, 1)
+    page.blank()
+    page.text("Ids are compared with those of the passages that annotators chose.")
 
 
-def _asks(metric: str) -> bool:
-    """Return True if the metric needs a judge."""
-    known = known_metric(metric)
-    return known is not None and bool(known.asks)
-
-
-_Row = tuple[str, dict[str, float], dict[str, float]]
-
-
-def _compared(name: str, first: dict[str, float], second: dict[str, float]) -> tuple[str, ...]:
-    moments = _differences(first, second)
-    if not moments.count:
-        return (name, number(_mean(first)), number(_mean(second)), NONE)
-    ends = t_interval(moments, _DIFFERENCES).ends
-    interval = "no interval" if ends is None else f"{ends[0]:+.3f} to {ends[1]:+.3f}"
-    both = first.keys() & second.keys()
-    means = (number(_mean({sample: side[sample] for sample in side if sample in both})) for side in (first, second))
-    return (name, *means, f"{moments.mean:+.3f}, {interval}")
-
-
-def _verdict(names: tuple[str, str], judged: Sequence[_Row], gold: Sequence[_Row]) -> str:
-    own = [row for row in judged if row[0] not in _FROM_REFERENCE]
-    by_judge, by_labels = _ahead(own, names), _ahead(gold, names)
-    agree = "They agree." if by_judge == by_labels else "They disagree; inspect single samples before you decide."
-    return (
-        f"By the judge, {by_judge} is ahead; by the passages that annotators chose, {by_labels}. {agree} "
-        f"{' and '.join(_FROM_REFERENCE)} do not count here: they use the reference, which annotators wrote from the "
-        "passage they chose. Means and differences are over the questions with a value for both retrievers."
-    )
-
-
-def _ahead(rows: Sequence[_Row], names: tuple[str, str]) -> str:
-    """Return the retriever that is ahead, or "neither".
-
-    A retriever is ahead if every interval that excludes zero is in its favour, and there is one.
-    """
-    sides = set[str]()
-    for _, first, second in rows:
-        ends = t_interval(_differences(first, second), _DIFFERENCES).ends
-        if ends is not None and (ends[0] > 0 or ends[1] < 0):
-            sides.add(names[0] if ends[0] > 0 else names[1])
-    return sides.pop() if len(sides) == 1 else "neither"
-
-
-def _differences(first: dict[str, float], second: dict[str, float]) -> Moments:
-    moments = Moments()
-    for sample, value in first.items():
-        if sample in second:
-            moments.add(value - second[sample])
-    return moments
+# -- answers ------------------------------------------------------------------------------------------
 
 
 def _mean(values: dict[str, float]) -> float | None:
     return sum(values.values()) / len(values) if values else None
-
-
-def _rank(sample: Sample) -> int | None:
-    """Return the rank, from 1, of the first retrieved context that annotators chose; None if not in the first 5."""
-    chosen = set(sample.require("reference_context_ids"))
-    retrieved = sample.require("retrieved_context_ids")[:_DEPTH]
-    return next((rank for rank, name in enumerate(retrieved, start=1) if name in chosen), None)
-
-
-_GOLD: dict[str, Callable[[Sample], float]] = {
-    "hit rate@1": lambda sample: float(_rank(sample) == 1),
-    "hit rate@5": lambda sample: float(_rank(sample) is not None),
-    "MRR@5": lambda sample: 1 / (_rank(sample) or float("inf")),
-}
-
-
-# -- answers ------------------------------------------------------------------------------------------
 
 
 def _answers(page: Page, table: Table) -> None:

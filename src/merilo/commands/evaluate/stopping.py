@@ -93,7 +93,6 @@ def stopping_of(options: Options, manifest: Manifest, metrics: Mapping[str, Metr
     rule = EarlyStop(
         minimums=dict(suite.means),
         drops=drops,
-        strict=suite.strict,
         level=suite.level,
         undefined=suite.undefined,
         seed=suite.seed,

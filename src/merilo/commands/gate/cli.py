@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 HELP = """Check a run against minimum scores or a baseline: pass, fail or cannot tell.
 
-A gate passes if the lower confidence limit meets the target and fails if the upper limit misses it. For metrics where
-lower is better, --min is a maximum. Human labels attached to the runs correct means and drops (merilo label). Without
-labels the judge alone decides; the embedded judge cannot decide minimums then (trust_judge = true in a suite lets it).
+A gate decides by the 95 % interval that show and compare print. It passes if all of it is on the allowed side. It fails
+if all of it is on the other side, or if the run is worse than the baseline and the interval reaches past the allowed
+drop. Human labels attached to the runs correct means and drops (merilo label). Without labels the judge alone decides.
+The embedded judge alone decides no minimums (trust_judge = true in a suite lets it), and no drops if contexts differ.
 
 Samples are paired with the baseline by id if their question is equal. A baseline with another judge, rubric or metric
 version, or with other questions under the same ids, is rejected.
 
-Exit codes: 0 pass, 1 fail, 2 usage error or runs not comparable, 3 cannot tell.
+A baseline that does not exist yet is not an error: --first-run says what it counts as.
+
+Exit codes: 0 pass, 1 fail, 2 usage error or runs not comparable, 3 cannot tell or no baseline.
 """
 EXAMPLES = """\b
 Examples:
@@ -63,6 +66,13 @@ def gate(
         str | None,
         typer.Option(metavar="pass|fail", help='Treat "cannot tell" as pass or fail. [default: exit code 3]'),
     ] = None,
+    first_run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="pass|cannot tell|fail",
+            help="What a baseline that does not exist counts as. [default: cannot tell]",
+        ),
+    ] = None,
     undefined: Annotated[
         str | None,
         typer.Option(
@@ -73,7 +83,7 @@ def gate(
     ] = None,
     cluster: Cluster = None,
     level: Annotated[
-        float | None, typer.Option(metavar="L", help="Confidence level of each one-sided limit.", hidden=True)
+        float | None, typer.Option(metavar="L", help="Confidence level of each interval.", hidden=True)
     ] = None,
     across_data: AcrossData = False,
     judge_only: JudgeOnly = False,
@@ -109,6 +119,7 @@ def gate(
         cluster=cluster,
         level=level,
         trust_judge=trust_judge,
+        first_run=first_run,
     )
     found = gate_run(run, asked, baseline=baseline, across_data=across_data, judge_only=judge_only)
     _write(found, junit, markdown, github=github)

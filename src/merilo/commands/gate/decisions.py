@@ -1,4 +1,4 @@
-"""The decisions on the gates of a suite: by the judge, or corrected by the human labels attached to the runs."""
+"""The decisions on the gates of a suite: on means, and on drops by the rows of a comparison with the baseline."""
 
 from __future__ import annotations
 
@@ -6,119 +6,74 @@ from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.commands.calibrate.correction import UsableLabels, paired_labels, usable_labels
-from merilo.commands.gate.result import Gate, Kind
+from merilo.commands.compare.result import Verdict
+from merilo.commands.gate.result import Gate, Kind, Number
 from merilo.commands.gate.suite import LabelPolicy
 from merilo.errors import UsageError
 from merilo.results.basis import Basis, basis_of, judged_by_embedded
-from merilo.results.early_stopping import stop_of
 from merilo.runs.scales import check_asked
 from merilo.stats.compare import Policy
-from merilo.stats.corrected_gates import corrected_drop, corrected_minimum
-from merilo.stats.correction import DECIDING_LABELLED
-from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
+from merilo.stats.gate import GateVerdict, drop_decision, gate_minimum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
-    from merilo.commands.gate.pairing import PairedRuns
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from merilo.commands.calibrate.correction import UsableLabels
+    from merilo.commands.compare.result import Row, RunComparison
     from merilo.commands.gate.suite import Suite
     from merilo.results.scores import RunScores
-    from merilo.runs.run import Run
-    from merilo.stats.column import Column
-    from merilo.stats.corrected_pairs import PairLabels
     from merilo.stats.correction import Labels
     from merilo.stats.gate import Decision
 
-_NOT_JOINTLY = "not shown for all gates together (Holm)"
+MAX_DECIDING = 20
+"""Maximum number of failed samples that are named because they keep a gate open."""
 
 
-class AskedGates:
-    """The gates of a suite on a run, with the labels that correct them."""
-
-    def __init__(
-        self,
-        scores: RunScores,
-        pair: PairedRuns | None,
-        minimums: Mapping[str, float],
-        drops: Mapping[str, float],
-        *,
-        judge_only: bool,
-    ) -> None:
-        self._scores, self._pair = scores, pair
-        self._minimums, self._drops = minimums, drops
-        stop = stop_of(scores.run.manifest)
-        self._early = 0 if stop is None else stop.largest
-        use = not judge_only and stop is None
-        self._labels: UsableLabels[Labels] = UsableLabels({}, ())
-        self._paired: UsableLabels[PairLabels] = UsableLabels({}, ())
-        if use and minimums:
-            self._labels = usable_labels(scores, list(minimums))
-        if use and pair is not None:
-            self._paired = paired_labels(pair.base, pair.new, list(drops))
-        self.notes = (*self._labels.notes, *self._paired.notes)
-
-    def gates(self, suite: Suite) -> list[Gate]:
-        """Return the decisions at the level of a suite."""
-        found = [
-            _minimum(self._scores, text, asked, suite, self._labels.labels.get(text), early=self._early)
-            for text, asked in self._minimums.items()
-        ]
-        if self._pair is not None:
-            found += [
-                _drop(self._pair, text, asked, suite, self._paired.labels.get(text), early=self._early)
-                for text, asked in self._drops.items()
-            ]
-        return [_withheld(gate, self._scores.run, suite) for gate in found]
+def minimum_gates(
+    scores: RunScores, asked: Mapping[str, float], suite: Suite, labels: UsableLabels[Labels], *, early: int
+) -> list[Gate]:
+    """Return the gates on means; `early`: as in `gate_minimum`."""
+    own = labels.labels
+    found = [_minimum(scores, text, least, suite, own.get(text), early=early) for text, least in asked.items()]
+    return [_withheld(gate, suite, _unfit(scores, gate.metric, suite, labels)) for gate in found]
 
 
-def with_holm(gates: Callable[[Suite], list[Gate]], suite: Suite) -> list[Gate]:
-    """Return the decisions, with failures that are shown for all gates together by Holm's method.
-
-    `gates`: the decisions at the level of a suite. A failure that is not shown then cannot tell. Passing is not
-    corrected: a build that misses one target passes all gates at most as often as it passes that one.
-    """
-    found = gates(suite)
-    failed: set[int] = set()
-    while True:
-        left = len(found) - len(failed)
-        strict = gates(replace(suite, level=1 - (1 - suite.level) / left)) if left else []
-        more = {place for place, gate in enumerate(strict) if gate.verdict is GateVerdict.FAIL} - failed
-        if not more:
-            break
-        failed |= more
-    return [
-        replace(gate, decision=_undecided(gate), withheld=_NOT_JOINTLY)
-        if gate.verdict is GateVerdict.FAIL and place not in failed
-        else gate
-        for place, gate in enumerate(found)
-    ]
+def _unfit(scores: RunScores, metric: str, suite: Suite, labels: UsableLabels[Labels]) -> str:
+    """Return why the judge alone may not decide a minimum; empty if it may."""
+    if suite.trust_judge:
+        return ""
+    if metric in labels.uncorrected:
+        return labels.uncorrected[metric].reason.removeprefix("cannot tell: ")
+    embedded = judged_by_embedded(scores.run.manifest, metric)
+    return "the level of this judge is not calibrated on this data" if embedded else ""
 
 
-def _undecided(gate: Gate) -> Decision:
-    return replace(gate.decision, verdict=GateVerdict.CANNOT_TELL, deciding=(), would=None)
+def drop_gates(found: RunComparison, asked: Mapping[str, float], suite: Suite) -> list[Gate]:
+    """Return the gates on drops, by the comparison of a run with its baseline."""
+    gates = [_drop(found, row, asked[row.metric]) for row in found.rows_of(1)]
+    return [_withheld(gate, suite, "") for gate in gates]
 
 
-def _withheld(gate: Gate, run: Run, suite: Suite) -> Gate:
-    """Return the gate without a verdict, if the judge alone may not decide it."""
+def _withheld(gate: Gate, suite: Suite, why: str) -> Gate:
+    """Return the gate without a verdict if the judge alone may not decide it. `why`: a reason; empty if it may."""
     if gate.basis is not Basis.JUDGE or gate.same_outputs or gate.decision.value is None:
         return gate
-    why = ""
+    why = gate.withheld or why
     if suite.labels is LabelPolicy.REQUIRED:
-        why = f"the suite requires human labels ({_few(gate)})"
-    elif gate.kind is Kind.MINIMUM and judged_by_embedded(run.manifest) and not suite.trust_judge:
-        why = "the level of this judge is not calibrated on this data"
-    return replace(gate, decision=_undecided(gate), withheld=why) if why else gate
+        why = "the suite requires human labels"
+    return replace(gate, decision=_undecided(gate.decision), withheld=why) if why else gate
 
 
-def _few(gate: Gate) -> str:
-    what = "samples" if gate.kind is Kind.MINIMUM else "pairs"
-    return f"labelled so far: {gate.labelled:,} of {DECIDING_LABELLED} {what}"
+def _undecided(decision: Decision) -> Decision:
+    return replace(decision, verdict=GateVerdict.CANNOT_TELL, open=False)
 
 
-def _policy(suite: Suite, column: Column) -> Policy | None:
+def _policy(suite: Suite, column_worst: float) -> Policy | None:
     """Return how Undefined outcomes count. Raises UsageError if the worst value is infinite."""
-    if suite.undefined is Policy.WORST and not isfinite(column.worst):
+    if suite.undefined is Policy.WORST and not isfinite(column_worst):
         raise UsageError("A metric with an infinite range has no worst value. Use --undefined drop.")
     return suite.undefined
 
@@ -126,66 +81,83 @@ def _policy(suite: Suite, column: Column) -> Policy | None:
 def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: Labels | None, *, early: int) -> Gate:
     column = scores.columns[text]
     check_asked(text, asked, column.span)
-    policy, clusters, level = _policy(suite, column), scores.clusters, suite.level
-    decision = gate_minimum(column, asked, clusters=clusters, undefined=policy, level=level, early=early)
-    corrected = None
-    if labels is not None:
-        corrected = corrected_minimum(column, asked, labels, clusters=clusters, undefined=policy, level=level)
-    scored = int(column.scored.sum())
-    chosen = corrected or decision
+
+    def decided(labels: Labels | None) -> Decision:
+        return gate_minimum(
+            column,
+            asked,
+            clusters=scores.clusters,
+            undefined=_policy(suite, column.worst),
+            level=suite.level,
+            early=early,
+            labels=labels,
+        )
+
+    decision, scored = decided(labels), int(column.scored.sum())
     return Gate(
         metric=text,
         kind=Kind.MINIMUM,
         asked=asked,
-        strict=False,
         higher_is_better=column.higher_is_better,
-        decision=chosen,
+        decision=decision,
         samples=scored,
         missing=len(column) - scored if suite.undefined is not Policy.DROP else int(column.failed.sum()),
-        deciding=tuple(scores.ids[place] for place in chosen.deciding),
+        deciding=_named(scores.ids, column.failed, decision),
         sequential=bool(early),
-        basis=basis_of(text, corrected=corrected is not None),
+        basis=basis_of(text, corrected=decision.corrected),
         labelled=0 if labels is None else labels.samples,
-        by_judge=decision if corrected is not None else None,
+        by_judge=_number(decided(None)) if decision.corrected else None,
     )
 
 
-def _drop(pair: PairedRuns, text: str, asked: float, suite: Suite, labels: PairLabels | None, *, early: int) -> Gate:
-    base, new = pair.base.columns[text], pair.new.columns[text]
-    policy, strict, level = _policy(suite, new), suite.strict, suite.level
-    same = text in pair.equal_inputs and _equal_outcomes(base, new)
-    clusters = pair.new.clusters
-    decision = gate_drop(base, new, asked, strict=strict, clusters=clusters, undefined=policy, level=level, early=early)
-    corrected = None
-    if labels is not None:
-        corrected = corrected_drop(
-            base, new, asked, labels, strict=strict, clusters=clusters, undefined=policy, level=level
-        )
-    by_judge, decision = decision, corrected or decision
+def _number(decision: Decision) -> Number | None:
+    return None if decision.value is None else Number(decision.value, decision.lower, decision.upper)
+
+
+def _drop(found: RunComparison, row: Row, asked: float) -> Gate:
+    each, counts, sign = row.comparison, row.comparison.counts, 1.0 if row.higher_is_better else -1.0
+    decision = drop_decision(each, asked, higher_is_better=row.higher_is_better)
+    same = row.verdict is Verdict.NO_CHANGE
     if same:
-        decision = replace(decision, verdict=GateVerdict.PASS, deciding=(), would=None)
-    one_sided = base.scored ^ new.scored
-    if suite.undefined is Policy.DROP:
-        one_sided &= base.failed | new.failed
+        decision = replace(decision, verdict=GateVerdict.PASS, open=False)
+    failed = counts.first_failed + counts.second_failed
+    judged = None if each.correction is None or each.by_judge is None else each.correction.judged
     return Gate(
-        metric=text,
+        metric=row.metric,
         kind=Kind.DROP,
         asked=asked,
-        strict=strict,
-        higher_is_better=new.higher_is_better,
+        higher_is_better=row.higher_is_better,
         decision=decision,
-        samples=int((base.scored & new.scored).sum()),
-        missing=int(one_sided.sum()),
-        deciding=tuple(pair.new.ids[place] for place in decision.deciding),
-        sequential=bool(early),
+        samples=counts.pairs,
+        missing=counts.left_out,
+        deciding=row.one_sided[:failed] if decision.open else (),
+        sequential=found.sequential,
         same_outputs=same,
-        basis=basis_of(text, corrected=corrected is not None),
-        labelled=0 if labels is None else len(labels.places),
-        by_judge=by_judge if corrected is not None else None,
+        basis=row.basis,
+        labelled=row.labelled,
+        by_judge=None
+        if judged is None or judged.difference is None
+        else _improvement(judged.difference, judged.interval.ends, sign),
+        withheld=row.reason if row.unchecked or _refuted(decision, row) else "",
+        means=None if row.base_mean is None or row.run_mean is None else (row.base_mean, row.run_mean),
     )
 
 
-def _equal_outcomes(base: Column, new: Column) -> bool:
-    """Return True if every sample has the same outcome in both runs, and at least one has a score."""
-    states = (base.scored == new.scored).all() and (base.failed == new.failed).all()
-    return bool(states and base.scored.any() and (base.values == new.values)[base.scored].all())
+def _refuted(decision: Decision, row: Row) -> bool:
+    """Return True if the numbers say worse, and the comparison gives a reason why that is not shown."""
+    return decision.verdict is GateVerdict.FAIL and row.verdict is Verdict.CANNOT_TELL
+
+
+def _improvement(difference: float, ends: tuple[float, float] | None, sign: float) -> Number:
+    """Return a difference of scores as an improvement."""
+    low, high = (None, None) if ends is None else sorted(sign * end for end in ends)
+    return Number(sign * difference, low, high)
+
+
+def _named(ids: Sequence[str], failed: NDArray[np.bool_], decision: Decision) -> tuple[str, ...]:
+    """Return the first failed samples if samples without a score keep the gate open."""
+    import numpy as np
+
+    if not decision.open:
+        return ()
+    return tuple([ids[int(place)] for place in np.flatnonzero(failed)[:MAX_DECIDING]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.renderers import render
 from merilo.rendering.weak import WEAK, weak_legend
@@ -21,12 +21,21 @@ if TYPE_CHECKING:
 
 _REPR = 150
 """Maximum length of a reading in a repr: pytest truncates values at 240 characters, in the middle."""
+NO_BASELINE = "no baseline"
 
 
 class CannotTell(StrEnum):
     """The final verdict for a gate that cannot tell."""
 
     PASS = "pass"  # noqa: S105, no password
+    FAIL = "fail"
+
+
+class FirstRun(StrEnum):
+    """The final verdict if the baseline does not exist, and every other gate passes."""
+
+    PASS = "pass"  # noqa: S105, no password
+    CANNOT_TELL = "cannot tell"
     FAIL = "fail"
 
 
@@ -37,6 +46,14 @@ class Kind(StrEnum):
     DROP = "drop"
 
 
+class Number(NamedTuple):
+    """A mean or an improvement by the judge alone, with its interval; it decides nothing."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """One metric, its requirement, and the decision on it."""
@@ -45,17 +62,16 @@ class Gate:
     kind: Kind
     asked: float
     """The minimum (the maximum if lower is better), or the largest allowed drop, 0 or more."""
-    strict: bool
     higher_is_better: bool
     decision: Decision
     samples: int
     """Number of samples with a score; for a drop, with a score in both runs."""
     missing: int
-    """Number of unscored samples that widen the limits; for a drop, unscored in one of the two runs."""
+    """Number of unscored samples that could change the decision; for a drop, unscored in one of the two runs."""
     deciding: tuple[str, ...] = ()
-    """If it cannot tell: ids of the fewest failed samples, at most 20, whose scores could decide it."""
+    """If it cannot tell because of samples without a score: ids of some of the failed ones."""
     sequential: bool = False
-    """True if the run could stop early: limits are those of a confidence sequence."""
+    """True if the run could stop early: the interval is a confidence sequence."""
     same_outputs: bool = False
     """True if inputs and outcomes of the metric are equal in both runs on every sample; the gate then passes."""
     weak: bool = False
@@ -65,10 +81,12 @@ class Gate:
     """What the decision rests on."""
     labelled: int = 0
     """Number of labelled samples (pairs for a drop); a correction needs 20."""
-    by_judge: Decision | None = None
-    """The decision by the judge alone, if `decision` is corrected by human labels; otherwise None."""
+    by_judge: Number | None = None
+    """The number by the judge alone, if `decision` is corrected by human labels; otherwise None."""
     withheld: str = ""
     """The reason why numbers that would decide do not; otherwise empty."""
+    means: tuple[float, float] | None = None
+    """For a drop, the means of the baseline and of the run over the pairs."""
 
     @property
     def verdict(self) -> GateVerdict:
@@ -77,16 +95,10 @@ class Gate:
 
     @property
     def reading(self) -> str:
-        """The result in one line: number, limit, number of samples and requirement."""
-        text = _reading(self)
-        if more := _basis_text(self):
-            text = f"{text}{'' if text.endswith('.') else '.'} {more}"
-        return f"{text}{'' if text.endswith('.') else '.'} {WEAK.capitalize()}." if self.weak else text
-
-    @property
-    def loss(self) -> bool:
-        """True if the metric is significantly worse than in the baseline, whatever drop is allowed."""
-        return self.kind is Kind.DROP and self.decision.upper is not None and self.decision.upper < 0
+        """The result in one line: number, interval, number of samples and requirement."""
+        text = _reading(self).rstrip(".")
+        more = [f"Cannot tell: {self.withheld}." if self.withheld else "", f"{WEAK.capitalize()}." if self.weak else ""]
+        return " ".join([f"{text}.", *filter(None, more)])
 
     def __repr__(self) -> str:
         """Return the verdict and the result in one line, shortened."""
@@ -115,15 +127,19 @@ class Gates:
     """Number of samples of the baseline that the run does not have; they are not compared."""
     foreign: bool = False
     """True if the scores were imported, not computed by merilo."""
-    holm: bool = False
-    """True if failures are those that Holm's method shows for all gates together."""
+    first_run: FirstRun | None = None
+    """What a baseline that does not exist counts as; None if it exists, or if none is asked for."""
 
     @property
     def verdict(self) -> GateVerdict:
-        """Fail if any gate fails; else cannot tell, or `cannot_tell`, if any gate cannot tell; else pass."""
+        """Fail if any gate fails; else no baseline, or what `first_run` says, if the baseline does not exist; else
+        cannot tell, or `cannot_tell`, if any gate cannot tell; else pass.
+        """
         found = {gate.verdict for gate in self.gates}
-        if GateVerdict.FAIL in found:
+        if GateVerdict.FAIL in found or self.first_run is FirstRun.FAIL:
             return GateVerdict.FAIL
+        if self.first_run is FirstRun.CANNOT_TELL:
+            return GateVerdict.NO_BASELINE
         if GateVerdict.CANNOT_TELL in found:
             return GateVerdict.CANNOT_TELL if self.cannot_tell is None else GateVerdict(self.cannot_tell.value)
         return GateVerdict.PASS
@@ -132,6 +148,10 @@ class Gates:
     def passed(self) -> bool:
         """True if every gate passes, or cannot tell and that counts as passing."""
         return self.verdict is GateVerdict.PASS
+
+    def __bool__(self) -> bool:
+        """Return `passed`, so that `assert merilo.gate(...)` fails with the gates."""
+        return self.passed
 
     @property
     def obstacles(self) -> tuple[Gate, ...]:
@@ -158,36 +178,39 @@ class Gates:
         return f"{text[:1].upper()}{text[1:]}"
 
     @property
-    def losses(self) -> tuple[Gate, ...]:
-        """The gates that do not fail although their metric is significantly worse (see `Gate.loss`)."""
-        return tuple(gate for gate in self.gates if gate.loss and gate.verdict is not GateVerdict.FAIL)
-
-    @property
     def headline(self) -> str:
-        """The verdict with the numbers of gates, such as `pass: 1 met, 8 undecided`."""
-        words = {"failed": "failed", "met": "met", "undecided": "undecided"}
+        """The verdict with the numbers of gates, such as `fail: 1 failed, 1 passed, 8 cannot tell`."""
+        words = {"failed": "failed", "met": "passed", "undecided": "cannot tell"}
         parts = [f"{amount:,} {words[name]}" for name, amount in self.counts.items() if amount]
-        text = f"{self.verdict}: {', '.join(parts)}"
+        text = ": ".join(filter(None, (self.verdict.value, ", ".join(parts))))
         alone = len(self.by_judge_alone)
         if not alone:
             return text
         return f"{text}, {BY_JUDGE}" if alone == len(self.gates) else f"{text} ({alone:,} {BY_JUDGE})"
 
     @property
+    def no_baseline(self) -> str:
+        """What was checked without the baseline; empty if it exists, or if none is asked for."""
+        if self.first_run is None:
+            return ""
+        checked = "Nothing was checked."
+        if self.gates:
+            met = self.counts["met"] == len(self.gates)
+            checked = f"{count(len(self.gates), 'minimum')} {'was' if len(self.gates) == 1 else 'were'} checked" + (
+                f" and {'passes' if len(self.gates) == 1 else 'pass'}." if met else "."
+            )
+        return f"{self.baseline} does not exist. {checked}"
+
+    @property
     def by_judge_alone(self) -> tuple[Gate, ...]:
         """The gates whose numbers are those of a judge, not corrected by human labels."""
         return tuple(gate for gate in self.gates if gate.basis is Basis.JUDGE)
 
-    @property
-    def warning(self) -> str:
-        """The losses in one sentence; empty if there are none."""
-        names = [f"{gate.metric} (by at least {_step(gate.decision.upper)})" for gate in self.losses]
-        return f"Significantly worse than the baseline, but not failed: {', '.join(names)}." if names else ""
-
     def __str__(self) -> str:
         """Return the headline and all decisions, a line for each, those that did not pass first."""
+        missing = f"{NO_BASELINE}: {self.no_baseline}" if self.no_baseline else ""
         lines = [f"{gate.verdict}: {gate.reading}" for gate in self.ordered]
-        return "\n".join(filter(None, (self.headline, self.warning, *lines)))
+        return "\n".join(filter(None, (self.headline, missing, *lines)))
 
     def _repr_html_(self) -> str:
         """Return a table of the decisions for notebooks."""
@@ -206,88 +229,63 @@ class Gates:
 def _reading(gate: Gate) -> str:
     decision = gate.decision
     if decision.value is None:
-        return f"{gate.metric}: {_unscored(gate)}."
+        where = "the run" if gate.kind is Kind.MINIMUM else "both runs"
+        return f"{gate.metric}: no sample has a score in {where}"
     if gate.same_outputs:
         return _same_reading(gate)
+    worse = _worse(gate)
+    alone = f", {BY_JUDGE}" if gate.basis is Basis.JUDGE and worse == " " else ""
     if decision.lower is None or decision.upper is None:
         return f"{gate.metric}: {decision.reason}"
+    facts = "; ".join(filter(None, (_interval(gate), _samples(gate), _asked(gate))))
+    return f"{gate.metric}{worse}{_change(gate)} ({facts}){alone}"
+
+
+def _worse(gate: Gate) -> str:
+    """Return "is worse:" for a failed drop; a judge alone is named with it."""
+    if gate.kind is not Kind.DROP or gate.verdict is not GateVerdict.FAIL:
+        return " "
+    return f" is worse, {BY_JUDGE}: " if gate.basis is Basis.JUDGE else " is worse: "
+
+
+def _change(gate: Gate) -> str:
+    """Return the mean; for a drop, both means and the difference of the scores."""
+    value = gate.decision.value or 0.0
     if gate.kind is Kind.MINIMUM:
-        return _minimum_reading(gate, decision.value, decision.lower, decision.upper)
-    return _drop_reading(gate, decision.value, decision.lower, decision.upper)
+        return f"{value:.3f}"
+    before, after = gate.means or (0.0, 0.0)
+    return f"{before:.3f} to {after:.3f}, {_sign(gate) * value + 0.0:+.3f}"
 
 
-def _basis_text(gate: Gate) -> str:
-    """Return a sentence on why the gate cannot tell, on the labels, or that the judge alone decided; may be empty."""
-    thing = "sample" if gate.kind is Kind.MINIMUM else "pair"
-    if gate.withheld:
-        return f"Cannot tell: {gate.withheld}."
-    if gate.by_judge is not None and gate.by_judge.value is not None:
-        sign = 1 if gate.higher_is_better or gate.kind is Kind.MINIMUM else -1
-        value = gate.by_judge.value
-        alone = f"{value:.3f}" if gate.kind is Kind.MINIMUM else _change(sign * value)
-        return f"Corrected by {gate.labelled:,} labelled {thing}s; {BY_JUDGE} {alone}."
-    if gate.labelled:
-        return f"{count(gate.labelled, f'labelled {thing}')}; a correction needs {DECIDING_LABELLED}."
-    return ""
+def _interval(gate: Gate) -> str:
+    lower, upper = gate.decision.lower or 0.0, gate.decision.upper or 0.0
+    if gate.kind is Kind.MINIMUM:
+        return f"{percent(gate.decision.level)} {lower:.3f} to {upper:.3f}"
+    low, high = sorted((_sign(gate) * lower + 0.0, _sign(gate) * upper + 0.0))
+    return f"{percent(gate.decision.level)} {low:+.3f} to {high:+.3f}"
+
+
+def _sign(gate: Gate) -> int:
+    """Return -1 if a decision, which counts every improvement as positive, has the opposite sign of the scores."""
+    return 1 if gate.higher_is_better or gate.kind is Kind.MINIMUM else -1
+
+
+def _samples(gate: Gate) -> str:
+    labelled = f"{gate.labelled:,} labelled" if gate.basis is Basis.LABELS else ""
+    if gate.labelled and not labelled:
+        labelled = f"{gate.labelled:,} of {DECIDING_LABELLED} needed labels"
+    missing = f"{gate.missing:,} unscored" if gate.missing else ""
+    return ", ".join(filter(None, (count(gate.samples, "question"), labelled, missing)))
+
+
+def _asked(gate: Gate) -> str:
+    if gate.kind is Kind.MINIMUM:
+        return f"{'minimum' if gate.higher_is_better else 'maximum'} {gate.asked:g}"
+    return f"allowed {-_sign(gate) * gate.asked:+g}" if gate.asked else "allowed 0"
 
 
 def _same_reading(gate: Gate) -> str:
-    excluded = gate.decision.excluded_drop
-    rest = f" On other questions a drop of up to {excluded:.3f} is possible." if excluded else ""
-    return f"{gate.metric}: same outputs. Inputs and scores are equal in both runs ({_samples(gate, 'sample')}).{rest}"
-
-
-def _minimum_reading(gate: Gate, value: float, lower: float, upper: float) -> str:
-    bound = f"{'minimum' if gate.higher_is_better else 'maximum'} {gate.asked:g}"
-    limits = _limits(gate, f"{lower:.3f}", f"{upper:.3f}")
-    return f"{gate.metric} {value:.3f} ({limits}, {_samples(gate, 'sample')}; {bound})"
-
-
-def _drop_reading(gate: Gate, value: float, lower: float, upper: float) -> str:
-    # a decision counts every improvement as positive: show the change of the score itself
-    sign = 1 if gate.higher_is_better else -1
-    low, high = (lower, upper) if gate.higher_is_better else (-upper, -lower)
-    allowed = f"allowed {-sign * gate.asked:+g}" if gate.asked else "allowed 0"
-    if gate.strict:
-        allowed += ", no significant drop"
-    limits = _limits(gate, _change(low), _change(high))
-    text = f"{gate.metric} {_change(sign * value)} vs. baseline ({limits}, {_samples(gate, 'pair')}; {allowed})"
-    more: list[str] = []
-    excluded = gate.decision.excluded_drop
-    if gate.verdict is GateVerdict.CANNOT_TELL and excluded is not None:
-        more.append(f"A drop of more than {excluded:.3f} can be excluded.")
-    if gate.loss and gate.verdict is not GateVerdict.FAIL:
-        more.append(f"Significantly worse, by at least {_step(upper)}.")
-    return " ".join([f"{text}.", *more]) if more else text
-
-
-def _unscored(gate: Gate) -> str:
-    where = "the run" if gate.kind is Kind.MINIMUM else "both runs"
-    return f"no sample has a score in {where}"
-
-
-def _limits(gate: Gate, low: str, high: str) -> str:
-    """Return the confidence limit that the verdict is based on; both limits if the gate cannot tell."""
-    level = percent(gate.decision.level)
-    if gate.verdict is GateVerdict.CANNOT_TELL:
-        return f"{level} limits {low} to {high}"
-    # a pass needs the pessimistic limit, a failure the optimistic one; lower is better swaps the two
-    if (gate.verdict is GateVerdict.PASS) is gate.higher_is_better:
-        return f"{level} lower limit {low}"
-    return f"{level} upper limit {high}"
-
-
-def _change(difference: float) -> str:
-    text = f"{difference:+.3f}"
-    return "0.000" if float(text) == 0 else text
-
-
-def _step(change: float | None) -> str:
-    """Return the size of a change, never rounded to 0."""
-    size = abs(change or 0.0)
-    return f"{size:.3f}" if size >= 0.0005 else "less than 0.001"
-
-
-def _samples(gate: Gate, thing: str) -> str:
-    text = count(gate.samples, thing)
-    return f"{text} and {gate.missing:,} unscored" if gate.missing else text
+    lower = gate.decision.lower
+    rest = f". On other questions a drop of up to {-lower:.3f} is possible" if lower is not None and lower < 0 else ""
+    samples = count(gate.samples, "question")
+    return f"{gate.metric}: no change. Inputs and scores are equal in both runs ({samples}){rest}"

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from merilo.commands.gate.decisions import AskedGates, with_holm
-from merilo.commands.gate.pairing import PairedRuns, paired_runs
-from merilo.commands.gate.result import Gate, Gates, Kind
+from merilo.commands.calibrate.correction import UsableLabels, usable_labels
+from merilo.commands.compare.run import SEQUENTIAL, ComparisonRequest, compare_runs
+from merilo.commands.gate.decisions import drop_gates, minimum_gates
+from merilo.commands.gate.result import FirstRun, Gates
 from merilo.errors import RunError, UsageError
-from merilo.rendering.overview import command
 from merilo.rendering.wording import count
-from merilo.results.basis import Basis, judged_by_embedded
+from merilo.results.contents import MAX_OTHER
 from merilo.results.early_stopping import check_own_clusters, stop_of
 from merilo.results.scores import read_scores
-from merilo.runs.run import metric_in, opened
+from merilo.runs.run import Run, metric_in, opened
 from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics
+from merilo.stats.compare import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from os import PathLike
 
+    from merilo.commands.compare.result import RunComparison
     from merilo.commands.gate.suite import Suite
-    from merilo.runs.run import Run
+    from merilo.stats.correction import Labels
+
+_SHOWN = 5
 
 
 def gate_run(
@@ -36,11 +41,13 @@ def gate_run(
 ) -> Gates:
     """Check a run against the gates of a suite.
 
-    Human labels attached to the runs correct means and drops (from 20 labelled samples or pairs on), unless
-    `judge_only`. Limits of a run that could stop early (`--until`) are those of confidence sequences, which
-    are not corrected. `across_data`: as `equal_questions` takes it. Raises UsageError for a suite without gates or with
-    a metric that the run does not have, and if runs are not comparable; DataError if the runs have no sample in common
-    or samples lack a cluster; RunError if a run is incomplete or unreadable.
+    Drops are decided by the comparison of the run with the baseline (`compare_runs`). A baseline that does not exist is
+    a state: drops are not checked, and `suite.first_run` says what that counts as. Human labels attached to the runs
+    correct means and drops (from 20 labelled samples or pairs on), unless `judge_only`. Intervals of a run that could
+    stop early (`--until`) are confidence sequences, which are not corrected. `across_data`: as `equal_questions` takes
+    it. Raises UsageError for a suite without gates or with a metric that the run does not have, and if runs are not
+    comparable; DataError if the runs have no sample in common or samples lack a cluster; RunError if a run is
+    incomplete or unreadable.
     """
     this = opened(run)
     _check_asked(suite, baseline)
@@ -49,42 +56,62 @@ def gate_run(
             f"{this.path} was stopped before its last sample, so it cannot be gated. To resume it, repeat its command "
             "with the same --out."
         )
-    base = None if baseline is None else opened(baseline)
+    missing = _missing(baseline)
+    base = None if baseline is None or missing is not None else opened(baseline)
     if base is not None and not base.complete:
         raise RunError(f"The baseline {base.path} was stopped before its last sample. Resume it first.")
-    drops = {} if base is None else _drop_names(this, base, suite)
-    scores = read_scores(this, metrics=[*suite.means, *drops], cluster=suite.cluster)
-    if (stop := stop_of(this.manifest)) is not None:
+    if base is None and isinstance(suite.max_drop, Mapping):
+        _by_text(this, suite.max_drop)  # raises for a metric that the run does not have
+    drops = {} if base is None else _by_text(this, _drop_names(this, base, suite))
+    minimums = _by_text(this, suite.means)
+    scores = read_scores(this, metrics=[*minimums, *drops] or None, cluster=suite.cluster)
+    stop = stop_of(this.manifest)
+    if stop is not None:
         check_own_clusters(scores, stop)
-    minimums, largest = _by_text(this, suite.means), _by_text(this, drops)
     _check_maximums(this, suite)
-    pair = None if base is None else paired_runs(base, scores, list(largest), across_data=across_data)
-    asked = AskedGates(scores, pair, minimums, largest, judge_only=judge_only)
-    gates = with_holm(asked.gates, suite) if suite.holm else asked.gates(suite)
-    runs = [each for each in (this, base) if each is not None]
-    weak = frozenset[str]().union(*(weak_metrics(each.manifest) for each in runs))
-    notes = [*asked.notes]
-    if pair is not None:
-        notes += [*pair.notes, *_judge_noise(pair, gates), *_embedded_drops(pair, gates)]
+    labels: UsableLabels[Labels] = UsableLabels({}, ())
+    if minimums and not judge_only and stop is None:
+        labels = usable_labels(scores, list(minimums))
+    early = 0 if stop is None else stop.largest
+    gates = minimum_gates(scores, minimums, suite, labels, early=early)
+    notes = [*labels.notes, *([SEQUENTIAL] if stop is not None else [])]
+    found = None
+    if base is not None and drops:
+        found = _compared(base, this, drops, suite, across_data=across_data, judge_only=judge_only)
+        gates += drop_gates(found, drops, suite)
+        notes += [*found.notes, *_left(found)]
     from merilo.commands.gate import recomputed  # not before: it needs `evaluate`, which needs this module
 
-    notes += [note for each in (scores, *([] if pair is None else [pair.base])) for note in recomputed.recompute(each)]
-    if stop is not None:
-        notes.append("The run could stop early, so its limits come from confidence sequences, which are wider.")
+    checked = [scores, *([] if base is None else [read_scores(base, metrics=[*drops], cluster="")])]
+    notes += [note for each in checked for note in recomputed.recompute(each)]
+    weak = frozenset[str]().union(*(weak_metrics(each.manifest) for each in (this, base) if each is not None))
     return Gates(
         run=this.path,
-        baseline=None if base is None else base.path,
+        baseline=missing if base is None else base.path,
         gates=tuple(replace(gate, weak=gate.metric in weak) for gate in gates),
         level=suite.level,
         cluster=None if scores.clusters is None else suite.cluster or this.manifest.cluster,
         cannot_tell=suite.cannot_tell,
-        notes=tuple(notes),
-        other_questions=0 if pair is None else pair.other_questions,
-        run_only=0 if pair is None else pair.new_only,
-        baseline_only=0 if pair is None else pair.base_only,
+        notes=tuple(dict.fromkeys(notes)),
+        other_questions=0 if found is None else found.other_questions,
+        run_only=0 if found is None else found.sides[1].absences,
+        baseline_only=0 if found is None else found.sides[0].absences,
         foreign=this.manifest.origin is not None,
-        holm=suite.holm,
+        first_run=(suite.first_run or FirstRun.CANNOT_TELL) if missing is not None else None,
     )
+
+
+def _missing(baseline: Run | str | PathLike[str] | None) -> Path | None:
+    """Return the path of a baseline that does not exist; None if it does or is an address, or if none is asked for."""
+    if baseline is None or isinstance(baseline, Run):
+        return None
+    path = Path(baseline)
+    if not str(baseline).strip():
+        raise UsageError("The name of the baseline is empty. Name the directory of a run.")
+    try:
+        return None if "://" in str(baseline) or path.exists() or path.is_symlink() else path
+    except OSError:  # such as a name that is too long
+        return path
 
 
 def _check_asked(suite: Suite, baseline: object) -> None:
@@ -95,8 +122,6 @@ def _check_asked(suite: Suite, baseline: object) -> None:
         raise UsageError("--max-drop needs a baseline: add --baseline RUN.")
     if baseline is not None and not drops:
         raise UsageError("--baseline needs the largest allowed drop: add --max-drop 0.02.")
-    if suite.strict and not drops:
-        raise UsageError("strict needs a baseline and a largest drop: add --baseline RUN --max-drop 0.02.")
 
 
 def _check_maximums(run: Run, suite: Suite) -> None:
@@ -128,31 +153,44 @@ def _drop_names(run: Run, base: Run, suite: Suite) -> dict[str, float]:
     return dict.fromkeys(common, float(drop or 0.0))
 
 
-def _judge_noise(pair: PairedRuns, gates: Sequence[Gate]) -> list[str]:
-    """Return a sentence for each metric with equal inputs and unequal outcomes: the judge differs, not the build."""
-    return [
-        f"{gate.metric} has the same inputs in both runs on all {count(len(pair.new.ids), 'sample')}, but not the same "
-        "scores: the difference comes from the judge, not from the build."
-        for gate in gates
-        if gate.kind is Kind.DROP and gate.samples and gate.metric in pair.equal_inputs and not gate.same_outputs
-    ]
-
-
-def _embedded_drops(pair: PairedRuns, gates: Sequence[Gate]) -> list[str]:
-    """Return a warning if the embedded judge alone decides a drop between runs whose inputs differ."""
-    if not judged_by_embedded(pair.new.run.manifest):
-        return []
-    found = [
-        gate.metric
-        for gate in gates
-        if gate.kind is Kind.DROP and gate.basis is Basis.JUDGE and gate.metric not in pair.equal_inputs
-    ]
-    if not found:
-        return []
-    advice = command("label", str(pair.base.run.path), str(pair.new.run.path), "--metric", found[0])
-    which = ", ".join(found)
-    text = (
-        f"The embedded judge alone decides {which}. If the retriever or the generator differs between the runs, its "
-        f"error may differ too, and look like a change. To correct it with human labels: {advice}"
+def _compared(
+    base: Run, run: Run, drops: Mapping[str, float], suite: Suite, *, across_data: bool, judge_only: bool
+) -> RunComparison:
+    """Return the comparison of the run with its baseline. Raises UsageError if the run lacks many of its samples."""
+    lacking = [text for text in drops if text not in base.manifest.metrics]
+    if lacking:
+        raise UsageError(f"The baseline {base.path} has no metric {', '.join(lacking)}. Evaluate it there too.")
+    found = compare_runs(
+        [base, run],
+        ComparisonRequest(
+            metrics=[*drops],
+            cluster=run.manifest.cluster if suite.cluster is None else suite.cluster,
+            undefined=Policy.WORST if suite.undefined is Policy.WORST else Policy.DROP,
+            level=suite.level,
+            across_data=across_data,
+            samples=0,
+            judge_only=judge_only,
+        ),
     )
-    return [text]
+    side = found.sides[0]
+    part = run.manifest.until is not None  # a run that stopped early has only some of the samples
+    if side.absences > MAX_OTHER * side.scored and not part and not across_data:
+        raise UsageError(
+            f"{side.absences:,} of the {side.scored:,} samples of the baseline {base.path} are not in {run.path}, such "
+            f"as {side.absent[0]!r}. More than one in ten are missing, so the runs are not comparable. Give each "
+            "sample an id that stays the same, and run all samples. To compare only the "
+            f"{count(found.common, 'sample')} that both runs have, use --across-data."
+        )
+    return found
+
+
+def _left(found: RunComparison) -> list[str]:
+    """Return a sentence on the samples of each run that the other lacks."""
+    texts: list[str] = []
+    for side, where in zip(reversed(found.sides), ("the run", "the baseline"), strict=True):
+        if side.absences:
+            more = f" and {side.absences - _SHOWN:,} more" if side.absences > _SHOWN else ""
+            verb = "is" if side.absences == 1 else "are"
+            start = f"{count(side.absences, 'sample')} {verb} in {where} only, and {verb} not compared"
+            texts.append(f"{start}: {', '.join(side.absent[:_SHOWN])}{more}.")
+    return texts

@@ -9,7 +9,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from merilo.commands.gate.result import CannotTell
+from merilo.commands.gate.result import CannotTell, FirstRun
 from merilo.data.check import shown
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
@@ -41,10 +41,8 @@ class Suite:
     """Largest allowed loss against the baseline, on the scale of the metric: one number for every metric that both
     runs have, or one per metric. A rise if lower is better.
     """
-    strict: bool = False
-    """True: any significant drop fails, even within `max_drop`."""
     level: float = LEVEL
-    """Confidence level of each one-sided limit."""
+    """Confidence level of each interval."""
     cluster: str | None = None
     """Field or metadata key; samples with equal values form one cluster. "": no clusters."""
     undefined: Policy | None = None
@@ -57,12 +55,12 @@ class Suite:
     """True: the embedded judge alone may decide minimums. Its level is not calibrated, so by default it cannot."""
     labels: LabelPolicy | None = None
     """required: without 20 labelled samples (pairs for a drop) a gate cannot tell."""
-    holm: bool = False
-    """True: failures are those that Holm's method shows for all gates together."""
     seed: int = SEED
     """Seed of the order in which `merilo run --until` evaluates samples."""
     maximums: Mapping[str, float] = field(default_factory=dict[str, float])
     """Metric for which lower is better, by full text or name → its maximum mean."""
+    first_run: FirstRun | None = None
+    """What a baseline that does not exist counts as; None: cannot tell."""
 
     def __post_init__(self) -> None:
         for name, value in self.minimums.items():
@@ -76,7 +74,7 @@ class Suite:
             if _number(name, value) < 0:
                 raise UsageError(f"{name} must be 0 or more, got {value:g}; write 0.02 to allow a drop of 0.02.")
         if not 0.5 < self.level < 1:
-            raise UsageError(f"The one-sided level must be between 0.5 and 1, got {self.level}; write 0.95 for 95 %.")
+            raise UsageError(f"The level must be between 0.5 and 1, got {self.level}; write 0.95 for 95 %.")
         if not 0 <= self.seed < MAX_SEED:
             raise UsageError(f"seed must be a whole number from 0 to 2^53, got {self.seed}.")
 
@@ -109,15 +107,14 @@ def suite_of(record: Mapping[str, object], *, source: str) -> Suite:
             minimums=_numbers(record.get("minimums", {}), "minimums"),
             maximums=_numbers(record.get("maximums", {}), "maximums"),
             max_drop=_drop(record.get("max_drop")),
-            strict=_typed(record.get("strict", False), bool, "strict", "true or false"),
             level=_number("level", record.get("level", LEVEL)),
             cluster=_text(record.get("cluster")),
             undefined=one_of(Policy, record.get("undefined"), "undefined"),
             cannot_tell=one_of(CannotTell, record.get("cannot_tell"), "cannot_tell"),
             trust_judge=_typed(record.get("trust_judge", False), bool, "trust_judge", "true or false"),
             labels=one_of(LabelPolicy, record.get("labels"), "labels"),
-            holm=_typed(record.get("holm", False), bool, "holm", "true or false"),
             seed=_seed(record.get("seed", SEED)),
+            first_run=one_of(FirstRun, record.get("first_run"), "first_run"),
         )
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
@@ -134,6 +131,7 @@ def suite_from(
     cluster: str | None = None,
     level: float | None = None,
     trust_judge: bool | None = None,
+    first_run: str | None = None,
 ) -> Suite:
     """Return the suite in a file, or an empty one; other arguments override its values. Raises UsageError."""
     suite = Suite() if path is None else read_suite(path)
@@ -145,6 +143,7 @@ def suite_from(
         "cluster": cluster,
         "level": level,
         "trust_judge": trust_judge,
+        "first_run": one_of(FirstRun, first_run, "first_run"),
     }
     return replace(
         suite,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
 from merilo.commands.compare.needed import MORE_THAN, more_labels, more_questions
-from merilo.commands.gate.result import CannotTell, Kind
+from merilo.commands.compare.text import labels_to_ask
+from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
 from merilo.rendering.html import table_html
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cut
 from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import OWN_ERROR, covers_imported, number
+from merilo.rendering.wording import covers_imported, number
 from merilo.results.basis import Basis
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.metric_names import worst_scores
@@ -98,7 +98,7 @@ def _scores(run: Run, metric: str) -> dict[str, float]:
     return {sample: value for sample, value in values if value is not None}
 
 
-_TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.STRONG}
+_TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD}
 _MOST = 5
 
 
@@ -110,7 +110,6 @@ def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
         "verdict": found.verdict.value,
         "passed": found.passed,
         "counts": found.counts,
-        "losses": [gate.metric for gate in found.losses],
         "other_questions": found.other_questions,
         "run_only": found.run_only,
         "baseline_only": found.baseline_only,
@@ -118,195 +117,194 @@ def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
         "cluster": found.cluster,
         "cannot_tell": None if found.cannot_tell is None else found.cannot_tell.value,
         "by_judge_alone": bool(found.by_judge_alone),
-        "holm": found.holm,
-        "gates": [_record(gate) for gate in found.gates],
+        "first_run": None if found.first_run is None else found.first_run.value,
+        "no_baseline": found.no_baseline or None,
+        "gates": [_record(found, gate) for gate in found.gates],
         "notes": list(found.notes),
     }
 
 
 def gates_page(found: Gates, width: int) -> Page:
-    """Return the page with every decision, and with advice on those that cannot tell."""
+    """Return the page with every decision, and what to do about those that do not pass."""
     page = Page(width)
-    baseline = "" if found.baseline is None else f" vs. {found.baseline}"
-    page.line(Span(found.headline, _TONES[found.verdict]))
-    page.line(Span(clean(f"{found.run}{baseline}"), Tone.QUIET))
-    if found.warning:
-        page.text(found.warning, tone=Tone.BAD)
-    page.blank()
     column = len(GateVerdict.CANNOT_TELL.value) + 2
+    if len(found.gates) > 1 or {found.verdict} != {gate.verdict for gate in found.gates}:
+        page.line(Span(found.headline, _TONES.get(found.verdict, Tone.STRONG)))
+    if found.no_baseline:
+        make = f"Make the baseline: {command('run', '...', '--out', str(found.baseline))}"
+        page.entry(NO_BASELINE, f"{found.no_baseline} {make}", column=column, tone=Tone.STRONG)
     for gate in found.ordered:
-        page.entry(gate.verdict.value, gate.reading, column=column, tone=_TONES[gate.verdict])
-    page.blank()
-    page.text(f"Limits {_covered(found)}.", tone=Tone.QUIET)
-    for note in filter(None, (found.weak_note, *found.notes)):
+        page.entry(gate.verdict.value, gate.reading, column=column, tone=_TONES.get(gate.verdict, Tone.STRONG))
+        if advice := gate_advice(found, gate):
+            page.text(advice, indent=column)
+        for sample in gate.deciding[:_MOST]:
+            page.line(" " * column + command("show", str(found.run), "--sample", sample))
+    for note in filter(None, (_covered(found), found.weak_note, *found.notes)):
         page.text(note, tone=Tone.QUIET)
-    _undecided(page, found)
     return page
 
 
 def _covered(found: Gates) -> str:
-    """Return which errors the limits cover."""
-    bases = {gate.basis for gate in found.gates}
-    if Basis.LABELS in bases:
-        return "cover sampling of questions and the judge's error" + (" if corrected" if len(bases) > 1 else "")
-    return covers_imported() if found.foreign else OWN_ERROR
+    """Return the sentence on imported scores, whose errors no interval covers; otherwise empty."""
+    return f"Intervals {covers_imported()}." if found.foreign else ""
 
 
 def junit_text(found: Gates) -> str:
     """Return JUnit XML with one test per gate, for build servers.
 
     A gate that cannot tell is an error; if the suite lets it pass, it is skipped, and if the suite lets it fail, a
-    failure. Its text has the samples that decide it. The time is that of the evaluation, in seconds.
+    failure. So is a baseline that does not exist. Its text has the samples that decide it. The time is that of the
+    evaluation, in seconds.
     """
-    suite = ET.Element("testsuite", name="merilo gate", tests=str(len(found.gates)))
+    suite = ET.Element("testsuite", name="merilo gate", tests=str(len(found.gates) + bool(found.no_baseline)))
     seconds = Run.open(found.run).usage.get("seconds")
     if seconds is not None:
         suite.set("time", f"{seconds:.3f}")
     counts = {"failures": 0, "errors": 0, "skipped": 0}
+
+    def add(kind: str, name: str, verdict: GateVerdict, message: str, text: str | None) -> None:
+        case = ET.SubElement(suite, "testcase", classname=f"merilo.{kind}", name=clean(name))
+        element = _junit_kind(verdict, found)
+        if element is None:
+            ET.SubElement(case, "system-out").text = clean(message)
+            return
+        counts[element if element == "skipped" else f"{element}s"] += 1
+        ET.SubElement(case, element, message=clean(message), type=verdict.value).text = text
+
+    if found.no_baseline:
+        add("baseline", NO_BASELINE, GateVerdict.NO_BASELINE, found.no_baseline, None)
     for gate in found.gates:
         asked = f"{'at least' if gate.higher_is_better else 'at most'} {gate.asked:g}"
         asked = asked if gate.kind is Kind.MINIMUM else f"a drop of at most {gate.asked:g}"
-        case = ET.SubElement(
-            suite, "testcase", classname=f"merilo.{gate.kind.value}", name=clean(f"{gate.metric}: {asked}")
-        )
-        kind = _junit_kind(gate, found)
-        if kind is None:
-            ET.SubElement(case, "system-out").text = clean(gate.reading)
-        else:
-            counts[kind if kind == "skipped" else f"{kind}s"] += 1
-            result = ET.SubElement(case, kind, message=clean(gate.reading), type=gate.verdict.value)
-            result.text = deciding_text(found, gate) or None
+        text = deciding_text(found, gate) or None
+        add(gate.kind.value, f"{gate.metric}: {asked}", gate.verdict, gate.reading, text)
     for name, amount in counts.items():
         suite.set(name, str(amount))
-    ET.SubElement(suite, "system-out").text = clean(
-        "\n".join(filter(None, (found.headline, found.warning, found.weak_note)))
-    )
+    ET.SubElement(suite, "system-out").text = clean("\n".join(filter(None, (found.headline, found.weak_note))))
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suite, encoding="unicode") + "\n"
 
 
-def _junit_kind(gate: Gate, found: Gates) -> str | None:
+def _junit_kind(verdict: GateVerdict, found: Gates) -> str | None:
     """Return the name of the XML element for the result of a test; None if it passed."""
-    if gate.verdict is GateVerdict.CANNOT_TELL:
-        known = {None: "error", CannotTell.PASS: "skipped", CannotTell.FAIL: "failure"}
-        return known[found.cannot_tell]
-    return "failure" if gate.verdict is GateVerdict.FAIL else None
+    if verdict is GateVerdict.CANNOT_TELL:
+        return {None: "error", CannotTell.PASS: "skipped", CannotTell.FAIL: "failure"}[found.cannot_tell]
+    if verdict is GateVerdict.NO_BASELINE:
+        return {FirstRun.PASS: "skipped", FirstRun.FAIL: "failure"}.get(found.first_run or FirstRun.PASS, "error")
+    return "failure" if verdict is GateVerdict.FAIL else None
 
 
-def _record(gate: Gate) -> dict[str, Any]:  # Any: JSON
+def _record(found: Gates, gate: Gate) -> dict[str, Any]:  # Any: JSON
     decision = gate.decision
     return {
         "metric": gate.metric,
         "weak": gate.weak,
         "kind": gate.kind.value,
         "asked": gate.asked,
-        "strict": gate.strict,
         "higher_is_better": gate.higher_is_better,
         "verdict": gate.verdict.value,
         "value": decision.value,
         "lower": decision.lower,
         "upper": decision.upper,
-        "excluded_drop": decision.excluded_drop,
+        "baseline_mean": None if gate.means is None else gate.means[0],
+        "run_mean": None if gate.means is None else gate.means[1],
         "samples": gate.samples,
         "missing": gate.missing,
         "sequential": gate.sequential,
         "same_outputs": gate.same_outputs,
-        "loss": gate.loss,
         "deciding": list(gate.deciding),
-        "would": None if gate.decision.would is None else gate.decision.would.value,
         "basis": gate.basis.value,
         "labelled": gate.labelled,
-        "by_judge": None if gate.by_judge is None else _decision(gate.by_judge),
+        "by_judge": None if gate.by_judge is None else gate.by_judge._asdict(),
         "withheld": gate.withheld or None,
+        "advice": gate_advice(found, gate) or None,
         "reading": gate.reading,
     }
 
 
-def _decision(found: Decision) -> dict[str, Any]:  # Any: JSON
-    return {"verdict": found.verdict.value, "value": found.value, "lower": found.lower, "upper": found.upper}
+def gate_advice(found: Gates, gate: Gate) -> str:
+    """Return what to do about a gate that does not pass, in one or two sentences; empty if it passes."""
+    if gate.verdict is GateVerdict.PASS:
+        return ""
+    if gate.verdict is GateVerdict.FAIL:
+        worst = ", ".join(each.id for each in deciding_samples(found, gate))
+        read = command("show", str(found.run), "--worst", "5", "--metric", gate.metric)
+        if gate.kind is Kind.DROP and found.baseline is not None:
+            read = command("report", str(found.baseline), str(found.run))
+        return f"Most of it: {worst}. Read them: {read}" if worst else ""
+    if gate.withheld:
+        return f"To decide: {_labels(found, gate)}" if gate.basis is Basis.JUDGE else ""
+    if gate.deciding:
+        return "The samples with a score would decide, and failed ones could change that. Retry them: --retry-failed"
+    if gate.decision.open:
+        return f"The samples with a score would decide, and {gate.missing:,} without one could change that. Read them."
+    more = _needed(found, gate)
+    if gate.missing:  # the number of questions that would decide depends on their scores, which are unknown
+        more = f"Read the {gate.missing:,} without a score, and use more questions."
+    return " ".join(filter(None, (_open(gate), more)))
 
 
-def _undecided(page: Page, found: Gates) -> None:
-    """Add advice on how to decide the gates that cannot tell."""
-    undecided = [gate for gate in found.gates if gate.verdict is GateVerdict.CANNOT_TELL]
-    if not undecided:
-        return
-    page.heading("How to decide")
-    for gate in undecided:
-        page.text(f"{gate.metric}: {_advice(gate)}", indent=2)
-        if gate.withheld or (gate.basis is Basis.LABELS and not _needs_questions(gate)):
-            page.line("    " + _label_command(found, gate))
-        for sample in gate.deciding[:_MOST]:
-            page.line("    " + command("show", str(found.run), "--sample", sample))
-        if len(gate.deciding) > _MOST:
-            rest = ", ".join(shlex.quote(clean(sample)) for sample in gate.deciding[_MOST:])
-            page.text(f"and {rest}", indent=4)
+def _open(gate: Gate) -> str:
+    if gate.decision.lower is None:
+        return "Use more questions."
+    if gate.kind is Kind.MINIMUM:
+        return f"A mean of {gate.asked:g} is neither shown nor excluded."
+    return f"A drop of {gate.asked:g} is neither shown nor excluded." if gate.asked else "No drop is shown or excluded."
 
 
-def _label_command(found: Gates, gate: Gate) -> str:
-    """Return the command that draws and asks for labels."""
+def _labels(found: Gates, gate: Gate) -> str:
+    """Return the command that asks for labels, and what they take."""
     runs = [str(found.run)]
     if gate.kind is Kind.DROP and found.baseline is not None:
         runs.insert(0, str(found.baseline))
-    # The draw that earlier labels are from has no more tasks: another seed draws others.
-    seed = [] if gate.withheld else ["--seed", str(gate.labelled)]
-    return command("label", *runs, "--metric", gate.metric, *seed)
+    return labels_to_ask(runs, gate.metric)
 
 
-def _advice(gate: Gate) -> str:
-    if gate.withheld:
-        return "label some samples."
-    if _needs_questions(gate):
-        return f"evaluate more questions. Labels of all these {gate.samples:,} would probably not decide."
-    if gate.basis is Basis.LABELS:
-        return f"label more samples. Their labels are added to those so far. {_needed(gate)}".rstrip()
-    if gate.deciding:
-        some = "this failed sample" if len(gate.deciding) == 1 else f"these {len(gate.deciding)} failed samples"
-        end = "best" if gate.decision.would is GateVerdict.PASS else "worst"
-        score = "the same score in both runs" if gate.kind is Kind.DROP else f"the {end} score"
-        return f"would {gate.decision.would} if {some} had {score}. Run them again with --retry-failed:"
-    if gate.decision.lower is None:
-        return "use more or other samples."
-    return _needed(gate) or "use more samples."
-
-
-def _needs_questions(gate: Gate) -> bool:
-    """Return True if a gate by labels would not be decided by labels of all its questions."""
-    return gate.basis is Basis.LABELS and (gate.labelled >= gate.samples or _needed(gate).startswith(MORE_THAN))
-
-
-def _needed(gate: Gate) -> str:
-    """Return a sentence on the number of samples or labels that would decide; empty if it cannot be estimated."""
+def _needed(found: Gates, gate: Gate) -> str:
+    """Return a sentence on the number of questions or labels that would decide; empty if it cannot be estimated."""
     decision = gate.decision
     error = _error(decision)
     if gate.sequential or error is None or decision.value is None:
         return ""
     effect = abs(decision.value - (gate.asked if gate.kind is Kind.MINIMUM else -gate.asked))
-    if gate.basis is Basis.LABELS:
-        judged = None if gate.by_judge is None else _error(gate.by_judge)
-        errors = (error, judged)
-        text = more_labels(effect, errors, gate.labelled, gate.samples, two_sided=False, level=decision.level)
-    else:
-        detectable = error * (normal_quantile(decision.level) + normal_quantile(POWER))
+    detectable = error * (normal_quantile((1 + decision.level) / 2) + normal_quantile(POWER))
+    if gate.basis is not Basis.LABELS:
         text = more_questions(effect, detectable, gate.samples)
-    what = "mean" if gate.kind is Kind.MINIMUM else "difference"
-    return f"{text} would decide if the {what} stays." if text else ""
+        return f"{text} would decide if the {_what(gate)} stays." if text else ""
+    judged = gate.by_judge
+    spread = None if judged is None or judged.lower is None or judged.upper is None else judged.upper - judged.lower
+    quantile = 2 * normal_quantile((1 + decision.level) / 2)
+    errors = (error, None if spread is None else spread / quantile)
+    text = more_labels(effect, errors, gate.labelled, gate.samples, two_sided=True, level=decision.level)
+    if not text:
+        return ""
+    if gate.labelled >= gate.samples or text.startswith(MORE_THAN):
+        return "Evaluate more questions: labels of all these would probably not decide."
+    return f"{text} would decide if the {_what(gate)} stays: {_labels(found, gate)}"
+
+
+def _what(gate: Gate) -> str:
+    return "mean" if gate.kind is Kind.MINIMUM else "difference"
 
 
 def _error(decision: Decision) -> float | None:
-    """Return the standard error that the limits imply; None without limits."""
+    """Return the standard error that the interval implies; None without an interval."""
     if decision.lower is None or decision.upper is None:
         return None
-    return (decision.upper - decision.lower) / (2 * normal_quantile(decision.level))
+    return (decision.upper - decision.lower) / (2 * normal_quantile((1 + decision.level) / 2))
 
 
 def gates_markdown(found: Gates) -> str:
     """Return every decision, and the samples that decide those that did not pass, within 60,000 characters."""
     baseline = "" if found.baseline is None else f" vs. {code(str(found.baseline))}"
     blocks = [f"### {found.headline}", f"{code(str(found.run))}{baseline}"]
-    if found.warning:
-        blocks.append(f"> **Warning:** {code(found.warning)}")
-    rows = [(f"**{gate.verdict}**", code(gate.reading)) for gate in found.ordered]
-    blocks.append(markdown_table(("verdict", "gate"), ("---", "---"), rows))
+    if found.no_baseline:
+        blocks.append(f"**{NO_BASELINE}**: {code(found.no_baseline)}")
+    rows = [
+        (f"**{gate.verdict}**", code(" ".join(filter(None, (gate.reading, gate_advice(found, gate))))))
+        for gate in found.ordered
+    ]
+    if rows:
+        blocks.append(markdown_table(("verdict", "gate"), ("---", "---"), rows))
     notes = [f"- {code(note)}" for note in filter(None, (found.weak_note, *found.notes))]
     if notes:
         blocks.append("\n".join(notes))
@@ -323,8 +321,9 @@ def gates_annotations(found: Gates) -> list[Annotation]:
         Annotation("error" if _stops(found, gate.verdict) else "warning", f"merilo gate: {gate.verdict}", gate.reading)
         for gate in found.obstacles
     ]
-    if found.warning:
-        annotations.append(Annotation("warning", "merilo gate", found.warning))
+    if found.no_baseline:
+        level = "error" if not found.passed else "notice"
+        annotations.append(Annotation(level, f"merilo gate: {NO_BASELINE}", found.no_baseline))
     return annotations
 
 
@@ -340,5 +339,5 @@ def gates_table(found: Gates) -> str:
         head=("metric", "verdict", "result"),
         rows=[(gate.metric, gate.verdict.value, gate.reading) for gate in found.ordered],
         text=(1, 2),
-        basis=" ".join(filter(None, (found.warning, found.weak_note, *found.notes))),
+        basis=" ".join(filter(None, (found.no_baseline, found.weak_note, *found.notes))),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,14 +50,15 @@ def label(
         str | None, typer.Option(metavar="M", help="Metric to label. [default: the only one with a judge]")
     ] = None,
     number: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Number of samples to draw. [default: 40]")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Number of samples to draw. [default: 30 to 40]"),
     ] = None,
     items: Annotated[
-        int,
+        int | None,
         typer.Option(
-            metavar="N", min=1, help="Contexts or statements per sample; all if the metric needs whole samples."
+            metavar="N", min=1, help="Contexts or statements per sample. [default: all; 3 if over 12, or with --until]"
         ),
-    ] = 3,
+    ] = None,
     stratify: Annotated[
         bool, typer.Option("--stratify", help="Stratify by score (minimum, maximum, in between), in proportion.")
     ] = False,
@@ -83,39 +85,54 @@ def label(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Only write the tasks: a new .jsonl or .csv file.")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --labels: all tables, and every difference.", hidden=True)
+    ] = False,
     json: Json = False,
 ) -> None:
     """Draw tasks, ask for their labels, or attach labels."""
     runs = [each for each in (what, other) if each is not None]
     _check(labels=labels, out=out, html=html, until=until, json=json)
     if labels:
-        _attach_files(runs, labels, metric, json=json)
+        _attach_files(runs, labels, metric, full=full, json=json)
         return
     if Path(what).is_file() or what.endswith((".jsonl", ".ndjson", ".csv")):
         if other is not None or out is not None:
             raise UsageError(f"The tasks are in {what}; leave out --out and the second run.")
         _label_file(what, html, annotator, json=json)
         return
-    from merilo.commands.label.run import SAMPLES, label_run, tasks_file
+    from merilo.commands.calibrate.people import readable_labels
+    from merilo.commands.calibrate.price import labelling_price, seconds_of, without_labelled
+    from merilo.commands.label.run import SOME, label_run, tasks_file
+    from merilo.commands.label.task_file import TaskFile
     from merilo.commands.label.text import drawn_page
     from merilo.commands.label.until import MOST, UntilDecided
-    from merilo.rendering.terminal import page_width, show
+    from merilo.rendering.terminal import page_width, show, write
+    from merilo.runs.run import Run
 
     tasks = label_run(
         what,
         out,
         metric=metric,
-        samples=number or (SAMPLES if until is None else MOST),
-        items=items,
+        samples=number or (None if until is None else MOST),
+        items=items or (None if until is None else SOME),
         stratify=stratify,
         seed=seed,
         other=other,
         sequential=until is not None,
     )
+    attached = readable_labels(*(Run.open(run) for run in runs))
+    tasks = replace(tasks, seconds=seconds_of(attached, annotator))
     if out is not None or html is not None:
         _report(tasks, runs, out, html, json=json)
         return
+    if until is None:  # labels until a decision are those of one draw
+        tasks = without_labelled(tasks, attached, annotator)
     file = tasks_file(runs, tasks)
+    if all(task.label for task in TaskFile(file).tasks):
+        _attach(runs, file, "")
+        write(f"\nAll tasks of this draw are labelled. For more: {labelling_price(runs, tasks.metric).advice}\n")
+        return
     show(drawn_page(tasks, runs, str(file), None, page_width(), asked=True))
     decided = None
     if until is not None:
@@ -182,7 +199,7 @@ def _attach(runs: list[str], file: Path, decision: str) -> None:
         show(attached_page(labels, runs, decision, page_width()))
 
 
-def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, json: bool) -> None:
+def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, full: bool, json: bool) -> None:
     """Attach the labels of files to the runs, and compare the judge with them. Exits with 3 for too few labels."""
     from merilo.commands.calibrate.run import label_agreement
     from merilo.commands.calibrate.text import people_page, people_record
@@ -196,7 +213,7 @@ def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, jso
     if json:
         write(json_text(people_record(found)) + "\n")
     else:
-        show(people_page(found, page_width(), other=other))
+        show(people_page(found, page_width(), full=full))
     if not found.has_estimate:
         raise typer.Exit(Exit.CANNOT_TELL)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.label.task_file import about, keys_of, meant, named
+from merilo.commands.label.tasks import read_seconds
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.terminal import page_width, show, write
 from merilo.rendering.wording import count
@@ -36,6 +38,7 @@ def ask_tasks(file: TaskFile, *, annotator: str = "", decided: Callable[[int], b
         task = file.tasks[at]
         keys = keys_of(task, _TAKEN)
         show(_page(file, at, task))
+        start = monotonic()
         typed = _typed(keys, task)
         if typed is None or typed == _QUIT:
             break
@@ -45,7 +48,7 @@ def ask_tasks(file: TaskFile, *, annotator: str = "", decided: Callable[[int], b
             at = _next(file, at)
         else:
             answered += not task.label
-            file.answer(at, typed, annotator)
+            file.answer(at, typed, annotator, read_seconds(monotonic() - start))
             at = _next(file, at)
     _goodbye(file, ended=at is None)
     return answered
@@ -60,8 +63,8 @@ def _page(file: TaskFile, at: int, task: OpenTask) -> Page:
     page = Page(page_width())
     page.line("")
     labelled = sum(bool(each.label) for each in file.tasks)
-    done = f"Task {at + 1} of {len(file.tasks)}, {labelled} labelled"
-    page.line(Span(done, Tone.QUIET))
+    done = f"Task {at + 1} of {len(file.tasks)}, {labelled} labelled, {file.time_left} left"
+    page.text(done, tone=Tone.QUIET)
     before = len(page.lines)
     for name, text in task.texts:
         page.heading(named(name))

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.label.task_file import READ, Key, TaskFile, about, keys_of, meant, named, open_task, range_of
-from merilo.commands.label.tasks import COLUMNS, first_ticket
+from merilo.commands.label.tasks import ASSUMED_S, COLUMNS, PAUSE_S, first_ticket, read_seconds
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.html import write_page
 from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, json_text, policy, raw_element
@@ -99,6 +99,9 @@ def _data(
         "form": form_of,
         "pair": any(task is not None and task.pair for task in tasks),
         "guidelines": GUIDELINES,
+        "questions": len({task.sample for task in tasks if task is not None}),
+        "assumed": ASSUMED_S,
+        "pause": PAUSE_S,
         "save": save,
     }
 
@@ -136,7 +139,7 @@ def _listed(number: int, task: OpenTask) -> Markup:
 MAX_BYTES: Final = 4096
 """Bytes that one answer may have."""
 _LONGEST_NAME: Final = 60
-_FIELDS: Final = frozenset({"annotator", "task", "label"})
+_FIELDS: Final = frozenset({"annotator", "task", "label", "seconds"})
 _PLAIN_NAME: Final = re.compile(r"[a-z0-9]{1,40}", re.ASCII)
 _WRITING: Final = Lock()
 
@@ -145,18 +148,18 @@ def store_answer(tasks: Path, body: bytes) -> dict[str, str]:
     """Store one answer of a labelling page, and return all labels of its annotator by task.
 
     `tasks`: the file of tasks that the page was made from. `body`: the page's request, a JSON object with `annotator`,
-    and `task` and `label` unless it only asks for the labels; an empty label removes one. The answer is on disk, in
-    `answers_file`, before the function returns. Raises UsageError for any other body, DataError if a file has no
-    tasks, RunError if the answer could not be stored and may be sent again.
+    and `task` and `label` unless it only asks for the labels; an empty label removes one. It may have `seconds`. The
+    answer is on disk, in `answers_file`, before the function returns. Raises UsageError for any other body, DataError
+    if a file has no tasks, RunError if the answer could not be stored and may be sent again.
     """
-    annotator, task, label = _read(body)
+    annotator, task, label, seconds = _read(body)
     with _WRITING:
         file = _opened(tasks, annotator, task)
         if task is not None:
             place = next((at for at, each in enumerate(file.tasks) if each.id == task), None)
             if place is None:
                 raise _unknown(task, tasks, file)
-            file.answer(place, _label(file.tasks[place], label), annotator)
+            file.answer(place, _label(file.tasks[place], label), annotator, seconds)
     own = file.tasks if file.path != tasks else []
     return {each.id: each.label for each in own if each.label}
 
@@ -184,8 +187,8 @@ def answer_files(tasks: Path) -> list[Path]:
     return sorted(path for path in found if path.is_file() and first_ticket(path) == ticket)
 
 
-def _read(body: bytes) -> tuple[str, str | None, str]:
-    """Return annotator, task and label of a request. Raises UsageError."""
+def _read(body: bytes) -> tuple[str, str | None, str, float | None]:
+    """Return annotator, task, label and seconds of a request. Raises UsageError."""
     if len(body) > MAX_BYTES:
         raise UsageError(f"The answer is too long: {len(body):,} bytes, at most {MAX_BYTES:,}.")
     try:
@@ -202,7 +205,7 @@ def _read(body: bytes) -> tuple[str, str | None, str]:
         raise UsageError(f"The annotator's name must be one line of 1 to {_LONGEST_NAME} characters.")
     if not isinstance(label, str) or not isinstance(task, str | None) or (task is None and "label" in fields):
         raise UsageError("The answer needs a task and a label, both texts.")
-    return annotator, task, label
+    return annotator, task, label, read_seconds(fields.get("seconds"))
 
 
 def _label(task: OpenTask, label: str) -> str:

@@ -11,6 +11,7 @@ from statistics import variance
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.label.tasks import (
+    ASSUMED_S,
     SETTLED,
     TaskLine,
     Ticket,
@@ -40,7 +41,13 @@ if TYPE_CHECKING:
     from merilo.stats.column import Column
 
 SAMPLES: Final = 40
-ITEMS: Final = 3
+_FEWEST: Final = 30
+"""Whole samples to draw at least: more than decide, as other metrics of the same items may have no value for some."""
+_TARGET: Final = 240
+"""Items that a draw of whole samples asks for by default, if its number of samples allows it."""
+_LONGEST: Final = 12
+"""Items of a sample up to which whole samples are drawn by default; otherwise `SOME` of each."""
+SOME: Final = 3
 _TESTED: Final = 40
 """The number of drawn samples on which merilo tests whether a metric's value is a sum over its items."""
 _WHY_VALUE: Final = (
@@ -62,6 +69,8 @@ class Tasks:
     seed: int
     stratified: bool
     remarks: tuple[str, ...]
+    seconds: float = ASSUMED_S
+    """The time that a task takes."""
 
     @property
     def to_answer(self) -> int:
@@ -85,8 +94,8 @@ def label_run(
     out: str | PathLike[str] | None = None,
     *,
     metric: str | None = None,
-    samples: int = SAMPLES,
-    items: int = ITEMS,
+    samples: int | None = SAMPLES,
+    items: int | None = SOME,
     stratify: bool = False,
     seed: int = 0,
     other: Run | str | PathLike[str] | None = None,
@@ -94,9 +103,11 @@ def label_run(
 ) -> Tasks:
     """Draw tasks for annotators and write them to `out`; documented at `merilo.label`.
 
+    `samples`, `items`: None, as `merilo label` has it, for whole samples, 30 to 40 of them, or 3 items of each of 40 if
+    samples are long (design/labels-and-correction.md).
     `sequential`: the tasks are labelled until they decide, so later limits must hold at any time.
     """
-    if samples < 1 or items < 1:
+    if min(each for each in (samples, items, 1) if each is not None) < 1:
         raise UsageError(f"A draw needs at least 1 sample and 1 item per sample, got {samples} and {items}.")
     if out is not None:
         task_format(Path(out))
@@ -160,8 +171,8 @@ class _Drawing:
 
     runs: tuple[Run, ...]
     metric: str
-    samples: int
-    items: int
+    samples: int | None
+    items: int | None
     seed: int
     stratified: bool
     sequential: bool = False
@@ -178,12 +189,20 @@ class _Drawing:
         strata, remarks = self._strata(places, column)
         ids = [[scores[0].ids[place] for place in each] for each in strata]
         drawn_from = _Among(len(places), population_mark(scores[0].ids[place] for place in places), len(strata) > 1)
-        chances = drawn(ids, wanted=min(self.samples, len(places)), key=self._name("draw"))
+        chances = self._drawn(ids, self.samples or SAMPLES)
         sides = [self._cases(run, chances) for run in self.runs]
         drawn_samples = {
             sample: [cases[sample] for cases in sides] for sample in chances if all(sample in cases for cases in sides)
         }
         unit = self._unit([case for cases in drawn_samples.values() for case in cases])
+        amounts = [len({item.mark for case in cases for item in case.items}) for cases in drawn_samples.values()]
+        long = sum(amounts) > _LONGEST * len(amounts)
+        if unit is Unit.ITEMS and self.items is None and not long:
+            unit = Unit.WHOLE  # these labels also correct metrics that need all items
+        if unit is Unit.WHOLE and self.samples is None:
+            fitting = _TARGET * len(amounts) // max(sum(amounts), 1)
+            chances = self._drawn(ids, min(max(fitting, _FEWEST), SAMPLES))
+            drawn_samples = {sample: cases for sample, cases in drawn_samples.items() if sample in chances}
         if unit is Unit.VALUE:
             remarks.append(f"{self.metric}: {_WHY_VALUE}.")
         remarks += self._power(scores, sorted(common), len(drawn_samples))
@@ -214,6 +233,9 @@ class _Drawing:
         found = f"{spread.power(effect, labelled):.0%}, or more if the judge is good"
         return [f"Labels of {labelled:,} samples show a true difference of {effect:.2g} with a probability of {found}."]
 
+    def _drawn(self, ids: Sequence[Sequence[str]], wanted: int) -> dict[str, float]:
+        return drawn(ids, wanted=min(wanted, sum(map(len, ids))), key=self._name("draw"))
+
     def _cases(self, run: Run, samples: Mapping[str, float]) -> dict[str, JudgedSample]:
         with JudgedRun(run) as judged:
             found = judged.samples((self.metric,), samples)
@@ -228,7 +250,7 @@ class _Drawing:
             value = float(column.values[place])
             groups.setdefault(0 if value <= column.span[0] else 2 if value >= column.span[1] else 1, []).append(place)
         strata = [groups[each] for each in sorted(groups)]
-        if len(strata) > 1 and min(self.samples, len(places)) >= len(strata):
+        if len(strata) > 1 and min(self.samples or SAMPLES, len(places)) >= len(strata):
             return strata, []
         why = "all scores fall into one stratum" if len(strata) == 1 else "too few samples for one per stratum"
         return [places], [f"Drawn uniformly, not stratified: {why}."]
@@ -294,7 +316,7 @@ class _Drawing:
         """Return the items of one sample to label."""
         # The order depends on the item alone, so that items of both runs of a pair are mostly drawn in both.
         found = sorted(case.items, key=lambda each: self._key("item", f"{case.sample.id} {each.mark}"))
-        return found[: self.items] if unit is Unit.ITEMS else found
+        return found[: self.items or SOME] if unit is Unit.ITEMS else found
 
     def _sides(self, cases: Sequence[JudgedSample]) -> list[tuple[str, JudgedSample]]:
         """Return the samples whose value is asked, with the mark of their task, in random order."""

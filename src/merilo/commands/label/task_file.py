@@ -14,7 +14,16 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.commands.label.tasks import COLUMNS, SETTLED, row_text, task_format, unsealed
+from merilo.commands.label.tasks import (
+    COLUMNS,
+    SETTLED,
+    labelling_time,
+    read_seconds,
+    row_text,
+    seconds_per_task,
+    task_format,
+    unsealed,
+)
 from merilo.data.csv_records import escaped, plain
 from merilo.data.source import Format
 from merilo.errors import DataError, RunError
@@ -25,6 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BOM: Final = "\ufeff"
+_FILLED: Final = ("label", "annotator", "seconds")
+"""The fields that an answer fills in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,8 @@ class OpenTask:
     """The id of the sample that the task is about."""
     pair: bool
     """True if the task was drawn from a pair of runs."""
+    seconds: float | None = None
+    """The time that its label took, if it is known."""
 
 
 def open_task(row: int, record: Mapping[str, object]) -> OpenTask | None:
@@ -64,6 +77,7 @@ def open_task(row: int, record: Mapping[str, object]) -> OpenTask | None:
         fields.get("label", "").strip(),
         ticket.sample,
         pair=bool(ticket.other),
+        seconds=read_seconds(fields.get("seconds")),
     )
 
 
@@ -97,6 +111,12 @@ class TaskFile:
         return len(every) - len(left)
 
     @property
+    def time_left(self) -> str:
+        """The time that the tasks without a label take, by the seconds of those with one."""
+        known = [task.seconds for task in self.tasks if task.seconds is not None]
+        return labelling_time(sum(not task.label for task in self.tasks), seconds_per_task(known))
+
+    @property
     def records(self) -> list[dict[str, object]]:
         """Every task without its label, as the fields of its row; also those that need no answer, with theirs."""
         found: dict[str, dict[str, object]] = {}
@@ -104,8 +124,8 @@ class TaskFile:
             fields = self._rows.fields(row)
             ticket = None if fields is None else unsealed(fields.get("ticket", ""))
             if fields is not None and ticket is not None:
-                label = SETTLED if ticket.settled else None
-                found.setdefault(ticket.task, {**fields, "task": ticket.task, "label": label, "annotator": None})
+                filled = {**dict.fromkeys(_FILLED), "label": SETTLED if ticket.settled else None}
+                found.setdefault(ticket.task, {**fields, "task": ticket.task, **filled})
         return list(found.values())
 
     def copy(self, path: Path) -> None:
@@ -114,23 +134,24 @@ class TaskFile:
         Raises FileExistsError if `path` has other content, OSError if it cannot be written.
         """
         text = self._rows.text()
-        before = [self._rows.put(task.row, {"label": "", "annotator": ""}) for task in self.tasks if task.label]
+        before = [self._rows.put(task.row, dict.fromkeys(_FILLED, "")) for task in self.tasks if task.label]
         copied = self._rows.text() if before else text
         for task, row in zip([task for task in self.tasks if task.label], before, strict=True):
             self._rows.restore(task.row, row)
         create_file(path, copied.encode("utf-8", "surrogateescape"))
 
-    def answer(self, task: int, label: str, annotator: str = "") -> None:
-        """Save the label of a task, by its position in `tasks`; an empty label removes it."""
+    def answer(self, task: int, label: str, annotator: str = "", seconds: float | None = None) -> None:
+        """Save the label of a task, by its position in `tasks`; an empty label removes it. `seconds`: its time."""
         old = self.tasks[task]
         fields = {"label": label, **({"annotator": annotator if label else ""} if annotator else {})}
+        fields["seconds"] = "" if seconds is None or not label else f"{seconds:.1f}"
         before = self._rows.put(old.row, fields)
         try:
             self._save()
         except BaseException:
             self._rows.restore(old.row, before)
             raise
-        self.tasks[task] = replace(old, label=label)
+        self.tasks[task] = replace(old, label=label, seconds=read_seconds(fields["seconds"]))
 
     def _task(self, row: int) -> OpenTask | None:
         fields = self._rows.fields(row)
@@ -196,7 +217,7 @@ class _Cells:
         csv.field_size_limit(max(csv.field_size_limit(), len(body) + 1))  # the limit is global: csv has none per reader
         self._rows = list(csv.reader(io.StringIO(body, newline=""), delimiter=self._delimiter))
         self._header = [cell.strip() for cell in self._rows[0]] if self._rows else []
-        for name in ("label", "annotator"):
+        for name in _FILLED:
             if name not in self._header:
                 self._header.append(name)
         self.unread = sum(bool(row) and not self._fits(row) for row in self._rows[1:])

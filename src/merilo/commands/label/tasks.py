@@ -1,9 +1,9 @@
 """Tasks for annotators, as JSON Lines or CSV: a question with its texts, and an encoded ticket on the draw.
 
-A task's columns are: `task` (its id), `question`, the texts to read, `labels` (the possible answers), `label` and
-`annotator` (to be filled in), `metric`, `run` and `seed` (its source), `ticket`. A labelling tool may change or drop
-all columns except `task`, `ticket`, `label` and `annotator`. It may drop `ticket` too if another file with the same
-tasks has it.
+A task's columns are: `task` (its id), `question`, the texts to read, `labels` (the possible answers), `label`,
+`annotator` and `seconds` (to be filled in), `metric`, `run` and `seed` (its source), `ticket`. A labelling tool may
+change or drop all columns except `task`, `ticket`, `label` and `annotator`. It may drop `ticket` too if another file
+with the same tasks has it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import binascii
 import csv
 import io
 import json
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from hashlib import blake2b
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.csv_records import escaped
 from merilo.data.source import Format, format_of
 from merilo.errors import RunError, UsageError
+from merilo.rendering.wording import count
 from merilo.runs.publish import create_file
 
 if TYPE_CHECKING:
@@ -33,12 +35,37 @@ labels until they decide."""
 _MIN_PROBABILITY: Final = 1e-9
 _MAX_ITEMS: Final = 10**12
 _SEALED: Final = "k"
-COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "metric", "run", "seed", "ticket")
+COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "seconds", "metric", "run", "seed", "ticket")
 """Columns of every task; the texts to read come after the question and have their own columns."""
 _LONGEST_LINE: Final = 2**22
 """Bytes of the first line that are read to recognise a file of tasks."""
 SETTLED: Final = "settled"
 """The label of a task that needs no answer."""
+ASSUMED_S: Final = 7.0
+"""Seconds that a task takes, assumed until enough are measured."""
+PAUSE_S: Final = 120.0
+"""A task that took longer was interrupted; its time is not stored."""
+_TIMED: Final = 10
+"""Measured tasks from which their median is used."""
+
+
+def seconds_per_task(measured: Sequence[float]) -> float:
+    """Return the median of the measured seconds per task; the assumed seconds if fewer than ten are measured."""
+    return median(measured) if len(measured) >= _TIMED else ASSUMED_S
+
+
+def labelling_time(tasks: int, seconds: float) -> str:
+    """Return the time that tasks take, such as `about 14 minutes`; `seconds`: of one task."""
+    return f"about {count(max(1, round(tasks * seconds / 60)), 'minute')}"
+
+
+def read_seconds(value: object) -> float | None:
+    """Return the seconds in a field of a labelled task; None if they are missing, not a number, or a pause."""
+    try:
+        found = float(str(value))
+    except ValueError:
+        return None
+    return found if 0 <= found <= PAUSE_S else None
 
 
 class Unit(StrEnum):
@@ -85,10 +112,10 @@ class Ticket:
     def sealed(self) -> str:
         """Return the ticket encoded as one word."""
         # Encoded, so that annotators do not see by accident which stratum (and so which score) a sample comes from.
-        *fields, among, other, sequential = astuple(self)
+        *own, among, other, sequential = (getattr(self, each.name) for each in fields(self))
         version = 3 if other or sequential else 2 if among else 1
         added = [among, other, sequential] if version == 3 else [among] if among else []
-        record = [version, *fields, *added]
+        record = [version, *own, *added]
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         return _SEALED + base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
@@ -110,11 +137,11 @@ def unsealed(text: str) -> Ticket | None:
     body = text[len(_SEALED) :]
     try:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "surrogatepass")
-        fields: Any = json.loads(raw)  # Any: JSON, not validated yet
-        version, *fields = fields
-        sequential, other = (bool(fields.pop()), str(fields.pop())) if version == _VERSIONS[2] else (False, "")
-        among = "" if version == _VERSIONS[0] else str(fields.pop())
-        fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = fields
+        own: Any = json.loads(raw)  # Any: JSON, not validated yet
+        version, *own = own
+        sequential, other = (bool(own.pop()), str(own.pop())) if version == _VERSIONS[2] else (False, "")
+        among = "" if version == _VERSIONS[0] else str(own.pop())
+        fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = own
         if version not in _VERSIONS or not _MIN_PROBABILITY <= probability <= 1 or not 1 <= population <= _MAX_ITEMS:
             return None
         return Ticket(
@@ -170,6 +197,7 @@ class TaskLine:
             "labels": self.labels,
             "label": self.label or None,
             "annotator": None,
+            "seconds": None,
             "metric": self.ticket.metric,
             "run": self.ticket.fingerprint,
             "seed": self.ticket.seed,

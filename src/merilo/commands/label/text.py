@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from merilo.commands.label.tasks import labelling_time
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page
 from merilo.rendering.wording import count
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 def drawn_page(
     tasks: Tasks, runs: Sequence[str], output: str | None, html: str | None, width: int, *, asked: bool = False
 ) -> Page:
-    """Return what was drawn, and how to label it and use the labels; `asked`: the form follows."""
+    """Return what was drawn, the time that it takes, and how to use the labels; `asked`: the form follows."""
     page = Page(width)
     both = " of both runs" if len(runs) > 1 else ""
     drawn = f"{tasks.samples:,} of {count(tasks.population, 'scored sample')}{both}"
     how = "stratified by score" if tasks.stratified else "drawn uniformly"
-    page.text(f"{count(tasks.to_answer, 'task')} for {tasks.metric}: {drawn}, {how} (seed {tasks.seed}).")
+    price = f"{count(tasks.to_answer, 'task')}, {labelling_time(tasks.to_answer, tasks.seconds)}"
+    page.text(f"{price}, for {tasks.metric}: {drawn}, {how} (seed {tasks.seed}).")
     for sentence in tasks.remarks:
         page.text(sentence)
     if html is not None:
@@ -63,6 +65,7 @@ def attached_page(labels: int, runs: Sequence[str], decision: str, width: int) -
     page.text(f"{count(labels, 'label')} attached to {' and '.join(runs)}.")
     page.heading("Next")
     page.line("  " + command("compare" if len(runs) > 1 else "show", *runs))
+    page.line("  " + command("show", runs[0], "--people"))
     return page
 
 
@@ -86,5 +89,6 @@ def drawn_record(tasks: Tasks, runs: Sequence[str], output: str | None, html: st
         "scored_samples": tasks.population,
         "stratified": tasks.stratified,
         "seed": tasks.seed,
+        "minutes": round(tasks.to_answer * tasks.seconds / 60, 1),
         "remarks": list(tasks.remarks),
     }

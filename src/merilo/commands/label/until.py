@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.human_labels import attach_file
+from merilo.commands.compare.result import DECIDED
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import read_suite
 from merilo.errors import UsageError
 from merilo.results.basis import Basis
-from merilo.stats.compare import Conclusion
 from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.gate import GateVerdict
 
@@ -69,10 +69,7 @@ class UntilDecided:
     def _compared(self) -> str:
         found = compare_runs(self.runs, ComparisonRequest(metrics=[self.metric], samples=0))
         row = found.rows[0]
-        decided = row.comparison.reading in {Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER}
-        if row.basis is not Basis.LABELS or not decided or row.ahead is None:
-            return ""
-        return f"{found.names[row.ahead]} is better: decided by {self.metric}"
+        return found.conclusion if row.basis is Basis.LABELS and row.verdict in DECIDED else ""
 
     def _gated(self, suite: Suite) -> str:
         *baseline, run = self.runs

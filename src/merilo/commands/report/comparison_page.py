@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.compare import wording as words
-from merilo.commands.compare.notes import comparison_notes, too_few_labels
+from merilo.commands.compare.notes import comparison_notes
+from merilo.commands.compare.result import Verdict
+from merilo.commands.compare.text import to_decide
 from merilo.commands.report.charts import curves, forest_row, reach_of
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.page import (
@@ -27,13 +29,15 @@ from merilo.commands.report.result import Caution
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.weak import WEAK_LEGEND
 from merilo.rendering.wording import count, number
+from merilo.results.basis import Basis
 
 if TYPE_CHECKING:
     from merilo.commands.compare.result import Row, RunComparison
     from merilo.commands.report.compared import ComparedSamples, Curve
 
-_HEAD: Final = ("Metric", "Means", "Difference", "Plot", "Higher, equal, lower", "Conclusion")
-_GLYPHS: Final = {"good": "\u25b2", "bad": "\u25bc", "none": "?"}
+_HEAD: Final = ("Metric", "Means", "Difference", "Plot", "Higher, equal, lower", "Verdict")
+_TONES: Final = {Verdict.BETTER: "good", Verdict.WORSE: "bad"}
+_GLYPHS: Final = {Verdict.BETTER: "\u25b2", Verdict.WORSE: "\u25bc", Verdict.CANNOT_TELL: "?"}
 
 
 def comparison_page(found: RunComparison, samples: ComparedSamples | None = None) -> str:
@@ -47,12 +51,12 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
         "header",
         el("h1", text(title)),
         el("p", el("span", words.title(found)), el("span", f"{words.level_text(found)} intervals"), cls="facts"),
-        el("p", _lead(found), cls="lead"),
+        [el("p", each, cls="lead") for each in _lead(found)],
         cautions(_cautions(found)),
         cls="wrap head",
     )
     pairs = [_pair(found, other) for other in range(1, len(found.sides))]
-    basis = el("p", f"{words.basis(found)} {words.family(found)}.", cls="soft small")
+    basis = el("p", words.basis(found), cls="soft small")
     numbers = el(
         "div", pairs, basis, _statistics(found), _depths(found, shown), notes(comparison_notes(found)), cls="wrap"
     )
@@ -96,72 +100,61 @@ def _columns(found: RunComparison, shown: ComparedSamples) -> dict[str, Any]:  #
 
 
 def _cautions(found: RunComparison) -> list[Caution]:
-    """Return what limits the differences: a judge without human labels or a weak one, and the notes of the runs."""
+    """Return what limits the differences: the notes of the runs, and a weak judge."""
     warned = [Caution("Note.", each) for each in words.beware(found)]
-    if found.by_judge_alone:
-        few = [f" {row.metric}: {text}." for row in found.rows if (text := too_few_labels(row))]
-        warned.append(Caution("By the judge alone.", "".join(("No human label corrects these differences.", *few))))
     if found.weak:
         warned.append(Caution("Weak judge.", f"{', '.join(sorted(found.weak))}: {WEAK_LEGEND}."))
     return warned
 
 
-def _lead(found: RunComparison) -> list[object]:
-    """Return how many metrics are better in which run, and the largest such difference."""
-    tones = [_tone(found, row) for row in found.rows]
-    better, worse = tones.count("good"), tones.count("bad")
-    first, other = found.names[0], found.names[1] if len(found.names) == 2 else "another run"
-    lead: list[object] = [
-        el("b", f"{better:,} of {count(len(tones), 'difference')}"),
-        f" favour {first}, {worse:,} {other}; {len(tones) - better - worse:,} not decided.",
+def _lead(found: RunComparison) -> list[str]:
+    """Return the conclusion on each run, what is known of the judge, and the labels that would decide."""
+    sentences = [
+        sentence
+        for other in range(1, len(found.sides))
+        for sentence in (words.conclusion(found, other), *words.next_steps(found, other))
     ]
-    decided = [row for row, tone in zip(found.rows, tones, strict=True) if tone != "none"]
-    if decided:
-        most = max(decided, key=lambda row: abs(row.comparison.standardised or 0.0))
-        lead += [" Clearest: ", el("b", most.metric), f" {words.signed(most.comparison.difference)}."]
-    return lead
-
-
-def _tone(found: RunComparison, row: Row) -> str:
-    """Return `good` if the conclusion is that the first run is better, `bad` if the other one is, otherwise `none`."""
-    if row.ahead is None or found.differing:
-        return "none"
-    return "good" if row.ahead == 0 else "bad"
+    return [*sentences, *filter(None, [to_decide(found)])]
 
 
 def _pair(found: RunComparison, other: int) -> Markup:
-    rows = [row for row in found.rows if row.other == other]
-    reach = reach_of([row.comparison.interval.ends for row in rows], [row.comparison.difference for row in rows])
-    differences = table(_HEAD, [_row(found, row, reach) for row in rows], cls="forest")
-    note = f"{found.names[0]} minus {found.names[other]}, paired; right of the line: {found.names[0]} is higher"
-    return el("section", heading("Differences", note), differences, cls="gap")
+    rows = found.rows_of(other)
+    reach = reach_of([row.interval for row in rows], [row.difference for row in rows])
+    shown: list[Markup] = []
+    for group in words.groups(found, other):
+        shown.append(el("tr", el("th", group.heading, colspan=len(_HEAD), scope="rowgroup"), cls="grouphead"))
+        shown += [_row(found, row, reach, colour=group.colour) for row in group.rows]
+    note = f"{found.names[other]} minus {found.names[0]}, paired; right of the line: {found.names[other]} is higher"
+    return el("section", heading("Differences", note), table(_HEAD, shown, cls="forest"), cls="gap")
 
 
-def _row(found: RunComparison, row: Row, reach: float) -> Markup:
-    each, tone = row.comparison, _tone(found, row)
-    counts = each.counts
+def _row(found: RunComparison, row: Row, reach: float, *, colour: bool) -> Markup:
+    each = row.comparison
+    tone = _TONES.get(row.verdict or Verdict.CANNOT_TELL, "none") if colour else "none"
+    glyph = _GLYPHS.get(row.verdict or Verdict.CANNOT_TELL, "=")
+    said = words.direction(row) or words.verdict_text(row) if row.unchecked else words.verdict_text(row)
     label = f"Difference {words.signed(each.difference)}, interval {words.interval(each)}"
     drawn = forest_row(each.difference, each.interval.ends, reach, "" if tone == "none" else tone, label)
-    amounts = (
-        el("span", f"\u25b2 {counts.wins:,}", cls="up"),
-        f" = {counts.ties:,} ",
-        el("span", f"\u25bc {counts.losses:,}", cls="down"),
-    )
-    why = words.why(found, row)
+    reason = "" if row.unchecked else words.why(found, row)  # the heading says it
     return el(
         "tr",
         el("th", el("a", words.marked(row), href="#samples", data_metric=row.metric), scope="row"),
-        el("td", f"{number(each.first)} and {number(each.second)}", cls="nw"),
+        el("td", f"{number(row.base_mean)} to {number(row.run_mean)}", cls="nw"),
         el("td", el("b", words.signed(each.difference)), el("span", f" {words.interval(each)}", cls="small soft nw")),
         el("td", drawn, cls="plot"),
-        el("td", amounts, cls="nw"),
-        el(
-            "td",
-            chip(tone, _GLYPHS[tone], words.reading(found, row)),
-            el("p", why, cls="small soft") if why else None,
-            cls="read",
-        ),
+        el("td", _counts(row), cls="nw"),
+        el("td", chip(tone, glyph, said), el("p", reason, cls="small soft") if reason else None, cls="read"),
     )
+
+
+def _counts(row: Row) -> list[object]:
+    """Return the samples on which the run is higher, equal and lower; nothing for a corrected row, as the judge
+    counted them.
+    """
+    if row.basis is Basis.LABELS:
+        return []
+    counts = row.comparison.counts
+    return [f"\u25b2 {counts.wins:,} = {counts.ties:,} \u25bc {counts.losses:,}"]
 
 
 def _statistics(found: RunComparison) -> Markup:
@@ -180,7 +173,7 @@ def _statistics(found: RunComparison) -> Markup:
         "details",
         el("summary", "Statistics"),
         el("div", measures, cls="scroll", tabindex=0, role="group", aria_label="Statistics"),
-        el("p", words.legend(found), cls="small soft"),
+        el("p", words.legend(), cls="small soft"),
         cls="fold",
     )
 
@@ -202,7 +195,7 @@ def _depth(found: RunComparison, shown: ComparedSamples, curve: Curve) -> Markup
     span = shown.scales[shown.metrics.index(curve.metric)].span
     said = [_explained(found, row) for row in found.rows if row.metric == curve.metric]
     apart = [
-        f"At k = {curve.depths[0]} they differ by {words.signed(curve.means[0][0] - means[0])}."
+        f"At k = {curve.depths[0]} they differ by {words.signed(means[0] - curve.means[0][0])}."
         for means in curve.means[1:]
     ]
     basis = f"Curves: {count(curve.samples, 'sample')} scored in all runs at every k."

@@ -11,14 +11,14 @@ from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.support import SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.rendering.wording import AVERAGED, counts_text, reason_of, remark_kind, said
+from merilo.rendering.wording import AVERAGED, by_person, counts_text, reason_of, remark_kind, said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
-    from merilo.results.sample_detail import ContextView, Remark, SampleDetail, StatementView
+    from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
 
 _PREFERRED: Final = "faithfulness"
 _REPLY_CHARS: Final = 20_000
@@ -49,6 +49,7 @@ def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[
         "r": sample.response,
         "ref": sample.reference,
         "whole": [_remark(each) for each in case.whole],
+        "people": _people(case.people_on_whole),
         "st": [
             {"m": ", ".join(metrics), "st": [_statement(case, each) for each in views]} for metrics, views in groups
         ],
@@ -69,6 +70,7 @@ def _statement(case: SampleDetail, view: StatementView) -> dict[str, Any]:  # An
         "l": "none" if verdict is None else _label(verdict),
         "said": [[*_remark(each), _label(each.answer)] for each in view.said],
         "by": by,
+        "people": _people(view.people),
         "c": _cited(case, verdict) if by is not None and isinstance(verdict, SupportVerdict) else [],
     }
 
@@ -114,7 +116,13 @@ def _context(view: ContextView, passages: Passages) -> dict[str, Any]:  # Any: J
         "g": grade,
         "e": sorted(view.evidence),
         "said": [_remark(each) for each in view.said],
+        "people": _people(view.people),
     }
+
+
+def _people(people: Sequence[HumanVerdict]) -> list[list[Any]]:  # Any: JSON
+    """Return each annotator's verdict in words, and whether the judge's agrees with it."""
+    return [[by_person(each), each.agrees] for each in people]
 
 
 def _remark(remark: Remark) -> list[str]:

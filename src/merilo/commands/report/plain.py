@@ -88,6 +88,7 @@ def _body(
             el("p", chip(fault.tone, fault.glyph, fault.name), " ", fault.cause),
             _named("Response", detail["r"]),
             [_remark(each) for each in detail["whole"]],
+            _people(detail),
             [_statements_of(group) for group in detail["st"]],
             el("ol", [_context_of(passages, each, note) for each, note in zip(detail["cx"], notes, strict=True)]),
             el("ul", [el("li", f"{name} {value}", bases.get(name)) for name, value in scores]),
@@ -102,7 +103,7 @@ def _named(name: str, value: str | None) -> Markup | None:
 
 def _statements_of(group: Mapping[str, Any]) -> Markup:  # Any: JSON
     """Return the statements that some metrics counted, with their verdicts."""
-    rows = [el("li", text(each["t"]), [_remark(said) for said in each["said"]]) for each in group["st"]]
+    rows = [el("li", text(each["t"]), [_remark(said) for said in each["said"]], _people(each)) for each in group["st"]]
     return joined((el("p", el("b", f"Statements of {group['m']}")), el("ul", rows)))
 
 
@@ -122,7 +123,13 @@ def _context_of(
         note,
         el("p", body, cls="t", dir="auto"),
         [_remark(each) for each in context["said"]],
+        _people(context),
     )
+
+
+def _people(part: Mapping[str, Any]) -> list[Markup]:  # Any: JSON
+    """Return the annotators' verdicts on a context, a statement or a sample."""
+    return [text(words, tag="p", cls="small person") for words, _ in part["people"]]
 
 
 def _remark(verdict: Sequence[str]) -> Markup:

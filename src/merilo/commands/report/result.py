@@ -69,6 +69,8 @@ class Entry:
     question: str
     response: str
     contexts: int
+    differs: float
+    """Certainty of the judge's most certain verdict from which an annotator differs; 0 if there is none."""
     detail: Mapping[str, Any]
     """What the page shows of the opened sample (`commands/report/details.py`)."""
 

@@ -12,6 +12,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import corrected_of
+from merilo.commands.calibrate.people import labels_by_sample, readable_labels
 from merilo.commands.compare.notes import ComparisonNotes, with_entries
 from merilo.commands.report.details import Passages, detail_of
 from merilo.commands.report.faults import FAULTS, JUDGED, fault_of
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
-    from merilo.runs.run import Run, SampleResult
+    from merilo.runs.run import Run
     from merilo.runs.scales import Scale
     from merilo.stats.correction import Correction
 
@@ -144,21 +145,23 @@ def entries_of(run: Run, rows: Sequence[Row], passages: Passages, *, replies: bo
     """
     wanted = {row.id: row for row in rows}
     found: dict[str, Entry] = {}
+    labels = labels_by_sample(readable_labels(run))
     for result in run.read_samples(wanted):
-        row = wanted[result.sample.id]
-        found[row.id] = _entry(run, row, result, passages, asked=len(wanted) <= _REPLIES, replies=replies)
+        row, own = wanted[result.sample.id], labels.get(result.sample.id, ())
+        keys = dict.fromkeys(key for record in result.records.values() for key in record.get("trail", ()))
+        asked = tuple(run.asked(list(keys))) if own or len(wanted) <= _REPLIES else ()
+        found[row.id] = _entry(row, SampleDetail(result, asked, tuple(own)), passages, replies=replies)
     return tuple(found[row.id] for row in rows)
 
 
-def _entry(run: Run, row: Row, result: SampleResult, passages: Passages, *, asked: bool, replies: bool) -> Entry:
-    keys = dict.fromkeys(key for record in result.records.values() for key in record.get("trail", ()))
-    case = SampleDetail(result, tuple(run.asked(list(keys))) if asked else ())
-    sample = result.sample
+def _entry(row: Row, case: SampleDetail, passages: Passages, *, replies: bool) -> Entry:
+    sample = case.result.sample
     return Entry(
         row=row,
         question=(sample.user_input or "")[:_LIST_CHARS],
         response=(sample.response or "")[:_LIST_CHARS],
         contexts=len(sample.retrieved_contexts or ()),
+        differs=max((each.certainty for each in case.people if not each.agrees), default=0.0),
         detail=detail_of(case, passages, replies=replies),
     )
 

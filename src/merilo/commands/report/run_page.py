@@ -222,5 +222,6 @@ def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
         "r": [each.response for each in entries],
         "f": [each.row.fault for each in entries],
         "k": [each.contexts for each in entries],
+        "differs": [round(each.differs, 4) for each in entries],
         "v": [[rounded(each.row.values[at]) for each in entries] for at in range(len(metrics))],
     }

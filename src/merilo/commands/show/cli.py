@@ -41,7 +41,7 @@ def show(
     metric: Annotated[
         str | None, typer.Option(metavar="M", help=f"Metric for --worst; alone, lists its {_WORST} worst samples.")
     ] = None,
-    people: Annotated[bool, typer.Option("--people", help="Compare the judge with the attached human labels.")] = False,
+    people: Annotated[bool, typer.Option("--people", help="List where people and the judge differ.")] = False,
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,7 +49,9 @@ def show(
             help="With --people: the judge's errors by language, length or a metadata key such as source. Repeatable.",
         ),
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="With --sample: do not truncate texts.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --sample: do not truncate texts. With --people: all tables.")
+    ] = False,
     language: Annotated[
         str | None, typer.Option(metavar="CODE", help="Language of the screen, en or ru. [default: that of the run]")
     ] = None,
@@ -81,7 +83,7 @@ def show(
     if sample is not None:
         shown = _sample(run, sample, language, json=json, full=full)
     elif people:
-        shown = _people(run, by or (), json=json)
+        shown = _people(run, by or (), full=full, json=json)
     elif listed:
         shown = _worst(run, worst or _WORST, metric, language, json=json)
     else:
@@ -99,6 +101,7 @@ def show(
 def _sample(
     path: str, sample: str, language: str | None, *, json: bool, full: bool
 ) -> Page | dict[str, Any]:  # Any: JSON
+    from merilo.commands.calibrate.people import labels_by_sample, readable_labels
     from merilo.rendering.explain import case_page
     from merilo.rendering.terminal import page_width
     from merilo.rendering.weak import WeakMarks
@@ -106,7 +109,7 @@ def _sample(
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    case = SampleDetail.of(run, sample)
+    case = SampleDetail.of(run, sample, labels_by_sample(readable_labels(run)).get(sample, ()))
     return (
         case_record(run, case)
         if json
@@ -134,16 +137,22 @@ def _worst(
     )
 
 
-def _people(path: str, by: Sequence[str], *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
+def _people(path: str, by: Sequence[str], *, full: bool, json: bool) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.human_labels import attached_file
+    from merilo.commands.calibrate.price import labelling_price
     from merilo.commands.calibrate.run import label_agreement
     from merilo.commands.calibrate.text import people_page, people_record
+    from merilo.metrics.registry import asks_judge
     from merilo.rendering.terminal import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
+    judged = [text for text in run.manifest.metrics if asks_judge(text)]
+    if run.labels is None and judged:
+        advice = labelling_price([run], judged[0]).advice
+        raise UsageError(f"No human labels are stored with {run.path}. To label some: {advice}")
     found = label_agreement(run, attached_file(run), by=by)
-    return people_record(found) if json else people_page(found, page_width())
+    return people_record(found) if json else people_page(found, page_width(), full=full or bool(by))
 
 
 def _check_parts(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.runs.run import State
+from merilo.metrics.registry import asks_judge
 from merilo.results.comparability import score_affecting_differences
 from merilo.runs.scales import recorded_scale
 
@@ -56,7 +57,7 @@ class Change:
 
     difference: float
     apart: bool
-    """True if the two intervals do not overlap."""
+    """True if the two intervals do not overlap and no judge computed the means."""
     better: bool
 
 
@@ -82,7 +83,8 @@ def changes(groups: Sequence[TrendGroup]) -> Mapping[tuple[str, str], Change]:
             for line in trend.lines:
                 for before, now in pairwise(line):
                     key = group.runs[now.place].id, trend.metric
-                    found[key] = _change(before, now, higher_is_better=trend.scale.higher_is_better)
+                    change = _change(before, now, higher_is_better=trend.scale.higher_is_better)
+                    found[key] = replace(change, apart=change.apart and not asks_judge(trend.metric))
     return found
 
 

@@ -6,10 +6,10 @@ const initial = Math.max(0, metrics.findIndex(each => each.id === data.by));
 const signed = value => (value < 0 ? '−' : '+') + Math.abs(value).toFixed(2);
 const likely = (run, i) => data.faults[data.f[run][i]].likely;
 const SMALL = 1e-9;
-function steps(at) {   // the first run minus the one furthest from it; null without two scores
+function steps(at) {   // the run furthest from the base, minus the base; null without two scores
   return data.id.map((_, i) => {
     const base = data.v[at][0][i]; let most = null;
-    if (scored(base)) for (const run of runs.slice(1)) { const step = base - data.v[at][run][i]; if (scored(data.v[at][run][i]) && (most === null || Math.abs(step) > Math.abs(most))) most = step; }
+    if (scored(base)) for (const run of runs.slice(1)) { const step = data.v[at][run][i] - base; if (scored(data.v[at][run][i]) && (most === null || Math.abs(step) > Math.abs(most))) most = step; }
     return most;
   });
 }
@@ -39,16 +39,16 @@ function pane(run, i, found, others_) {
   const { detail, main } = found;
   return make('section.pane', { 'aria-label': names[run] }, make('h3', {}, text(names[run]), ' ', judged ? chip(data.faults[data.f[run][i]]) : null), make('p.small.soft', {}, counted(found)),
     main.length ? statements(found) : detail.r === null ? null : text(detail.r, 'p.t'), make('h4', {}, 'Contexts ', strip(found)),
-    detail.cx.map((each, c) => context(each, c, found, false, rank(each, others_, c))), detail.whole.map(remark), make('h4', {}, 'Scores'), scores(metrics.map((_, at) => data.v[at][run][i]), found), reasons(found), others(found));
+    detail.cx.map((each, c) => context(each, c, found, false, rank(each, others_, c))), detail.whole.map(remark), people(detail), make('h4', {}, 'Scores'), scores(metrics.map((_, at) => data.v[at][run][i]), found), reasons(found), others(found));
 }
 const samples = table({
   f: `likely faults of ${names[0]} only`,
   filters: [
     { key: 'metric', label: 'Metric', none: initial, options: metrics.map((each, at) => [at, `by ${each.id}`]) },
-    { key: 'change', label: 'Change', none: '', options: [['', 'Every change'], ['moved', 'Changed'], ['better', `Better score in ${names[0]}`], ['worse', names.length > 2 ? 'Better score in another run' : `Better score in ${names[1]}`], ['equal', 'Equal'], ['one', 'No two scores']] },
+    { key: 'change', label: 'Change', none: '', options: [['', 'Every change'], ['moved', 'Changed'], ['better', names.length > 2 ? 'Better score in another run' : `Better score in ${names[1]}`], ['worse', `Better score in ${names[0]}`], ['equal', 'Equal'], ['one', 'No two scores']] },
     ...(judged ? [{ key: 'fault', label: 'Fault', none: '', options: [['', 'Every fault'], ['first', `Fault in ${names[0]} only`], ['other', names.length > 2 ? 'Fault in another run only' : `Fault in ${names[1]} only`], ['all', 'Fault in more than one run']] }] : []),
   ],
-  sorts: [['', 'Largest change first'], ['\0d', `${names[0]} worse first`], ['\0q', 'Question'], ...runs.map(run => ['\0v' + run, `${names[run]}, worst first`])],
+  sorts: [['', 'Largest change first'], ['\0d', 'Largest drop first'], ['\0q', 'Question'], ...runs.map(run => ['\0v' + run, `${names[run]}, worst first`])],
   note: `The ${total.toLocaleString('en')} of ${count(data.total, 'sample')} that changed most. Differences and conclusions cover all.`,
   words: i => searched[i],
   matches: (i, state) => matches(i, { fault: '', ...state }),

@@ -8,7 +8,7 @@
   const tasks = data.records.map((record, at) => ({ id: record.task, record, form: data.forms[data.form[at]] })).filter(each => each.form);
   const places = new Map(tasks.map((task, at) => [task.id, at]));
   const memory = new Map();   // the answers of each annotator, if the browser stores nothing
-  let who = '', labels = new Map(), undos = [], pending = new Set(), at = -1, stored = true, refused = '', trouble = false, differing = 0, timer = 0, sending = false;
+  let who = '', labels = new Map(), times = new Map(), since = 0, undos = [], pending = new Set(), at = -1, stored = true, refused = '', trouble = false, differing = 0, timer = 0, sending = false;
 
   function make(name, given = {}, ...children) {
     const [tag, ...classes] = name.split('.'), made = document.createElement(tag);
@@ -38,10 +38,11 @@
     try { found = (local && local.getItem(OF + name)) ?? found; found = found && JSON.parse(found); } catch { found = null; }
     const pairs = Array.isArray(found?.labels) ? found.labels.filter(each => Array.isArray(each) && valid(tasks[places.get(each[0])], each[1])) : [];
     const undo = Array.isArray(found?.undos) ? found.undos.filter(each => Array.isArray(each) && places.has(each[0])) : [];
-    return { labels: new Map(pairs), undos: undo, pending: new Set(Array.isArray(found?.pending) ? found.pending.filter(each => places.has(each)) : []) };
+    const timed = Array.isArray(found?.times) ? found.times.filter(each => Array.isArray(each) && places.has(each[0]) && bounded(each[1])) : [];
+    return { labels: new Map(pairs), times: new Map(timed), undos: undo, pending: new Set(Array.isArray(found?.pending) ? found.pending.filter(each => places.has(each)) : []) };
   }
   function keep() {
-    const value = JSON.stringify({ labels: [...labels], undos: undos.slice(-500), pending: [...pending] });
+    const value = JSON.stringify({ labels: [...labels], times: [...times], undos: undos.slice(-500), pending: [...pending] });
     memory.set(who, value);
     try { local.setItem(OF + who, value); stored = true; } catch { stored = false; }
   }
@@ -52,7 +53,7 @@
   }
   addEventListener('storage', event => {   // the same annotator in another tab
     if (!who || event.key !== OF + who) return;
-    ({ labels, undos, pending } = loaded(who)); draw();
+    ({ labels, times, undos, pending } = loaded(who)); draw();
   });
   addEventListener('beforeunload', event => { if ((save && pending.size) || (!save && !stored && labels.size)) event.preventDefault(); });
 
@@ -71,7 +72,7 @@
       const label = labels.get(id) ?? '';
       let failed = null, theirs = {};
       status();
-      try { theirs = (await post({ annotator: name, task: id, label })).labels ?? {}; } catch (error) { failed = error; }
+      try { theirs = (await post({ annotator: name, task: id, label, seconds: times.get(id) ?? null })).labels ?? {}; } catch (error) { failed = error; }
       if (who !== name) break;
       if (failed && !failed.final) { trouble = true; timer = setTimeout(() => send(Math.min(2 * wait, 15000)), wait); break; }
       trouble = false;
@@ -106,13 +107,19 @@
     const { low, high } = task.form, found = Number(value);
     return Number.isFinite(found) && (low === null || found >= low) && (high === null || found <= high) ? value : null;
   }
+  const bounded = seconds => typeof seconds === 'number' && seconds >= 0 && seconds <= data.pause;
+  function minutes(left) {   // that these tasks take: by the median of the annotator's own, from ten on
+    const known = [...times.values()].sort((a, b) => a - b), half = known.length / 2;
+    const each = known.length < 10 ? data.assumed : (known[Math.ceil(half) - 1] + known[Math.floor(half)]) / 2;
+    return `about ${count(Math.max(1, Math.round(left * each / 60)), 'minute')}`;
+  }
   const open = () => tasks.findIndex(task => !labels.has(task.id));
   function following() {   // the next task without an answer, then the first one
     const later = tasks.findIndex((task, place) => place > at && !labels.has(task.id));
     return later >= 0 ? later : open();
   }
   function put(id, label) {
-    if (label === null) labels.delete(id); else labels.set(id, label);
+    if (label === null) { labels.delete(id); times.delete(id); } else labels.set(id, label);
     refused = '';
     if (save) pending.add(id);
     keep(); send();
@@ -120,6 +127,8 @@
   function answer(label) {
     const task = tasks[at];
     undos.push([task.id, labels.get(task.id) ?? null]);
+    const took = Math.round((performance.now() - since) / 100) / 10;
+    if (bounded(took)) times.set(task.id, took); else times.delete(task.id);   // a pause is not counted
     put(task.id, label); at = following(); draw();
   }
   function undo() {
@@ -137,7 +146,7 @@
   const slug = name => name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 40) || 'annotator';
   const fileOf = name => `labels-${slug(name)}.jsonl`;
   function download() {
-    const lines = data.records.map(record => JSON.stringify(places.has(record.task) ? { ...record, label: labels.get(record.task) ?? null, annotator: labels.has(record.task) ? who : null } : record));
+    const lines = data.records.map(record => JSON.stringify(places.has(record.task) ? { ...record, label: labels.get(record.task) ?? null, annotator: labels.has(record.task) ? who : null, seconds: times.get(record.task) ?? null } : record));
     const url = URL.createObjectURL(new Blob([lines.join('\n') + '\n'], { type: 'application/jsonl' }));
     make('a', { href: url, download: fileOf(who) }).click();
     setTimeout(() => URL.revokeObjectURL(url), 5000);
@@ -148,7 +157,7 @@
     const given = rows.filter(row => valid(tasks[places.get(row.task)], row.label));
     if (!rows.length) return `${file.name} has no answers to these tasks.`;
     if (!await start(typed || String(given[0]?.annotator ?? '') || 'annotator')) return '';
-    for (const row of given) { labels.set(row.task, row.label); if (save) pending.add(row.task); }
+    for (const row of given) { labels.set(row.task, row.label); if (bounded(parseFloat(row.seconds))) times.set(row.task, parseFloat(row.seconds)); if (save) pending.add(row.task); }
     keep(); send(); at = open(); draw(); toast(`${count(given.length, 'answer')} read from ${file.name}`);
     return '';
   }
@@ -158,7 +167,7 @@
     const name = typed.replace(/[\p{C}\s]+/gu, ' ').trim().slice(0, 60);
     who = name;
     if (!who) return false;
-    ({ labels, undos, pending } = loaded(who)); refused = ''; trouble = false; differing = 0;
+    ({ labels, times, undos, pending } = loaded(who)); refused = ''; trouble = false; differing = 0;
     if (save) try {
       const found = await post({ annotator: name });
       if (who !== name) return false;
@@ -179,7 +188,7 @@
     const people = names();
     root.replaceChildren(make('form.card', { onsubmit: event => { event.preventDefault(); start(name.value); } },
       make('h1', {}, `Label ${count(tasks.length, 'task')}`),
-      make('p', {}, 'You read some texts and answer one question at a time. Nothing here shows what the judge or another annotator answered. ', save ? 'Each answer is saved at once' : 'Each answer is saved in this browser at once', '; you can stop at any time and continue later.'),
+      make('p', {}, make('b', {}, `${count(data.questions, 'question')}, ${minutes(tasks.length)}. `), 'You read some texts and give one answer at a time. Nothing here shows what the judge or another annotator answered. ', save ? 'Each answer is saved at once' : 'Each answer is saved in this browser at once', '; you can stop at any time and continue later.'),
       stored || save ? null : make('p.note', {}, 'This browser stores nothing for this page. Download your file before you close it.'),
       make('label', { for: 'name' }, 'Your name'), name, make('button.btn.main', { type: 'submit' }, 'Start'),
       people.length ? make('p.people', {}, 'Continue as ', people.map(each => [button([text(each, 'span.t'), make('span.soft', {}, ` ${loaded(each).labels.size} of ${tasks.length}`)], () => start(each)), ' '])) : null,
@@ -197,12 +206,13 @@
       make('label.small', { for: 'value' }, ends), input, make('button.btn.main.answer', { type: 'submit' }, 'Answer'), wrong);
   }
   function item() {
+    since = performance.now();
     const task = tasks[at], texts = Object.entries(task.record).filter(([name, value]) => !columns.has(name) && typeof value === 'string' && value);
     const titled = ([name, value], heading, more) => [make(heading, {}, name.replaceAll('_', ' ')), text(value, more)];
     const about = texts.filter(([name]) => !read.has(name)), long = texts.filter(([name]) => read.has(name));
     const pin = make('section.pin', { tabindex: -1, 'aria-label': 'What the task is about' }, make('h1.vh', {}, `Task ${at + 1} of ${tasks.length}`), about.map((each, place) => make('div', {}, titled(each, 'h2', place === about.length - 1 ? 'p.t.st' : 'p.t'))));
     root.replaceChildren(make('div.task', {},
-      make('div.row', {}, make('progress', { max: tasks.length, value: labels.size, 'aria-label': 'Answered' }), make('span.small.nw', {}, `${labels.size} of ${tasks.length}`), button(text(who, 'span.t'), hello, { title: 'Another annotator' }, 'button.btn.ghost.name')),
+      make('div.row', {}, make('progress', { max: tasks.length, value: labels.size, 'aria-label': 'Answered' }), make('span.small.nw', {}, `${labels.size} of ${tasks.length}`), make('span.small.soft.nw', {}, `${minutes(tasks.length - labels.size)} left`), button(text(who, 'span.t'), hello, { title: 'Another annotator' }, 'button.btn.ghost.name')),
       pin, make('section.texts', { tabindex: 0, 'aria-label': 'Texts to read' }, long.map(each => make('article', {}, titled(each, 'h2', 'p.t')))),
       make('div.dock', {}, make('h2.ask', {}, text(task.record.question, 'span.t')), choices(task),
         make('div.row', {}, button(['Undo ', key('u')], undo, { disabled: !undos.length }), button(['Skip ', key('s')], skip), button('←', () => move(-1), { 'aria-label': 'Previous task', disabled: at === 0 }), button('→', () => move(1), { 'aria-label': 'Next task', disabled: at === tasks.length - 1 }), make('span.small.soft.nw', {}, `task ${at + 1}`), button('Finish', () => { at = -1; draw(); }, {}, 'button.btn.finish'), button(key('?'), help, { 'aria-label': 'Keys' }, 'button.btn.keysbtn')),

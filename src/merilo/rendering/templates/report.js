@@ -2,6 +2,7 @@
 const searched = data.id.map((id, i) => `${id}\n${data.q[i]}\n${data.r[i]}`.toLowerCase());
 const answered = data.r.some(Boolean);   // a run of a retriever has no responses
 const fault = i => data.faults[data.f[i]];
+const differing = data.differs.filter(each => each > 0);
 const amounts = data.faults.map((_, f) => data.f.reduce((sum, each) => sum + (each === f), 0));
 function columns(state) {   // at most four metrics: those of the fault table, then the others; always the sorted one
   const order = metrics.map((_, at) => at).filter(at => data.v[at].some(scored));
@@ -15,14 +16,15 @@ const samples = table({
   f: 'likely faults only',
   filters: [   // fault: -1 all, -2 likely faults
     { key: 'fault', label: 'Fault', none: -1, options: [[-1, 'Every fault'], [-2, 'Likely faults'], ...data.faults.map((each, f) => [f, `${each.name} (${amounts[f]})`]).filter(([f]) => amounts[f])] },
-    { key: 'outcome', label: 'Outcome', none: '', options: [['', 'Every outcome'], ['failed', 'A score failed'], ['undefined', 'A score undefined'], ...metrics.map((each, at) => [at, `${each.id}: worse half`]).filter(([at]) => quality(at, 0) !== null)] },
+    { key: 'outcome', label: 'Outcome', none: '', options: [['', 'Every outcome'], ['failed', 'A score failed'], ['undefined', 'A score undefined'], ...differing.length ? [['people', `People and judge differ (${differing.length})`]] : [], ...metrics.map((each, at) => [at, `${each.id}: worse half`]).filter(([at]) => quality(at, 0) !== null)] },
   ],
-  sorts: [['', 'Faults first'], ...metrics.map(each => [each.id, `${each.id}, worst first`]), ['\0k', 'Contexts']],
+  sorts: [['', 'Worst first'], ...metrics.map(each => [each.id, `${each.id}, worst first`]), ['\0k', 'Contexts']],
   note: `The worst ${total.toLocaleString('en')} of ${count(data.total, 'sample')}. Means, histograms and counts of faults cover all.`,
   words: i => searched[i],
   matches(i, state) {
     if (state.fault >= 0 ? data.f[i] !== state.fault : state.fault === -2 && !fault(i).likely) return false;
     if (state.outcome === 'failed') return data.v.some(values => values[i] === false);
+    if (state.outcome === 'people') return data.differs[i] > 0;
     if (state.outcome === 'undefined') return data.v.some(values => values[i] === null);
     return state.outcome === '' || (scored(data.v[+state.outcome][i]) && quality(+state.outcome, data.v[+state.outcome][i]) < .5);
   },
@@ -30,6 +32,7 @@ const samples = table({
     const at = metrics.findIndex(each => each.id === state.sort), way = state.up ? 1 : -1;
     if (at >= 0) return ranked(data.v[at], state.up === metrics[at].up ? 1 : -1);
     if (state.sort === '\0k') return (a, b) => way * (data.k[a] - data.k[b]) || a - b;
+    if (state.sort === '' && state.outcome === 'people') return ranked(data.differs, -1);   // the judge's most certain verdicts first
     return state.sort === '\0q' ? (a, b) => way * data.q[a].localeCompare(data.q[b]) || a - b : null;
   },
   heads: state => [['', 'Likely fault', '.c-f'], ['\0q', 'Question', '.c-q'], answered && [null, 'Response', '.c-r'], ...columns(state).map(at => [metrics[at].id, metrics[at].id, '.c-m.num', metrics[at].id]), ['\0k', 'contexts', '.c-k.num', 'Number of contexts']],
@@ -42,7 +45,7 @@ const samples = table({
       make('h2.ask.t', { id: 'ask', dir: 'auto' }, detail.q ?? ''),
       make('section', {}, make('h2', {}, 'Response'), main.length ? statements(found) : text(detail.r ?? 'No response.', 'p.t'), main.length ? make('details.fold', {}, make('summary', {}, 'Whole response'), text(detail.r, 'p.t')) : null),
       detail.ref === null ? null : make('section', {}, make('h2', {}, 'Reference'), text(detail.ref, 'p.t')),
-      make('section', {}, make('h2', {}, 'Contexts', strip(found)), legend(found), detail.cx.map((each, c) => context(each, c, found, true)), detail.whole.map(remark)),
+      make('section', {}, make('h2', {}, 'Contexts', strip(found)), legend(found), detail.cx.map((each, c) => context(each, c, found, true)), detail.whole.map(remark), people(detail)),
       make('section', {}, make('h2', {}, 'Scores'), scores(metrics.map((_, at) => data.v[at][i]), found)), reasons(found), others(found), judged(detail)];
   },
   applied(state) {

@@ -16,6 +16,8 @@ function unseen(words, seen) {   // marks words of a statement that are in no co
   return [...parts, words.slice(at)];
 }
 const remark = ([kind, said, reason]) => make('p.small.soft.t', { dir: 'auto' }, make('b', {}, kind + ': '), said, reason ? '. ' + reason : '');
+const people = each => each.people.map(([words, same]) => make('p.person.small.t' + (same ? '.good' : '.bad'), { dir: 'auto' }, words));
+const differs = each => each.people.some(([, same]) => !same);
 function jump(at, context, sentence) {
   const drawer = find('#drawer'), found = document.getElementById(sentence < 0 ? `${at}c${context}` : `${at}c${context}s${sentence}`);
   if (!found) return;
@@ -26,7 +28,7 @@ function jump(at, context, sentence) {
 function statement(each, { at, seen, texts }) {
   const verdicts = each.said.map(([kind, said, reason, label], n) => make('p.vd.t', { dir: 'auto' }, make('b', {}, (GLYPHS[label] ?? '') + said), kind === 'support' ? '' : ` (${kind.replace('support, ', '')})`, reason && !(each.c.length && n === each.by) ? ' ' + reason : ''));
   const near = each.l === 'supported' || each.l === 'contradicted' ? '' : 'Closest: ';
-  return make('li.' + each.l, {}, make('p.st.t', { dir: 'auto' }, near && each.l !== 'none' && texts.length ? unseen(each.t, seen) : each.t), verdicts,
+  return make('li.' + each.l, {}, make('p.st.t', { dir: 'auto' }, near && each.l !== 'none' && texts.length ? unseen(each.t, seen) : each.t), verdicts, people(each),
     each.c.map(([context, sentence]) => make('button.cite', { type: 'button', onclick: () => jump(at, context, sentence) }, make('em', {}, `${near}context ${context + 1}${sentence < 0 ? '' : `, sentence ${sentence + 1}`} →`), text(sentence < 0 ? '' : texts[context].sentences[sentence]))));
 }
 const statements = found => make('ol.stmts', {}, found.main.map(each => statement(each, found)));
@@ -34,8 +36,8 @@ const others = found => found.rest.map(group => make('details.fold', {}, make('s
 const grade = g => g === null ? null : make(g === 2 ? 'span.chip.good' : 'span.chip', {}, 'grade ' + g);
 function context(each, c, { at, texts, cited }, unfolded, ...chips) {
   const { id, sentences } = texts[c], evidence = new Set(each.e), here = sentences.some((_, s) => cited.has(c + ',' + s)) || cited.has(c + ',-1');
-  return make('details.ctx', { id: at + 'c' + c, open: unfolded && (each.g === null || each.g > 0 || here) }, make('summary', {}, make('b', {}, c + 1), make('span.ti', {}, text(sentences[0] || '(blank)', 'bdi'), ' ', text(id, 'bdi.mono.soft')), chips, grade(each.g)),
-    make('div', { dir: 'auto' }, sentences.map((sentence, s) => { const by = cited.get(c + ',' + s); return [make('span.sent' + (evidence.has(s) ? '.ev' : '') + (by ? '.ci' : ''), { id: `${at}c${c}s${s}`, dir: 'auto' }, sentence, by ? make('sup', {}, by.join(',')) : null), ' ']; }), each.said.map(remark)));
+  return make('details.ctx', { id: at + 'c' + c, open: unfolded && (each.g === null || each.g > 0 || here || differs(each)) }, make('summary', {}, make('b', {}, c + 1), make('span.ti', {}, text(sentences[0] || '(blank)', 'bdi'), ' ', text(id, 'bdi.mono.soft')), chips, differs(each) ? chip({ tone: 'bad', glyph: '✗', name: 'people differ' }) : null, grade(each.g)),
+    make('div', { dir: 'auto' }, sentences.map((sentence, s) => { const by = cited.get(c + ',' + s); return [make('span.sent' + (evidence.has(s) ? '.ev' : '') + (by ? '.ci' : ''), { id: `${at}c${c}s${s}`, dir: 'auto' }, sentence, by ? make('sup', {}, by.join(',')) : null), ' ']; }), each.said.map(remark), people(each)));
 }
 const strip = ({ detail, graded }) => graded.length ? make('span.strip', { role: 'img', 'aria-label': 'Grades in rank order: ' + detail.cx.map(each => each.g ?? 'none').join(', ') }, detail.cx.map(each => make('i' + (each.g === null ? '' : '.g' + each.g), {}, each.g ?? '–'))) : null;
 const legend = ({ cited, graded }) => make('div.legend', {}, make('span', {}, make('span.sent.ev', {}, 'evidence')), cited.size ? make('span', {}, make('span.sent.ci', {}, 'cited by a statement'), make('sup', {}, 'number')) : null, graded.length ? make('span', {}, 'grade 2: whole answer, 1: part, 0: nothing useful') : null);

@@ -1,0 +1,181 @@
+"""One pair of runs and one set of labels: every output has the same verdict and the same figures."""
+
+import json
+import re
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from edits import printed
+from labelled_run import fill_in
+
+import merilo
+from merilo.commands.calibrate.human_labels import attach_file
+from merilo.commands.compare.markdown import comparison_markdown
+from merilo.commands.compare.record import comparison_record
+from merilo.commands.compare.result import Row, RunComparison, Verdict
+from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.text import comparison_page as terminal_page
+from merilo.commands.gate.result import Gates
+from merilo.commands.gate.run import gate_run
+from merilo.commands.gate.suite import Suite
+from merilo.commands.gate.text import gates_markdown, gates_page, gates_record, junit_text
+from merilo.commands.label.run import label_run
+from merilo.commands.report.comparison_page import comparison_page as report_page
+from merilo.judging.questions import Question
+from merilo.results.basis import Basis
+from merilo.stats.gate import GateVerdict
+
+SAMPLES = 30
+ALLOWED = 0.05
+GOOD, BAD = "River {n} is 120 km long.", "The market of town {n} opens on Sundays."
+WINNER = re.compile(r"\b(better|worse)\b")
+
+
+class Situation(NamedTuple):
+    """What a pair of runs is like."""
+
+    judge: str
+    """`embedded`, or `scripted`: another judge."""
+    effect: str
+    """`worse`, `better` or `mixed`, the run against the base; `same`: equal inputs."""
+    labels: int
+    """Labelled questions."""
+    contexts: str = "other"
+    """`other`: the runs retrieved other contexts; `equal`: they differ in the response."""
+
+
+SITUATIONS = [
+    *(
+        Situation(*each)
+        for each in product(("embedded", "scripted"), ("worse", "better", "mixed", "same"), (0, 11, 24))
+    ),
+    *(Situation(*each, 0, "equal") for each in product(("embedded", "scripted"), ("worse", "better", "mixed"))),
+]
+
+
+def good(effect: str, side: int, n: int) -> bool:
+    """True if the run of this side found, or says, what is asked for in sample n."""
+    if effect in {"mixed", "same"}:
+        return (n % 2 == 0) if effect == "same" or not side else (n % 2 == 1)
+    return n % 5 < 4 if (effect == "better") == bool(side) else n % 5 == 0
+
+
+def rows(situation: Situation, side: int) -> list[dict[str, Any]]:
+    """The samples of one run."""
+    found = []
+    for n in range(SAMPLES):
+        text = (GOOD if good(situation.effect, side, n) else BAD).format(n=n)
+        row = {"id": f"s{n}", "user_input": f"How long is river {n}?", "retrieved_contexts": [text]}
+        if situation.contexts == "equal":
+            row |= {"retrieved_contexts": [GOOD.format(n=n)], "response": text}
+        found.append(row)
+    return found
+
+
+def scripted(question: Question[Any]) -> dict[str, Any]:
+    """A judge that is right."""
+    if question.kind == "relevance":
+        found = "120 km" in " ".join(question.sentences)
+        return {"grade": 2 * found, "evidence": [0] if found else []}
+    if question.kind == "statements":
+        return {"statements": [{"text": text, "sentence": at} for at, text in enumerate(question.sentences)]}
+    if question.kind != "support":
+        return {"noncommittal": False}
+    found = "120 km" in question.statement
+    return {"label": "supported" if found else "not_stated", "evidence": [0] if found else []}
+
+
+def pair(folder: Path, situation: Situation) -> list[Path]:
+    """Both runs, with their labels attached."""
+    metric = "context_relevance" if situation.contexts == "other" else "faithfulness"
+    judge = "embedded" if situation.judge == "embedded" else merilo.ScriptedJudge.by(scripted, version="1")
+    runs = [folder / "base", folder / "run"]
+    for side, out in enumerate(runs):
+        data = rows(situation, side)
+        merilo.evaluate(data, metrics=[metric], judge=judge, out=out, storage={"cache": False})
+    if situation.labels:
+        tasks = folder / "tasks.jsonl"
+        label_run(runs[0], tasks, samples=situation.labels, other=runs[1])
+        fill_in(tasks, lambda task: str(2 * ("120 km" in task["context"])))
+        attach_file([str(run) for run in runs], str(tasks))
+    return runs
+
+
+def expected(situation: Situation) -> tuple[Verdict, bool]:
+    """The verdict, and whether it is one by the judge alone."""
+    if situation.effect == "same":
+        return Verdict.NO_CHANGE, False
+    labelled = situation.labels >= 20
+    if situation.judge == "embedded" and situation.contexts == "other" and not labelled:
+        return Verdict.CANNOT_TELL, False
+    found = {"worse": Verdict.WORSE, "better": Verdict.BETTER, "mixed": Verdict.NOT_SHOWN}[situation.effect]
+    return found, not labelled and found is not Verdict.NOT_SHOWN
+
+
+def gate_verdict(row: Row) -> GateVerdict:
+    """The verdict of a gate that allows a drop of ALLOWED, by the verdict and the interval of the comparison."""
+    if row.verdict is Verdict.NO_CHANGE:
+        return GateVerdict.PASS
+    if row.verdict is Verdict.CANNOT_TELL or row.interval is None:
+        return GateVerdict.CANNOT_TELL
+    if row.interval[0] >= -ALLOWED:
+        return GateVerdict.PASS
+    return GateVerdict.FAIL if row.verdict is Verdict.WORSE else GateVerdict.CANNOT_TELL
+
+
+def outputs(found: RunComparison, gates: Gates) -> dict[str, str]:
+    """Every output of the comparison and of the gate."""
+    page = report_page(found)
+    return {
+        "terminal": str(found),
+        "full": str(terminal_page(found, 100, full=True, samples=0)),
+        "html": re.sub(r"<[^>]*>", " ", page[page.index("<header") : page.index('id="samples"')]),
+        "markdown": comparison_markdown(found, samples=0),
+        "notebook": found._repr_html_(),
+        "gate": str(gates_page(gates, 100)),
+        "gate markdown": gates_markdown(gates),
+        "junit": junit_text(gates),
+        "gate text": str(gates),
+    }
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda each: "-".join(map(str, each)))
+def test_all_outputs_agree(tmp_path: Path, situation: Situation) -> None:
+    """Verdict word, difference and interval are the same in terminal, HTML, Markdown, JSON, JUnit and exit codes."""
+    runs = pair(tmp_path, situation)
+    found = compare_runs(runs, ComparisonRequest(samples=0))
+    (row,) = found.rows
+    verdict, alone = expected(situation)
+    assert (row.verdict, found.verdict) == (verdict, verdict)
+    assert (row.basis is Basis.LABELS) == (situation.labels >= 20)
+    gates = gate_run(runs[1], Suite(max_drop=ALLOWED), baseline=runs[0])
+    (gate,) = gates.gates
+    assert gate.verdict is gates.verdict is gate_verdict(row)
+
+    record, gated = comparison_record(found), gates_record(gates)["gates"][0]
+    (compared,) = record["comparisons"]
+    assert (record["verdict"], compared["verdict"], gated["verdict"]) == (verdict, verdict, gate.verdict)
+    assert (gated["value"], compared["difference"]) == (row.difference, row.difference)
+    assert (gated["lower"], gated["upper"]) == tuple(compared["interval"] or (None, None))
+    assert (gated["baseline_mean"], gated["run_mean"]) == (compared["first_mean"], compared["second_mean"])
+
+    shown = outputs(found, gates)
+    for name, text in shown.items():
+        words = set(WINNER.findall(text.replace("which is better", "")))
+        assert words <= {verdict.value}, name
+        assert ("by the judge alone" in text) or not (alone and words), name
+        if verdict is not Verdict.NO_CHANGE:
+            assert f"{row.difference:+.3f}" in text, name
+            assert all(f"{end:+.3f}" in text for end in row.interval or ()), name
+    for name in ("terminal", "html", "markdown"):
+        assert verdict.value in shown[name].lower(), name
+    for name in ("gate", "gate markdown", "junit", "gate text"):
+        assert gate.verdict.value in shown[name] or (name, gate.verdict) == ("junit", GateVerdict.PASS), name
+
+    told = json.loads(printed("compare", *runs, "--json")[1])
+    assert (told["conclusion"], told["comparisons"]) == (record["conclusion"], record["comparisons"])
+    code, text = printed("gate", runs[1], "--baseline", runs[0], "--max-drop", str(ALLOWED))
+    assert code == {GateVerdict.PASS: 0, GateVerdict.FAIL: 1, GateVerdict.CANNOT_TELL: 3}[gate.verdict]
+    assert " ".join(gate.reading.split()) in " ".join(text.split())
