@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "training"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from encoder.mine import Passages
