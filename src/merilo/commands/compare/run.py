@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -288,6 +288,8 @@ class _Pairs:
     other_contexts: frozenset[int]
     differing: Sequence[str]
     level: float
+    _equal: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
+    """By run, the metrics whose inputs equal those of the first run, once they were compared."""
 
     def row(self, metric: str, other: int, found: Comparison) -> Row:
         """Return the row of a metric and a run."""
@@ -328,7 +330,7 @@ class _Pairs:
             return None, ""
         base, run = self.scores[0], self.scores[other]
         column = base.columns[metric]
-        if equal_outcomes(column, run.columns[metric]) and metric in equal_inputs(base, run, [metric]):
+        if equal_outcomes(column, run.columns[metric]) and metric in self._equal_inputs(other):
             return Verdict.NO_CHANGE, ""
         if self.differing:
             return Verdict.CANNOT_TELL, "the runs have different judges, rubrics or versions"
@@ -337,10 +339,17 @@ class _Pairs:
         if found.reading not in _READ:
             not_shown = found.reading is Conclusion.NOT_SHOWN
             return (Verdict.NOT_SHOWN, "") if not_shown else (Verdict.CANNOT_TELL, _no_conclusion(found))
-        if other not in self.other_contexts and metric in equal_inputs(base, run, [metric]):
+        if other not in self.other_contexts and metric in self._equal_inputs(other):
             return Verdict.CANNOT_TELL, "the inputs are equal in both runs, so the difference is the judge's own"
         higher = found.reading is Conclusion.FIRST_HIGHER
         return Verdict.BETTER if higher == column.higher_is_better else Verdict.WORSE, ""
+
+    def _equal_inputs(self, other: int) -> frozenset[str]:
+        """Return the metrics whose inputs are equal in a run and the first; the stores are read once."""
+        if other not in self._equal:
+            base, run = self.scores[0], self.scores[other]
+            self._equal[other] = equal_inputs(base, run, [*base.columns])
+        return self._equal[other]
 
     def _errors(self, labels: PairLabels, span: tuple[float, float]) -> ErrorDifference:
         """Return the judge's mean errors on a run and on the base."""
