@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from merilo.stats.column import Bounds, Column, Missing, bounds
-from merilo.stats.compare import Conclusion, Policy, compare, holm, moved, pairs_with_first
+from merilo.stats.compare import Conclusion, Policy, compare, holm, moved
 from merilo.stats.paired import paired_test
 
 UNIT = (0.0, 1.0)
@@ -154,7 +154,8 @@ def test_clusters_reach_the_test() -> None:
 
 def test_several_runs_are_one_family() -> None:
     """Each run is compared with the first; Holm counts all of them."""
-    found = compare(pairs_with_first([{"m": column(GOOD)}, {"m": column(BAD)}, {"m": column(GOOD[::-1])}]))
+    runs = (BAD, GOOD[::-1])
+    found = compare({("m", at): (column(GOOD), column(run)) for at, run in enumerate(runs, start=1)})
     assert list(found) == [("m", 1), ("m", 2)]
     assert found["m", 1].adjusted == pytest.approx(2 * (found["m", 1].p or 0))
 

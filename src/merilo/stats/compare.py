@@ -173,20 +173,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return found
 
 
-def pairs_with_first(runs: Sequence[Mapping[str, Column]]) -> dict[tuple[str, int], tuple[Column, Column]]:
-    """Return the pairs of several runs for `compare`: each metric of the first run with that of run 1, 2, ...
-
-    `runs`: columns by metric, over the samples that all runs have in common. The keys (metric, run) are one family
-    for Holm.
-    """
-    return {
-        (metric, number): (column, run[metric])
-        for metric, column in runs[0].items()
-        for number, run in enumerate(runs[1:], start=1)
-        if metric in run
-    }
-
-
 def moved(first: Column, second: Column, count: int) -> tuple[int, ...]:
     """Return the positions of the samples, scored in both, that differ most; the largest first, ties in their order."""
     import numpy as np
