@@ -17,6 +17,7 @@ from merilo.judging.registry import KINDS, LABELLED_KINDS
 from merilo.judging.verdicts import DecisionVerdict, Verdict, probability_of
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
+from merilo.results.faults import as_category, category_source
 from merilo.runs.run import Run, open_store
 from merilo.runs.store_errors import missing_text_error
 
@@ -228,14 +229,19 @@ class JudgedRun:
             self._store.close()
 
     def samples(self, metrics: Collection[str], ids: Collection[str]) -> dict[tuple[str, str], JudgedSample]:
-        """Return, by sample and metric, the samples with these ids that these metrics scored. Raises RunError."""
+        """Return, by sample and metric, the samples with these ids that these metrics scored. Raises RunError.
+
+        A category of `answering`, such as `answering.wrong`, is read from the records of `answering`.
+        """
         built = {text: _metric(text) for text in metrics}
+        sources: dict[str, list[str]] = {}
+        for text in metrics:
+            source = text if text in self._run.manifest.metrics else category_source(text)
+            sources.setdefault(source, []).append(text)
         found: dict[tuple[str, str], JudgedSample] = {}
-        for record in self._run.records_of(frozenset(ids), frozenset(metrics)):
-            if record["outcome"] != "score":
-                continue
-            text = record["metric"]
-            found[record["sample"], text] = self._judged(record, text, built[text])
+        for record in self._run.records_of(frozenset(ids), frozenset(sources)):
+            for text in sources[record["metric"]] if record["outcome"] == "score" else ():
+                found[record["sample"], text] = self._judged(as_category(record, text), text, built[text])
         return found
 
     def _judged(self, record: OutcomeRecord, text: str, metric: Metric | None) -> JudgedSample:

@@ -17,7 +17,7 @@ import merilo
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.comparison_page import comparison_page
-from merilo.commands.report.faults import DECLINES, GRID
+from merilo.results.faults import DECLINES, FAULTS
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.metrics.answer_relevancy import AnswerRelevancy
@@ -48,31 +48,31 @@ def details_of(page: str, kind: str = "details") -> list[Any]:
 
 
 def test_counts_of_the_fault_table(page: str) -> None:
-    """Each cell counts the samples with its verdicts; a failed verdict is not judged."""
-    cells = {int(at): label for at, label in re.findall(r'data-fault="(\d+)"><b>([^<]+)</b>', page)}
-    for at, fault in enumerate(GRID):
-        amount = AMOUNTS.get((fault.held.value, fault.answer.value), 0)
-        if (fault.held, fault.answer) == ("enough", "unknown"):
-            amount = AMOUNTS["enough", "fails"]
-        if at in cells:
-            assert cells[at] == str(amount), fault.name
-        else:
-            assert amount == 0, fault.name
-    assert sum(map(int, cells.values())) == sum(AMOUNTS.values())
+    """Each cell counts the samples with its verdicts; a failed verdict counts as "Cannot tell"."""
+    cells = {FAULTS[int(at)].key: int(label) for at, label in re.findall(r'data-fault="(\d+)"><b>([^<]+)</b>', page)}
+    assert cells == {
+        "right": 5,
+        "beyond_evidence": 4,
+        "declined_wrongly": 3,
+        "evidence_missing": 2,
+        "invented": 1,
+        "rightly_declined": 2,
+        "cannot tell": 1,
+    }
 
 
 def test_lead_names_the_likely_faults(page: str) -> None:
     """The first sentence counts the likely faults and names the most frequent one and the worst sample."""
-    assert "<b>10 of 18 samples</b> have a likely fault, most often <b>strayed from evidence</b> (4)" in page
+    assert "<b>10 of 18 samples</b> have a likely fault, most often <b>beyond the evidence</b> (4)" in page
     assert 'href="#sample=short-strayed-0"' in page
 
 
-def test_cells_without_verdicts_are_not_judged(tmp_path: Path) -> None:
-    """A run without faithfulness shows the sufficiency of the contexts, and no count of responses."""
+def test_a_run_without_responses_has_two_rows(tmp_path: Path) -> None:
+    """A run without verdicts on responses counts where the evidence was found and where it is missing, nothing else."""
     page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_sufficiency",))))
-    assert page.count("<i>not judged</i>") == 6
-    assert "<b>13</b><span>? Contexts sufficient</span>" in page
-    assert "<b>5</b><span>! Contexts not enough</span>" in page
+    assert "<b>13</b><span>\u2713 Evidence found</span>" in page
+    assert "<b>5</b><span>! Evidence missing</span>" in page
+    assert len(re.findall(r'data-fault="\d+"><b>', page)) == 2
 
 
 def test_faults_are_not_judged_without_their_metrics(tmp_path: Path) -> None:

@@ -145,6 +145,8 @@ def matched(
     if draw.unit is not Unit.VALUE and not all(case.reads_labels() for case in own_cases.values() if case.items):
         found.unfit = "Such labels alone do not determine its value."
         return found
+    # A few probes of one sample can miss that a value is not a sum, so all samples decide together.
+    sums = draw.unit is not Unit.VALUE and all(case.adds_up() for case in own_cases.values() if case.items)
     not_drawn = 0
     for sample, own in by_sample.items():
         case = own_cases.get(sample)
@@ -156,8 +158,8 @@ def matched(
             pair = _value(found, [each for each in own if each.ticket.mark in {"", side_mark(fingerprint)}], span)
         else:
             asked = _marks(cases.get((sample, draw.metric)))
-            pair = _by_items(found, case, own, clusters[sample], asked)
-            not_drawn += pair is None and not _drawn_whole(case, asked, draw)
+            pair = _by_items(found, case, own, clusters[sample], asked, sums=sums)
+            not_drawn += pair is None and not _drawn_whole(case, asked, draw, sums=sums)
         if pair is not None:
             found.samples.append(sample)
             found.people.append(_within(pair[0], span))
@@ -173,16 +175,16 @@ def _marks(case: JudgedSample | None) -> frozenset[str]:
     return frozenset() if case is None else frozenset(item.mark for item in case.items)
 
 
-def _drawn_whole(case: JudgedSample, asked: frozenset[str], draw: LabelDraw) -> bool:
+def _drawn_whole(case: JudgedSample, asked: frozenset[str], draw: LabelDraw, *, sums: bool) -> bool:
     """Return True if labels of all tasks of the sample would give a value, so that a sample without one has unlabelled
     tasks.
 
-    `asked`: the items among which tasks were drawn.
+    `asked`: the items among which tasks were drawn. `sums`: the metric is a sum over items.
     """
     own = _marks(case)
     if not own:
         return case.text == draw.metric
-    return own <= asked if draw.unit is Unit.WHOLE else own == asked and case.adds_up()
+    return own <= asked if draw.unit is Unit.WHOLE else own == asked and sums
 
 
 def _together(labels: Sequence[HumanLabel]) -> float:
@@ -207,11 +209,17 @@ def _value(found: MatchedLabels, labels: Sequence[HumanLabel], span: tuple[float
 
 
 def _by_items(
-    found: MatchedLabels, case: JudgedSample, labels: Sequence[HumanLabel], cluster: Hashable, asked: frozenset[str]
+    found: MatchedLabels,
+    case: JudgedSample,
+    labels: Sequence[HumanLabel],
+    cluster: Hashable,
+    asked: frozenset[str],
+    *,
+    sums: bool,
 ) -> tuple[float, float | None] | None:
     """Return the values by human labels and by the judge on the same items; None if there is no value.
 
-    The second is None if it equals the sample's score. `asked`: as in `_drawn_whole`.
+    The second is None if it equals the sample's score. `asked`, `sums`: as in `_drawn_whole`.
     """
     if not case.items:
         if case.text == found.drawn_for:
@@ -228,7 +236,7 @@ def _by_items(
             found.items.append(LabelledItem(item, tuple(by_mark[item.mark]), cluster, case.sample.id))
     own = _marks(case)
     # Some items are enough only if every item had the same probability of being drawn.
-    if (own <= asked or len(by_mark) == len(own)) and case.adds_up():
+    if (own <= asked or len(by_mark) == len(own)) and sums:
         return case.from_some(by_mark), case.by_judge_from_some(by_mark)
     if len(by_mark) < len(own):
         found.incomplete += 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from merilo.commands.report.faults import FAULTS
 from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, joined, json_text, packed, policy, raw_element
+from merilo.results.faults import FAULTS
 from merilo.version import version
 
 if TYPE_CHECKING:

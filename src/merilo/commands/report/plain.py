@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.report.faults import FAULTS
 from merilo.commands.report.page import chip, heading, table, text
 from merilo.rendering.markup import Markup, el, joined
 from merilo.rendering.sanitize import visible
 from merilo.rendering.wording import count, number
+from merilo.results.faults import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

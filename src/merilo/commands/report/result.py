@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from merilo.commands.report.faults import FAULTS
+from merilo.results.faults import FAULTS, has_faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,10 +105,6 @@ class RunReport:
         return sum(amount for fault, amount in zip(FAULTS, self.counts, strict=True) if fault.likely)
 
     @property
-    def judged(self) -> int:
-        """Number of samples for which the contexts or the response were judged."""
-        return self.samples - sum(
-            amount
-            for fault, amount in zip(FAULTS, self.counts, strict=True)
-            if fault.held == "unknown" and fault.answer == "unknown"
-        )
+    def judged(self) -> bool:
+        """True if the run has a fault table."""
+        return has_faults(self.run.manifest.metrics)

@@ -15,7 +15,6 @@ from merilo.commands.calibrate.correction import corrected_of
 from merilo.commands.calibrate.people import labels_by_sample, readable_labels
 from merilo.commands.compare.notes import ComparisonNotes, with_entries
 from merilo.commands.report.details import Passages, detail_of
-from merilo.commands.report.faults import FAULTS, JUDGED, fault_of
 from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
 from merilo.errors import RunError
 from merilo.metrics.registry import asks_judge
@@ -25,6 +24,7 @@ from merilo.rendering.overview import agreement, judge_name, origin_rows, sectio
 from merilo.rendering.weak import WEAK_LEGEND, left_out_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, STOPPED, count, percent, spent_text
 from merilo.results.basis import BY_JUDGE
+from merilo.results.faults import FAULTS, PLACES, fault_of, judged_metrics
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import opened
 from merilo.runs.scales import NO_SCALE, recorded_scale
@@ -114,7 +114,7 @@ def _finite(scale: Scale) -> tuple[float, float] | None:
 
 def rows_of(run: Run, metrics: Sequence[str]) -> Iterator[Row]:
     """Yield each sample with its values of these metrics, in the order of the data."""
-    judged = [metric for metric in run.manifest.metrics if metric.partition("(")[0] in JUDGED]
+    judged = judged_metrics(run.manifest.metrics)
     outcomes = run.brief_records([*dict.fromkeys((*metrics, *judged))], whole=judged)
     for place, (sample, group) in enumerate(groupby(outcomes, key=lambda record: record["sample"])):
         records = {record["metric"]: record for record in group}
@@ -124,7 +124,7 @@ def rows_of(run: Run, metrics: Sequence[str]) -> Iterator[Row]:
             FAILED if (each := records[metric])["outcome"] == "failed" else each.get("value") for metric in metrics
         )
         named = {metric.partition("(")[0]: record for metric, record in reversed(records.items())}
-        yield Row(sample, place, values, fault_of(named))
+        yield Row(sample, place, values, PLACES[fault_of(named)])
 
 
 def _quality(values: Sequence[Value], scales: Sequence[Scale]) -> float:

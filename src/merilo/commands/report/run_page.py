@@ -8,7 +8,6 @@ from urllib.parse import quote
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.report.charts import histogram
 from merilo.commands.report.comparison_page import comparison_page
-from merilo.commands.report.faults import CANNOT_TELL, CATEGORIES, CELLS, FAULTS, Answer, Held
 from merilo.commands.report.page import (
     cautions,
     drawer,
@@ -24,13 +23,13 @@ from merilo.commands.report.page import (
 )
 from merilo.commands.report.plain import plain_copy
 from merilo.commands.report.run import report_run
-from merilo.metrics.answering import RESPONSES, Answering
-from merilo.rendering.aggregate import share_text
+from merilo.metrics.answering import Answering, Category
 from merilo.rendering.html import write_page
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span
+from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, FAULTS, PLACES, SUFFICIENCY, Answer, Held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,15 +39,15 @@ if TYPE_CHECKING:
     from merilo.commands.report.result import Card, RunReport
 
 _HELD: Final = {
-    Held.ENOUGH: "Contexts hold enough",
-    Held.SHORT: "Contexts not enough",
+    Held.ENOUGH: "The contexts hold the answer",
+    Held.SHORT: "They do not hold it",
     Held.UNKNOWN: "Contexts not judged",
 }
 _ANSWER: Final = {
-    Answer.SUPPORTED: "Answered, all supported",
-    Answer.STRAYED: "Answered, not all supported",
+    Answer.SUPPORTED: "All supported",
+    Answer.STRAYED: "Not all supported",
     Answer.DECLINED: "Declined",
-    Answer.UNKNOWN: "Response not judged",
+    Answer.UNKNOWN: "Samples",
 }
 
 
@@ -125,53 +124,37 @@ def _quoted(sample: str) -> str:
 
 
 def _fault_table(found: RunReport) -> Iterator[Markup]:
+    """Yield the table: what the contexts hold, against what the response does; only judged rows and columns."""
+    names = {metric.partition("(")[0] for metric in found.run.manifest.metrics}
+    whole = Answering.name in names
+    held = (Held.ENOUGH, Held.SHORT) if whole or SUFFICIENCY in names else (Held.UNKNOWN,)
+    answers = (Answer.SUPPORTED, Answer.STRAYED, Answer.DECLINED)
+    if not whole and FAITHFULNESS not in names:
+        answers = (Answer.UNKNOWN,)
     yield heading("Where it goes wrong", "each count filters the samples", anchor="faults")
-    if any(found.counts[at] for at in CATEGORIES.values()):
-        yield _joint_table(found)
+    if not found.judged:
         return
-    held = [each for each in Held if each is not Held.UNKNOWN or _any(found, held=each)]
-    answers = [each for each in Answer if each is not Answer.UNKNOWN or _any(found, answer=each)]
-    rows = [
-        el("tr", el("th", _HELD[row], scope="row"), [el("td", _cell(found, CELLS[row, each])) for each in answers])
-        for row in held
-    ]
-    yield table([el("td"), *(_ANSWER[each] for each in answers)], rows, cls="faults")
-
-
-def _joint_table(found: RunReport) -> Markup:
-    """Return the table of a run with the metric `answering`: each category with its share and the probable culprit.
-
-    A click on a count filters the samples. "Cannot tell" is left out if no sample is in it.
-    """
-    shown = {category: at for category, at in CATEGORIES.items() if category != CANNOT_TELL or found.counts[at]}
-    runs = [each for metric, each in found.run.metrics.items() if metric.partition("(")[0] == Answering.name]
-    shares = {name: share_text(share) for each in runs for name, share in each.shares.items()}
     rows = [
         el(
             "tr",
-            el("td", _count(found, at)),
-            el("td", FAULTS[at].cause, " ", el("span", shares.get(f"{category}/{RESPONSES}", ""), cls="soft")),
+            el("th", _HELD[row], scope="row"),
+            [el("td", _cell(found, row, each, whole=whole)) for each in answers],
         )
-        for category, at in shown.items()
+        for row in held
     ]
-    return el("table", el("tbody", rows), cls="faults joint")
+    if found.counts[PLACES[CANNOT_TELL]]:
+        unknown = el("td", _count(found, PLACES[CANNOT_TELL]), colspan=len(answers))
+        rows.append(el("tr", el("th", "Not known", scope="row"), unknown))
+    yield table([el("td"), *(_ANSWER[each] for each in answers)], rows, cls="faults")
 
 
-def _any(found: RunReport, *, held: Held | None = None, answer: Answer | None = None) -> bool:
-    return any(
-        amount
-        for fault, amount in zip(FAULTS, found.counts, strict=True)
-        if held in {None, fault.held} and answer in {None, fault.answer}
-    )
-
-
-def _cell(found: RunReport, at: int) -> Markup:
-    """Return a cell; one that the run could not judge says so instead of 0."""
-    if not _unjudged(found, FAULTS[at].held, FAULTS[at].answer):
-        return _count(found, at)
-    zero = " zero" * (not found.counts[at])
-    label = [el("b", "\u2013"), el("i", "not judged")]
-    return el("a", label, cls=f"cell none{zero}", href="#samples", data_fault=at)
+def _cell(found: RunReport, held: Held, answer: Answer, *, whole: bool) -> list[Markup]:
+    """Return the faults of a cell; `whole`: the run has the metric `answering`, so a reference may disagree."""
+    here = [at for at, each in enumerate(FAULTS) if (each.held, each.answer) == (held, answer)]
+    if (held, answer) == (Held.SHORT, Answer.UNKNOWN):
+        here = [PLACES[Category.EVIDENCE_MISSING]]
+    shown = [at for at in here if FAULTS[at].key != Category.WRONG or whole]
+    return [_count(found, at) for at in reversed(shown)]
 
 
 def _count(found: RunReport, at: int) -> Markup:
@@ -179,14 +162,6 @@ def _count(found: RunReport, at: int) -> Markup:
     fault, amount = FAULTS[at], found.counts[at]
     label = [el("b", f"{amount:,}"), el("span", f"{fault.glyph} {fault.name}")]
     return el("a", label, cls=f"cell {fault.tone}{' zero' * (not amount)}", href="#samples", data_fault=at)
-
-
-def _unjudged(found: RunReport, held: Held, answer: Answer) -> bool:
-    """Return True if no sample of the run has a verdict on this row or column of the table."""
-    rows = held is not Held.UNKNOWN and not any(_any(found, held=each) for each in (Held.ENOUGH, Held.SHORT))
-    known = (Answer.SUPPORTED, Answer.STRAYED, Answer.DECLINED)
-    columns = answer is not Answer.UNKNOWN and not any(_any(found, answer=each) for each in known)
-    return rows or columns
 
 
 def _card(card: Card) -> Markup:

@@ -1,0 +1,319 @@
+"""The fault of each sample: what its contexts hold, against what its response does with them.
+
+If the run has the metric `answering`, its category is the fault. Otherwise the verdicts of context_sufficiency and
+faithfulness give the same table. A run with one of these two metrics has one half of the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from merilo.metrics.answering import Answering, Category
+from merilo.stats.means import mean_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+    from merilo.runs.outcomes import OutcomeRecord
+    from merilo.runs.run import Run
+    from merilo.stats.means import MeanEstimate
+
+DECLINES: Final = "the response declines to answer"
+"""The beginning of the reason why a metric of the response is undefined if the response declines."""
+SUFFICIENCY: Final = "context_sufficiency"
+FAITHFULNESS: Final = "faithfulness"
+ANSWERED: Final = ("answer_relevancy",)
+"""Other metrics that ask whether the response declines."""
+JUDGED: Final = frozenset({Answering.name, SUFFICIENCY, FAITHFULNESS, *ANSWERED})
+"""Names of the metrics whose whole records `fault_of` reads."""
+CANNOT_TELL: Final = "cannot tell"
+
+
+class Held(StrEnum):
+    """What the contexts hold."""
+
+    ENOUGH = "enough"
+    SHORT = "short"
+    UNKNOWN = "unknown"
+
+
+class Answer(StrEnum):
+    """What the response does."""
+
+    SUPPORTED = "supported"
+    STRAYED = "strayed"
+    DECLINED = "declined"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault, or a state without a fault."""
+
+    key: str
+    """The name in JSON and in Python."""
+    held: Held
+    answer: Answer
+    tone: str
+    """`bad`, `warn`, `good` or `none`: the colour."""
+    name: str
+    """The name on screens."""
+    cause: str
+    """A sentence on what the contexts hold and what the response does."""
+    look: str = ""
+    """The component to look at first; empty if there is no fault."""
+
+    @property
+    def likely(self) -> bool:
+        """True if it counts as a likely fault."""
+        return self.tone in {"bad", "warn"}
+
+    @property
+    def glyph(self) -> str:
+        """The character that repeats the colour."""
+        return {"bad": "\u2717", "warn": "!", "good": "\u2713"}.get(self.tone, "?")
+
+
+FAULTS: Final = (
+    Fault(
+        Category.INVENTED.value,
+        Held.SHORT,
+        Answer.STRAYED,
+        "bad",
+        "Invented",
+        "The contexts do not hold the answer, and the response claims what they do not support.",
+        "retriever, then generator",
+    ),
+    Fault(
+        Category.WRONG.value,
+        Held.ENOUGH,
+        Answer.STRAYED,
+        "bad",
+        "Wrong",
+        "The contexts hold the answer, but the response does not agree with the reference.",
+        "generator",
+    ),
+    Fault(
+        Category.BEYOND_EVIDENCE.value,
+        Held.ENOUGH,
+        Answer.STRAYED,
+        "bad",
+        "Beyond the evidence",
+        "The contexts hold the answer, but the response also claims what they do not support.",
+        "generator",
+    ),
+    Fault(
+        "not_supported",
+        Held.UNKNOWN,
+        Answer.STRAYED,
+        "bad",
+        "Not supported",
+        "The contexts do not support all of the response. Whether they hold the answer is not judged.",
+        "generator",
+    ),
+    Fault(
+        Category.DECLINED_WRONGLY.value,
+        Held.ENOUGH,
+        Answer.DECLINED,
+        "warn",
+        "Wrongly declined",
+        "The contexts hold the answer, but the response declines.",
+        "generator",
+    ),
+    Fault(
+        Category.EVIDENCE_MISSING.value,
+        Held.SHORT,
+        Answer.SUPPORTED,
+        "warn",
+        "Evidence missing",
+        "The contexts do not hold the answer.",
+        "retriever",
+    ),
+    Fault(CANNOT_TELL, Held.UNKNOWN, Answer.UNKNOWN, "none", "Cannot tell", "A verdict failed or is undefined."),
+    Fault(
+        "declined",
+        Held.UNKNOWN,
+        Answer.DECLINED,
+        "none",
+        "Declined",
+        "The response declines. Whether the contexts hold the answer is not judged.",
+    ),
+    Fault(
+        Category.RIGHTLY_DECLINED.value,
+        Held.SHORT,
+        Answer.DECLINED,
+        "good",
+        "Rightly declined",
+        "There is no evidence or no answer, and the response declines.",
+    ),
+    Fault(
+        "evidence_found",
+        Held.ENOUGH,
+        Answer.UNKNOWN,
+        "good",
+        "Evidence found",
+        "The contexts hold the answer.",
+    ),
+    Fault(
+        "supported",
+        Held.UNKNOWN,
+        Answer.SUPPORTED,
+        "good",
+        "Supported",
+        "The contexts support the response. Whether they hold the answer is not judged.",
+    ),
+    Fault(
+        Category.RIGHT.value,
+        Held.ENOUGH,
+        Answer.SUPPORTED,
+        "good",
+        "Right",
+        "The contexts hold the answer, and every statement of the response is supported.",
+    ),
+)
+"""All faults, in the order in which samples are listed: the worst first."""
+PLACES: Final = {fault.key: place for place, fault in enumerate(FAULTS)}
+"""Key → position in `FAULTS`."""
+_CELLS: Final = {
+    **{(fault.held, fault.answer): fault.key for fault in FAULTS if fault.key != Category.WRONG},
+    (Held.SHORT, Answer.UNKNOWN): Category.EVIDENCE_MISSING.value,
+}
+"""Contexts and response → key, without a reference. A run without responses has the column `UNKNOWN`."""
+
+
+def category_source(metric: str) -> str:
+    """Return the metric that has the category of which a metric is the indicator: `answering` for `answering.wrong`.
+
+    Any other metric is returned unchanged.
+    """
+    name, opened, parameters = metric.partition("(")
+    base, dot, category = name.partition(".")
+    return f"{base}{opened}{parameters}" if base == Answering.name and dot and category in PLACES else metric
+
+
+def as_category(record: OutcomeRecord, metric: str) -> OutcomeRecord:
+    """Return a record of `answering` as that of one of its categories, such as `answering.wrong`."""
+    if metric == record["metric"]:
+        return record
+    category = metric.partition("(")[0].partition(".")[2]
+    found: OutcomeRecord = {**record, "metric": metric, "value": float(_category(record) == category)}
+    found.pop("draws", None)  # the counts are those of the first draw
+    return found
+
+
+def judged_metrics(metrics: Iterable[str]) -> list[str]:
+    """Return those of these metrics (full texts) whose records `fault_of` reads."""
+    return [metric for metric in metrics if metric.partition("(")[0] in JUDGED]
+
+
+def has_faults(metrics: Iterable[str]) -> bool:
+    """Return True if a run with these metrics has a fault table."""
+    names = {metric.partition("(")[0] for metric in metrics}
+    return bool(names & {Answering.name, SUFFICIENCY, FAITHFULNESS})
+
+
+def fault_of(records: Mapping[str, OutcomeRecord]) -> str:
+    """Return the key of the fault of a sample with these outcomes, by metric name without parameters."""
+    joint = records.get(Answering.name)
+    if joint is not None:
+        return _category(joint)
+    held, answer = _held(records.get(SUFFICIENCY)), _answer(records)
+    unknown = (SUFFICIENCY in records and held is Held.UNKNOWN) or (
+        FAITHFULNESS in records and answer is Answer.UNKNOWN
+    )
+    return CANNOT_TELL if unknown else _CELLS[held, answer]
+
+
+def _category(record: OutcomeRecord) -> str:
+    """Return the category of a record of `answering`."""
+    counts = record.get("counts", {}) if record["outcome"] == "score" else {}
+    return next((name for name, count in counts.items() if count and name in PLACES), CANNOT_TELL)
+
+
+def _held(record: OutcomeRecord | None) -> Held:
+    if record is None or record["outcome"] != "score":
+        return Held.UNKNOWN
+    labels = [piece["verdict"].get("label") for piece in record.get("evidence", ()) if piece["kind"] == "sufficiency"]
+    if not labels:
+        return Held.UNKNOWN
+    return Held.ENOUGH if labels[0] == "sufficient" else Held.SHORT
+
+
+def _answer(records: Mapping[str, OutcomeRecord]) -> Answer:
+    record = records.get(FAITHFULNESS)
+    asking = [each for name in (FAITHFULNESS, *ANSWERED) if (each := records.get(name)) is not None]
+    if any(each["outcome"] == "undefined" and each.get("reason", "").startswith(DECLINES) for each in asking):
+        return Answer.DECLINED
+    if record is None or record["outcome"] != "score":
+        return Answer.UNKNOWN
+    labels = [piece["verdict"].get("label") for piece in record.get("evidence", ()) if piece["kind"] == "support"]
+    if any(label != "supported" for label in labels):
+        return Answer.STRAYED
+    # A statement that the judge could not judge is not in the evidence.
+    return Answer.SUPPORTED if labels and not record.get("counts", {}).get("not_judged") else Answer.UNKNOWN
+
+
+def sample_faults(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield the id and the key of the fault of each sample, in dataset order. Raises RunError for damaged outcomes."""
+    judged = judged_metrics(run.manifest.metrics)
+    records = run.brief_records(judged, whole=judged) if has_faults(judged) else ()
+    for sample, group in groupby(records, key=lambda record: record["sample"]):
+        # Of several metrics with one name, the first counts.
+        yield sample, fault_of({record["metric"].partition("(")[0]: record for record in reversed(list(group))})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Faults(Mapping[str, int]):
+    """Number of samples with each fault, the most frequent first; empty if the run judged no half of the table."""
+
+    samples: Mapping[str, str]
+    """Sample → the key of its fault, in dataset order."""
+    clusters: Sequence[Hashable] | None = None
+    """The name of each sample's cluster; None if samples are not clustered."""
+    corrected: Mapping[str, MeanEstimate] = field(default_factory=dict[str, "MeanEstimate"])
+    """Fault → its share, corrected by human labels; empty if labels do not correct it."""
+
+    @property
+    def checked(self) -> bool:
+        """True if human labels correct the shares. Otherwise they are verdicts of a judge that nobody has checked."""
+        return bool(self.corrected)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts, by the judge even if the shares are corrected."""
+        found = Counter(self.samples.values())
+        return {key: found[key] for key in sorted(found, key=lambda key: (-found[key], PLACES[key]))}
+
+    @property
+    def likely(self) -> int:
+        """Number of samples with a likely fault."""
+        return sum(amount for key, amount in self.counts.items() if FAULTS[PLACES[key]].likely)
+
+    def __getitem__(self, key: str) -> int:
+        if key not in PLACES:
+            raise KeyError(f"No fault {key!r}; there are {', '.join(PLACES)}.")
+        return self.counts.get(key, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.counts)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def share(self, key: str) -> MeanEstimate:
+        """Return the share of samples with this fault, with its 95 % interval; samples without a verdict do not count.
+
+        Corrected by human labels if `checked`. Raises KeyError for another fault.
+        """
+        _ = self[key]
+        if key in self.corrected:
+            return self.corrected[key]
+        told = [place for place, fault in enumerate(self.samples.values()) if fault != CANNOT_TELL]
+        faults = list(self.samples.values())
+        clusters = None if self.clusters is None else [self.clusters[place] for place in told]
+        return mean_interval([float(faults[place] == key) for place in told], (0.0, 1.0), clusters=clusters)
