@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         judge_check,
         label,
         plan,
+        report,
     )
     from merilo.commands.evaluate.options import Limits, Model, Reading, Storage, Until
     from merilo.commands.evaluate.pipeline_options import Calls
@@ -43,6 +44,7 @@ _HOMES = {
         "judge_check",
         "label",
         "plan",
+        "report",
     ),
     "merilo.commands.evaluate.options": ("Limits", "Model", "Reading", "Storage", "Until"),
     "merilo.commands.evaluate.pipeline_options": ("Calls",),
@@ -96,6 +98,7 @@ __all__ = [
     "parse_metric",
     "plan",
     "register",
+    "report",
 ]
 
 

@@ -6,7 +6,8 @@ The module is long because the docstring of each function explains its arguments
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.distributed import run_anywhere
@@ -268,6 +269,37 @@ def compare(
         judge_only=judge_only,
     )
     return compare_runs(runs, wanted)
+
+
+def run_compared(run: Run, base: Run | str | PathLike[str], **options: Any) -> RunComparison:  # Any: as `compare`
+    """Return a run minus a base; see `compare`."""
+    return compare(base, run, **options)
+
+
+def report(
+    run: Run | str | PathLike[str],
+    *others: Run | str | PathLike[str],
+    out: str | PathLike[str] = "report.html",
+    by: str | None = None,
+) -> Path:
+    """Write a run, or the comparison of other runs with it, as one HTML file that needs no server, and return its path.
+
+    Args:
+        run: a finished run or its directory; with `others`, the base of the comparison.
+        others: the runs to compare with it.
+        out: the file.
+        by: the field whose slices are shown first, as in `Run.by`. None: the first one that fits.
+
+    Raises:
+        UsageError: the runs cannot be compared, or `by` cannot be used.
+        RunError: a run cannot be read, or the file cannot be written.
+    """
+    check_arguments(report, locals())
+    from merilo.commands.report.run_page import write_report
+
+    path = Path(out)
+    write_report([run, *others], path)
+    return path
 
 
 def gate(

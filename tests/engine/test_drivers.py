@@ -18,13 +18,13 @@ from merilo.engine.rate_limits import RequestLimits
 from merilo.judges.base import OutgoingRequest
 from merilo.judges.callables import CallableJudge
 from merilo.judging.verdicts import Failure
-from merilo.metrics.registry import default_metrics, metric_text, parse_metric
+from merilo.metrics.registry import all_metrics, metric_text, parse_metric
 from merilo.providers.base import Reply
 from merilo.runs.store import Store
 
 
 def walks() -> list[PlanRun]:
-    metrics = [parse_metric(name) for name in default_metrics()]
+    metrics = [parse_metric(name) for name in all_metrics()]
     samples = [Sample(**row) for row in rows(12)]
     return [PlanRun(metric, metric_text(metric), sample) for sample in samples for metric in metrics]
 

@@ -15,7 +15,7 @@ from merilo.judges.measured_agreement import (
     read_agreement,
     weak_kinds,
 )
-from merilo.metrics.registry import default_metrics, parse_metric
+from merilo.metrics.registry import all_metrics, parse_metric
 from merilo.rendering.overview import overview_record
 from merilo.runs.weak import weak_left_out, weak_metrics
 
@@ -70,7 +70,7 @@ def test_the_weak_metrics_of_the_embedded_judge_follow_from_its_table() -> None:
     assert EmbeddedJudge().weak_kinds == kinds
     assert "support" not in kinds
     asking = {
-        name for name in default_metrics() if any(each.kind in kinds for each in decided_kinds(parse_metric(name)))
+        name for name in all_metrics() if any(each.kind in kinds for each in decided_kinds(parse_metric(name)))
     }
     assert asking == {"answer_relevancy"}
 

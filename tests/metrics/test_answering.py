@@ -17,7 +17,7 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.answering import Category
 from merilo.metrics.base import Score, Undefined, drive
-from merilo.metrics.registry import default_metrics, parse_metric
+from merilo.metrics.registry import all_metrics, parse_metric
 from merilo.metrics.synthetic import SyntheticAnswers, samples
 from merilo.testing import check_metric
 
@@ -119,9 +119,9 @@ def test_the_contract_is_met(name: str) -> None:
     check_metric(parse_metric(name), without)  # type: ignore[arg-type]  # no composite
 
 
-def test_together_with_the_default_metrics_nothing_more_is_asked() -> None:
+def test_together_with_the_all_metrics_nothing_more_is_asked() -> None:
     """All questions of `answering` are among those of the default metrics; that is, no additional request."""
-    defaults = [parse_metric(name) for name in default_metrics()]
+    defaults = [parse_metric(name) for name in all_metrics()]
     for each in (*samples(), *(replace(one, reference=None) for one in samples())):
         usual, own = _asked(defaults, each), _asked([parse_metric(name) for name in NAMES], each)
         assert own

@@ -38,7 +38,7 @@ from merilo.metrics.noise_sensitivity import NoiseSensitivity, NoiseSource
 from merilo.metrics.registry import (
     NATIVE,
     Parameter,
-    default_metrics,
+    all_metrics,
     families,
     find_metric,
     metric_names,
@@ -262,8 +262,8 @@ def test_native_metrics_are_listed() -> None:
 
 def test_a_run_takes_what_needs_no_choice() -> None:
     """By default a run computes metrics that need no choice; those with a cutoff, an aspect or a file only by name."""
-    assert [metric_text(parse_metric(name)) for name in default_metrics()] == list(default_metrics())
-    by_name = {name for name in native_metrics() if name not in default_metrics()}
+    assert [metric_text(parse_metric(name)) for name in all_metrics()] == list(default_metrics())
+    by_name = {name for name in native_metrics() if name not in all_metrics()}
     assert by_name >= {"hit_rate", "precision", "recall", "critique", "rubric_metric"}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import merilo
-from merilo.metrics.registry import default_metrics
+from merilo.metrics.registry import all_metrics
 from merilo.rendering.summary import MAX_LINES, summary_page
 from merilo.runs.run import Run
 from merilo.runs.weak import weak_metrics
@@ -28,7 +28,7 @@ ROWS = [
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     cuts = [f"{name}@{cutoff}" for name in ("hit_rate", "precision", "recall", "nDCG") for cutoff in (1, 2)]
-    names = [name for name in default_metrics() if name not in {"context_entity_recall", "answer_completeness"}]
+    names = [name for name in all_metrics() if name not in {"context_entity_recall", "answer_completeness"}]
     names = [*names, *cuts]
     return merilo.evaluate(ROWS, metrics=names, out=tmp_path_factory.mktemp("run") / "out", storage={"cache": False})
 
@@ -91,18 +91,31 @@ def test_an_interval_beside_undefined_samples_has_bounds(tmp_path: Path) -> None
 
 
 def test_a_run_prints_and_finds_its_samples(run: Run) -> None:
-    """`print(run)` is the table; samples are found by position, by id and from the worst."""
+    """`print(run)` is the table; samples are found by position, by id, by fault and from the worst."""
     assert "context_relevance " in str(run)
     assert "Details:" not in str(run)
     assert len(run.samples) == len(ROWS)
     assert (run.samples[0].sample.id, run.samples[-1].sample.id) == ("q0", "q7")
-    assert run["q3"].sample.id == "q3"
+    assert run.sample("q3").sample.id == "q3"
+    assert len(run) == len(list(run)) == len(ROWS)
+    assert run["faithfulness"] is run.metrics["faithfulness"]
+    assert run.mean("faithfulness") == run["faithfulness"].mean
+    assert [value for value in run.values("faithfulness") if value is not None]
     assert {found.sample.id for found in run.worst("faithfulness", 3)} == {"q0", "q3", "q6"}
     assert len(run.worst()) == 5
     with pytest.raises(IndexError, match="8 samples"):
         run.samples[8]
+    with pytest.raises(KeyError, match=r"'q3' is a sample: use run\.sample\('q3'\)"):
+        run["q3"]
     with pytest.raises(KeyError, match="nowhere"):
         run["nowhere"]
+    for name, used in (
+        ("scores", "run.to_frame()"),
+        ("faithfulness", "run['faithfulness']"),
+        ("results", "run.samples"),
+    ):
+        with pytest.raises(AttributeError, match=re.escape(f"A run has no attribute {name!r}: use {used}.")):
+            getattr(run, name)
     with pytest.raises(merilo.UsageError, match=r"No metric 'faith' in .*; did you mean faithfulness\?"):
         run.worst("faith")
 

@@ -17,12 +17,16 @@ from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_
 from merilo.plugins import OWN_PACKAGE, Group, modules_with, names_file, object_in_file, plugins, split_file
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from merilo.metrics.base import Definition, Metric
 
 __all__ = [
+    "ALL",
     "NATIVE",
     "Parameter",
-    "default_metrics",
+    "all_metrics",
+    "core_metrics",
     "families",
     "find_metric",
     "known_definition",
@@ -64,10 +68,17 @@ _ORDER: Final = (
     "critique",
     "rubric_metric",
 )
-"""The metrics shown first, in this order. A metric that is not listed follows, and a run computes it only if named."""
+"""The metrics shown first, in this order. A metric that is not listed follows."""
 
 _CHOSEN: Final = frozenset({"hit_rate", "precision", "recall", "critique", "rubric_metric"})
 """Metrics that need a choice first (a cutoff, an aspect, a file), so a run computes them only if named."""
+
+_CORE: Final = ("context_recall", "id_recall", "reciprocal_rank", "nDCG")
+_CORE_ANSWERS: Final = ("answering", "context_sufficiency", "context_relevance", "faithfulness")
+_CORE_RETRIEVAL: Final = ("context_sufficiency", "context_relevance", "context_precision", "context_ranking")
+"""Data without responses; all four rest on two kinds of question."""
+ALL: Final = "all"
+"""Names all metrics that data and judge allow."""
 
 _ALSO_CALLED: Final = {
     "mrr": "reciprocal_rank",
@@ -179,12 +190,17 @@ def native_metrics() -> tuple[str, ...]:
     return tuple(metric.name for metric in NATIVE)
 
 
-def default_metrics() -> tuple[str, ...]:
-    """Return merilo's own metrics that a run computes if none is named, in order, as texts for `parse_metric`.
+def core_metrics(fields: Collection[str]) -> tuple[str, ...]:
+    """Return the metrics that a run computes if none is named, on data with these fields; the same for every judge.
 
     A run leaves out those that data or judge do not support, and those that are weak with the judge.
     """
-    return tuple(name for name in _ORDER if name not in _CHOSEN)
+    return (*(_CORE_ANSWERS if "response" in fields else _CORE_RETRIEVAL), *_CORE)
+
+
+def all_metrics() -> tuple[str, ...]:
+    """Return merilo's own metrics that need no choice, in order: those of `--metrics all`."""
+    return tuple(name for name in (_CORE_ANSWERS[0], *_ORDER) if name not in _CHOSEN)
 
 
 def metric_names() -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from math import nan
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,8 +27,9 @@ _TYPES: Final = {Kind.COUNT: INTEGER, Kind.SCORE: FLOAT}
 _WANTED_BY: Final = "to_frame()"
 
 
-def run_frame(run: Run, *, backend: str = "pandas", rows: str = "samples") -> Any:  # Any: a frame of the backend
+def run_frame(run: Run, *, backend: str | None = None, rows: str = "samples") -> Any:  # Any: a frame of the backend
     """Return the run as a data frame; see `Run.to_frame`."""
+    backend = backend or next((each for each in BACKENDS if find_spec(each)), BACKENDS[0])
     if rows == "samples":
         table = SampleTable.of(run)
         names = [column.name for column in table.columns]

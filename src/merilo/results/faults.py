@@ -289,6 +289,10 @@ class Faults(Mapping[str, int]):
         found = Counter(self.samples.values())
         return {key: found[key] for key in sorted(found, key=lambda key: (-found[key], PLACES[key]))}
 
+    def among(self, samples: Iterable[str]) -> Faults:
+        """Return the faults of some samples, by the judge alone; samples are then not clustered."""
+        return Faults({sample: self.samples[sample] for sample in samples if sample in self.samples})
+
     @property
     def likely(self) -> int:
         """Number of samples with a likely fault."""

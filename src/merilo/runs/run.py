@@ -93,6 +93,14 @@ __all__ = [
 ]
 
 _SLACK: Final = 1e-9
+_GUESSES: Final = {
+    "scores": "run.to_frame()",
+    "results": "run.samples",
+    "summary": "print(run)",
+    "aggregates": "run.metrics",
+    "df": "run.to_frame()",
+}
+"""Attributes that users of other tools expect → what to use."""
 UNSPENT: Final[Mapping[str, object]] = {
     "requests": 0,
     "cached": 0,
@@ -273,26 +281,115 @@ class Run:
         """The samples with outcomes, in dataset order: iterable, read lazily; `samples[0]` and `len(samples)` work."""
         return SampleResults(self)
 
-    def __getitem__(self, sample_id: str) -> SampleResult:
-        """Return one sample by its id. Raises KeyError if the run has no such sample or no outcome of it yet."""
-        try:
-            return self.sample(sample_id)
-        except RunError as error:
-            raise KeyError(str(error)) from error
+    def __len__(self) -> int:
+        """Return the number of samples with outcomes."""
+        return self.done
 
-    def worst(self, metric: str | None = None, count: int = 5) -> list[SampleResult]:
+    def __iter__(self) -> Iterator[SampleResult]:
+        """Yield every sample with outcomes, in dataset order."""
+        return self.read_samples()
+
+    def __getitem__(self, metric: str) -> Aggregate:
+        """Return the aggregate of a metric, by name or full text. Raises KeyError for another name."""
+        try:
+            return self.metrics[metric]
+        except KeyError:
+            if next(self.records_of([metric]), None) is not None:
+                raise KeyError(f"{metric!r} is a sample: use run.sample({metric!r}).") from None
+            raise
+
+    def __getattr__(self, name: str) -> Any:  # Any: raises, for every name that the class does not have
+        """Raise AttributeError that names what was probably meant."""
+        if not name.startswith("_"):
+            used = _GUESSES.get(name) or (f"run[{name!r}]" if name in self.metrics else "")
+            if used:
+                raise AttributeError(f"A run has no attribute {name!r}: use {used}.")
+        raise AttributeError(f"'Run' object has no attribute {name!r}")
+
+    def mean(self, metric: str) -> float | None:
+        """Return the judge's mean of a metric; None if no sample was scored."""
+        return self[metric].mean
+
+    def values(self, metric: str) -> list[float | None]:
+        """Return the score of each sample in dataset order, None if it has none."""
+        return [record.get("value") for record in self.brief_records([metric_in(self, metric)])]
+
+    @cached_property
+    def faults(self) -> Any:  # Any: `Faults`, which is defined above this module
+        """The number of samples with each fault, such as {"right": 19, "invented": 3}; a `Faults`.
+
+        `share("invented")` has an interval. `checked` is False while no human labels correct the shares.
+        """
+        return render(self, "faults")
+
+    def by(self, field: str) -> Any:  # Any: `Slices`, as above
+        """Return the samples by the value of a field, each slice with its faults and means; a `Slices`.
+
+        `field`: a key of the metadata, "language", "length" (of the response) or "contexts" (how many). Raises
+        UsageError unless it has 2 to 30 values.
+        """
+        return render(self, "slices", field=field)
+
+    def worst(
+        self,
+        of: str | int | None = None,
+        count: int = 5,
+        *,
+        metric: str | None = None,
+        fault: str | None = None,
+        where: Mapping[str, object] | None = None,
+    ) -> list[SampleResult]:
         """Return the `count` samples with the worst scores of a metric, the worst first.
 
-        `metric`: its name or full text. None: the metric whose mean is farthest from its best value.
+        `of`: the metric or the count. `metric`: its name or full text; None: the metric whose mean is farthest from
+        its best value. `fault`: only samples with this fault, such as "invented". `where`: only samples whose metadata have
+        these values.
 
         Raises UsageError if the run has no such metric.
         """
+        if isinstance(of, int):
+            count = of
+        else:
+            metric = of or metric
         wanted = metric_to_inspect(self.manifest, self.metrics) if metric is None else metric_in(self, metric)
         if wanted is None:
             return []
-        found = worst_scores(self.manifest, self.brief_records([wanted]), wanted, count)
+        chosen = None if fault is None and where is None else self._chosen(fault, where or {})
+        records = self.brief_records([wanted])
+        if chosen is not None:
+            records = (each for each in records if each["sample"] in chosen)
+        found = worst_scores(self.manifest, records, wanted, count)
         samples = {each.sample.id: each for each in self.read_samples([sample for sample, _ in found.samples])}
         return [samples[sample] for sample, _ in found.samples]
+
+    def _chosen(self, fault: str | None, where: Mapping[str, object]) -> set[str]:
+        """Return the ids of the samples with this fault and these metadata."""
+        with closing(open_store(self)) as store:
+            fitting = {
+                each.id
+                for each in store.samples()
+                if all(each.metadata.get(name) == value for name, value in where.items())
+            }
+        if fault is None:
+            return fitting
+        _ = self.faults[fault]
+        return {sample for sample, own in self.faults.samples.items() if own == fault and sample in fitting}
+
+    def compare(self, base: Run | str | PathLike[str], **options: Any) -> Any:  # Any: as `merilo.compare`
+        """Return this run minus the base; see `merilo.compare`."""
+        return render(self, "compare", base=base, **options)
+
+    def gate(self, minimums: Mapping[str, float] | None = None, **options: Any) -> Any:  # Any: as `merilo.gate`
+        """Check this run; see `merilo.gate`."""
+        return render(self, "gate", minimums=minimums, **options)
+
+    def label(self, **options: Any) -> Any:  # Any: as `merilo.label`
+        """Sample items for annotators, or attach their labels; see `merilo.label`."""
+        return render(self, "label", **options)
+
+    def report(self, out: str | PathLike[str] = "report.html", **options: Any) -> Path:  # Any: as `merilo.report`
+        """Write this run as one HTML file and return its path; see `merilo.report`."""
+        return cast("Path", render(self, "report", out=out, **options))
 
     def read_samples(self, wanted: Collection[str] | None = None) -> Iterator[SampleResult]:
         """Yield every sample with outcomes, in dataset order; `samples` is the public way to them.
@@ -322,8 +419,8 @@ class Run:
         """Return the table of means and the worst samples, 80 columns wide."""
         return str(render(self, "text"))
 
-    def to_frame(self, backend: str = "pandas", *, rows: str = "samples") -> Any:  # Any: a frame of the backend
-        """Return the run as a data frame of pandas, polars or pyarrow. Needs the extra `frames` and that library.
+    def to_frame(self, backend: str | None = None, *, rows: str = "samples") -> Any:  # Any: a frame of the backend
+        """Return the run as a data frame of pandas, polars or pyarrow; None: the first of these that is installed.
 
         `rows`: "samples", one row per sample with the columns of `merilo export`: its fields, and per metric M the
         columns M, `M_status` and `M_reason`. "outcomes", one row per sample and metric: sample, metric, outcome, value,
@@ -332,6 +429,10 @@ class Run:
         Raises UsageError for another value, or if a library is not installed.
         """
         return render(self, "frame", backend=backend, rows=rows)
+
+    def to_pandas(self) -> Any:  # Any: a pandas frame
+        """Return the run as a data frame of pandas."""
+        return self.to_frame("pandas")
 
     def plot(self) -> Drawing:
         """Return the means with their intervals as a drawing that a notebook shows; `svg` of it is the SVG text.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from merilo.commands.evaluate.selection import definitions_of, metrics_of
+from merilo.commands.evaluate.selection import definitions_of, metrics_of, requested
 from merilo.data.language import UNKNOWN, identify_language
-from merilo.metrics.registry import default_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +37,7 @@ def unread_check(asked: Sequence[str | Definition] | None, roles: JudgeRoles) ->
     None if all judges support every language. Raises UsageError for a metric that does not exist.
     """
     metrics: dict[str, Metric] = {}
-    for given in definitions_of(default_metrics() if asked is None else asked):
+    for given in definitions_of(requested(asked)):
         metrics |= metrics_of(given, lambda: roles.named)
     limited = {text: judge for text, metric in metrics.items() if (judge := _limited(metric, roles)) is not None}
     # Metrics that read the same fields with the same judge are checked once.

@@ -329,9 +329,10 @@ class Options:
     metrics: str | Sequence[str | Definition] | None = opt(
         None,
         _JUDGES,
-        "Comma-separated names or FILE.py:CLASS. [default: all supported, except weak]",
-        details='names such as "faithfulness", or `Metric`s. None: all native metrics that the data and the judge '
-        "support, except weak ones. The parts of a composite are computed too.",
+        "Comma-separated names, FILE.py:CLASS, or all. [default: a core set]",
+        details='names such as "faithfulness", or `Metric`s. None: a core set, the same for every judge. "all": all '
+        "native metrics that the data and the judge support. Weak metrics are left out unless named. The parts of a "
+        "composite are computed too.",
         metavar="A,B",
         many=True,
         read=_metrics_or_none,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.evaluate.languages import unread_check
-from merilo.commands.evaluate.selection import Selection, definitions_of, metrics_of, select
+from merilo.commands.evaluate.selection import Selection, definitions_of, metrics_of, requested, select
 from merilo.commands.evaluate.settings import uses_installed_prompts
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
@@ -18,7 +18,6 @@ from merilo.judges.routed import part_for
 from merilo.judging.registry import KINDS
 from merilo.judging.rubric import rubric_versions
 from merilo.metrics.base import ShownInRun
-from merilo.metrics.registry import default_metrics
 from merilo.runs.ingest import Intake, take_in
 from merilo.runs.manifest import Manifest
 from merilo.runs.scales import scales_of
@@ -85,7 +84,7 @@ def _shown_in_run(
     asked: Sequence[str | Definition] | None, roles: JudgeRoles
 ) -> dict[str, Callable[[Sample], bool | None]]:
     """Return `ShownInRun.shows` of the metrics that may be computed and have it."""
-    given = definitions_of(default_metrics() if asked is None else asked)
+    given = definitions_of(requested(asked))
     metrics = {text: each for one in given for text, each in metrics_of(one, lambda: roles.named).items()}
     return {text: metric.shows for text, metric in metrics.items() if isinstance(metric, ShownInRun)}
 

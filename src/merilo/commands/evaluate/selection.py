@@ -12,11 +12,11 @@ from merilo.judges.measured_agreement import decided_kinds, is_weak
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import CompositeOfRun, is_composite
 from merilo.metrics.lineage.same_verdicts import FORMS
-from merilo.metrics.registry import default_metrics, metric_text, parse_metric
+from merilo.metrics.registry import ALL, all_metrics, core_metrics, metric_text, parse_metric
 from merilo.runs.weak import WEAK_LEFT_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from merilo.engine.answer_store import JudgeRoles
     from merilo.judging.questions import Question
@@ -63,16 +63,18 @@ def select(
 ) -> Selection:
     """Return the metrics to compute. The parts of a composite are among them, each once.
 
-    If none is requested, metrics that are weak with their judge are left out.
+    Of the core set and of `all`, metrics that are weak with their judge are left out.
 
     Raises UsageError if a requested metric cannot be computed (unless `lenient`), or if none is left.
     """
-    named = asked is not None and not lenient
     metrics: dict[str, Metric] = {}
     composites: dict[str, Chosen] = {}
     left_out: dict[str, str] = {}
     weak = set[str]()
-    for given in definitions_of(default_metrics() if asked is None else asked):
+    named_by_user = 0 if asked is None else len([each for each in asked if each != ALL])
+    wanted = definitions_of(requested(asked, intake.in_some))
+    for place, given in enumerate(wanted, start=named_by_user - len(wanted)):
+        named = place >= 0 and not lenient
         parts = metrics_of(given, lambda: roles.named)
         obstacles = (_obstacle(metric, intake, roles) for metric in parts.values())
         reason = next((reason for reason in obstacles if reason is not None), None)
@@ -80,7 +82,7 @@ def select(
         if reason is None:
             found = {part for part, metric in parts.items() if weak_roles(metric, roles)}
             weak |= {*found, text} if found else found
-            if found and asked is None:
+            if found and place < 0:
                 left_out[text] = f"{WEAK_LEFT_OUT} (--metrics {text})"
                 continue
             metrics |= {part: metrics.get(part, metric) for part, metric in parts.items()}
@@ -96,6 +98,23 @@ def select(
         unread = _unread(intake, frozenset(FIELDS) - intake.in_some)
         raise NothingToCompute(f"No metric can be computed on this data ({_reasons(left_out)}).{unread}", left_out)
     return Selection(metrics, left_out, composites, frozenset(weak))
+
+
+def requested(
+    asked: Sequence[str | Definition] | None, fields: Collection[str] | None = None
+) -> list[str | Definition]:
+    """Return the metrics to compute: the core set if `asked` is None; first all others if `all` is among them.
+
+    `fields`: the fields of the data, which decide what the core set is. None: unknown, so all that it may be.
+    """
+    if asked is None:
+        return [
+            *dict.fromkeys(
+                (*core_metrics(("response",)), *core_metrics(())) if fields is None else core_metrics(fields)
+            )
+        ]
+    named = [each for each in asked if each != ALL]
+    return [*(name for name in all_metrics() if name not in named), *named] if ALL in asked else named
 
 
 def _refusal(text: str, parts: Mapping[str, Metric], reason: str, intake: Intake) -> str:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.commands.report.result import Card, RunReport
+    from merilo.runs.run import Run
 
 _HELD: Final = {
     Held.ENOUGH: "The contexts hold the answer",
@@ -51,12 +52,12 @@ _ANSWER: Final = {
 }
 
 
-def write_report(runs: Sequence[str], out: Path, *, judge_only: bool = False) -> None:
+def write_report(runs: Sequence[Run | str | PathLike[str]], out: Path, *, judge_only: bool = False) -> None:
     """Write the page of `report_text` to a file. Raises its errors, and RunError if the file cannot be written."""
     write_page(out, report_text(runs, judge_only=judge_only))
 
 
-def report_text(runs: Sequence[str | PathLike[str]], *, judge_only: bool = False) -> str:
+def report_text(runs: Sequence[Run | str | PathLike[str]], *, judge_only: bool = False) -> str:
     """Return the report on a run, or the comparison of each other run with the first, as one HTML page.
 
     Raises the errors of `report_run` and `compare_runs`.

@@ -1,0 +1,60 @@
+"""The slices of a run, their means corrected by the human labels stored with the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from merilo.commands.calibrate.correction import correction_of, match
+from merilo.commands.calibrate.faults import faults_of
+from merilo.commands.calibrate.people import readable_labels
+from merilo.errors import UsageError
+from merilo.results.scores import read_scores
+from merilo.results.slices import Slices, groups_of, sliced
+from merilo.stats.correction import DECIDING_LABELLED
+
+if TYPE_CHECKING:
+    from merilo.commands.calibrate.label_matching import MatchedLabels
+    from merilo.results.scores import RunScores
+    from merilo.results.slices import Slice
+    from merilo.runs.run import Run
+
+
+def slices_of(run: Run, field: str, *, judge_only: bool = False) -> Slices:
+    """Return the slices of a run by a field. `judge_only`: leave human labels out.
+
+    A mean is corrected if at least 20 samples of the slice are labelled. Raises UsageError for a field that does not
+    make 2 to 30 slices.
+    """
+    groups, scores = groups_of(run, field), read_scores(run)
+    found = sliced(run, scores, groups, faults_of(run, judge_only=True))
+    labels = [] if judge_only else readable_labels(run)
+    try:
+        matched = match(scores, labels, tuple(scores.columns)) if labels else {}
+    except UsageError:  # they are for other metrics
+        matched = {}
+    places = {sample: place for place, sample in enumerate(scores.ids)}
+    for value, each in found.items():
+        here = scores.at([places[sample] for sample in each.samples])
+        found[value] = _corrected(each, here, {text: own for text, own in matched.items() if not own.elsewhere})
+    return Slices(run, field, found)
+
+
+def _corrected(own: Slice, scores: RunScores, matched: dict[str, MatchedLabels]) -> Slice:
+    """Return the slice with corrected means. A uniform draw from all samples is uniform in a slice."""
+    inside, means, labelled = frozenset(own.samples), dict(own.means), dict[str, int]()
+    for text, every in matched.items():
+        here = [place for place, sample in enumerate(every.samples) if sample in inside]
+        if len(here) < DECIDING_LABELLED:
+            continue
+        part = replace(
+            every,
+            samples=[every.samples[at] for at in here],
+            people=[every.people[at] for at in here],
+            judge=[every.judge[at] for at in here],
+            probabilities=[every.probabilities[at] for at in here],
+        )
+        if (estimate := correction_of(scores, text, part).estimate) is not None:
+            means[text], labelled[text] = estimate, len(here)
+    # A star compares the judge's own means, so it goes if human labels replace one of them.
+    return replace(own, means=means, labelled=labelled, differs=own.differs - labelled.keys())

@@ -1,0 +1,206 @@
+"""Slices: the samples of a run by the value of one field, each with its faults and means.
+
+A field is a key of the metadata, `language`, `length` (of the response, in words) or `contexts` (how many).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.data.language import identify_language
+from merilo.errors import UsageError
+from merilo.judging.json_types import compact
+from merilo.renderers import render
+from merilo.runs.run import open_store
+from merilo.stats.intervals import LEVEL, t_quantile
+from merilo.stats.means import MeanEstimate, mean_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.results.faults import Faults
+    from merilo.results.scores import RunScores
+    from merilo.runs.run import Run, SampleResult
+
+MIN_SAMPLES: Final = 10
+"""Scored samples from which a slice has intervals."""
+MAX_VALUES: Final = 30
+NO_VALUE: Final = "(none)"
+"""The slice of samples without the field."""
+_LENGTHS: Final = ((20, "up to 20 words"), (60, "21 to 60 words"))
+
+
+def _length(sample: Sample) -> str | None:
+    if sample.response is None:
+        return None
+    words = len(sample.response.split())
+    return next((name for most, name in _LENGTHS if words <= most), "over 60 words")
+
+
+_FIELDS: Final[Mapping[str, Callable[[Sample], str | None]]] = {
+    "language": lambda sample: sample.language or identify_language(sample.user_input or ""),
+    "length": _length,
+    "contexts": lambda sample: None if sample.retrieved_contexts is None else str(len(sample.retrieved_contexts)),
+}
+
+
+def _value(sample: Sample, field: str) -> str | None:
+    """Return the value of a field as text; a key of the metadata hides another field of the same name."""
+    if field not in sample.metadata:
+        return _FIELDS[field](sample) if field in _FIELDS else None
+    found = sample.metadata[field]
+    return found if isinstance(found, str) or found is None else compact(found)
+
+
+def values_by_field(run: Run, *, wanted: str | None = None) -> dict[str, dict[str, str]]:
+    """Return by field the value of each sample that has one (sample id → value), for fields with 2 to 30 values.
+
+    Fields of the metadata come first, those with few values in front. `wanted`: this field only, whatever its values.
+    """
+    found: dict[str, dict[str, str]] = {}
+    known: dict[str, set[str]] = {}
+    done, store = {each["sample"] for each in run.brief_records([*run.manifest.metrics][:1])}, open_store(run)
+    try:
+        for sample in store.samples():
+            for field in (*sample.metadata, *_FIELDS) if wanted is None else (wanted,):
+                values = known.setdefault(field, set())
+                if sample.id in done and (wanted or len(values) <= MAX_VALUES) and (value := _value(sample, field)):
+                    values.add(value)
+                    found.setdefault(field, {})[sample.id] = value
+    finally:
+        store.close()
+    sizes = {field: len(known[field]) + (len(own) < len(done)) for field, own in found.items()}
+    fitting = [field for field in found if wanted or 2 <= sizes[field] <= MAX_VALUES]
+    return {field: found[field] for field in sorted(fitting, key=lambda field: (field in _FIELDS, sizes[field]))}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """The samples with one value of a field."""
+
+    run: Run
+    value: str
+    samples: tuple[str, ...]
+    """Their ids, in dataset order."""
+    faults: Faults
+    means: Mapping[str, MeanEstimate]
+    """Metric → its mean; without an interval for fewer than 10 scored samples."""
+    differs: frozenset[str]
+    """The metrics whose mean differs from that of all other samples, at 95 %, corrected for the number of slices."""
+    labelled: Mapping[str, int]
+    """Metric → labelled samples, for the means that human labels correct."""
+
+    def __iter__(self) -> Iterator[SampleResult]:
+        """Yield the samples with their outcomes."""
+        return self.run.read_samples(frozenset(self.samples))
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slices(Mapping[str, Slice]):
+    """The slices of a run by one field, the largest first."""
+
+    run: Run
+    field: str
+    slices: Mapping[str, Slice]
+
+    def __getitem__(self, value: str) -> Slice:
+        return self.slices[value]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.slices)
+
+    def __len__(self) -> int:
+        return len(self.slices)
+
+    def __str__(self) -> str:
+        """Return the table of slices."""
+        return str(render(self, "text"))
+
+    def _repr_html_(self) -> str:
+        """Return the table of slices for notebooks."""
+        return str(render(self, "html"))
+
+    def record(self) -> dict[str, Any]:  # Any: JSON
+        """Return the slices as a JSON-able object."""
+        return {
+            value: {
+                "samples": len(each),
+                "faults": each.faults.counts,
+                "metrics": {
+                    metric: {
+                        "mean": mean.value,
+                        "interval": mean.interval.ends,
+                        "scored": mean.units,
+                        "differs": metric in each.differs,
+                        "labelled": each.labelled.get(metric, 0),
+                    }
+                    for metric, mean in each.means.items()
+                },
+            }
+            for value, each in self.slices.items()
+        }
+
+
+def groups_of(run: Run, field: str) -> dict[str, list[str]]:
+    """Return the ids of the samples of each slice, the largest slice first; samples without a value are last.
+
+    Raises UsageError if the field has fewer than 2 or more than 30 values, naming the fields that can be used.
+    """
+    values = values_by_field(run, wanted=field).get(field, {})
+    groups: dict[str, list[str]] = {}
+    for each in run.brief_records([*run.manifest.metrics][:1]):
+        groups.setdefault(values.get(each["sample"], NO_VALUE), []).append(each["sample"])
+    if not 2 <= len(groups) <= MAX_VALUES:
+        have = f"has {len(groups):,} values" if values else "is in no sample"
+        fields = ", ".join(values_by_field(run)) or "none"
+        raise UsageError(f"{field!r} {have}. A slice needs 2 to {MAX_VALUES}; fields that have them: {fields}.")
+    return dict(sorted(groups.items(), key=lambda item: (item[0] == NO_VALUE, -len(item[1]), item[0])))
+
+
+def sliced(run: Run, scores: RunScores, groups: Mapping[str, Sequence[str]], faults: Faults) -> dict[str, Slice]:
+    """Return the slices with the judge's own means. `scores`: of all samples of the run."""
+    places = {sample: place for place, sample in enumerate(scores.ids)}
+    level = 1 - (1 - LEVEL) / len(groups)
+    found: dict[str, Slice] = {}
+    for value, ids in groups.items():
+        inside = [places[sample] for sample in ids]
+        here, rest = scores.at(inside), scores.at(sorted({*places.values()}.difference(inside)))
+        means = {metric: mean_of(here, metric) for metric in scores.columns}
+        differs = frozenset(metric for metric in means if _differs(here, rest, metric, level))
+        found[value] = Slice(run, value, tuple(ids), faults.among(ids), means, differs, {})
+    return found
+
+
+def mean_of(scores: RunScores, metric: str, level: float = LEVEL) -> MeanEstimate:
+    """Return the mean of the scored samples; without an interval for fewer than 10."""
+    column = scores.columns[metric]
+    there = column.scored.tolist()
+    names = None if scores.clusters is None else [each for each, yes in zip(scores.clusters, there, strict=True) if yes]
+    found = mean_interval(column.values[column.scored], column.span, clusters=names, level=level)
+    if found.units >= MIN_SAMPLES:
+        return found
+    return replace(found, interval=replace(found.interval, ends=None, note=f"fewer than {MIN_SAMPLES} scored samples"))
+
+
+def _differs(here: RunScores, rest: RunScores, metric: str, level: float) -> bool:
+    """Return True if the means of two groups of samples differ.
+
+    Their difference must be outside Welch's interval, and each mean outside the other's interval; all at `level`.
+    """
+    one, other = mean_of(here, metric), mean_of(rest, metric)
+    if one.interval.ends is None or other.interval.ends is None or one.value is None or other.value is None:
+        return False
+    spreads = [(each.error, each.freedom) for each in (one, other) if each.error and each.freedom]
+    variance = sum(error**2 for error, _ in spreads)
+    if variance:
+        freedom = variance**2 / sum(error**4 / freedom for error, freedom in spreads)
+        if abs(one.value - other.value) <= t_quantile(freedom, level) * variance**0.5:
+            return False
+    pairs = ((mean_of(here, metric, level), other.value), (mean_of(rest, metric, level), one.value))
+    return all(own.interval.ends and not own.interval.ends[0] <= value <= own.interval.ends[1] for own, value in pairs)
