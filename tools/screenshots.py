@@ -32,7 +32,7 @@ TIMELESS: Final = (
 
 PAGES: Final = {
     "answers": "report demo/answers -o",
-    "comparison": "report demo/bm25 demo/opening_overlap -o",
+    "comparison": "report demo/bm25 demo/overlap -o",
 }
 """Name of a page → the merilo command that writes it; the file is added at the end."""
 

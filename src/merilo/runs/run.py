@@ -342,8 +342,8 @@ class Run:
         """Return the `count` samples with the worst scores of a metric, the worst first.
 
         `of`: the metric or the count. `metric`: its name or full text; None: the metric whose mean is farthest from
-        its best value. `fault`: only samples with this fault, such as "invented". `where`: only samples whose metadata have
-        these values.
+        its best value. `fault`: only samples with this fault, such as "invented". `where`: only samples whose metadata
+        have these values.
 
         Raises UsageError if the run has no such metric.
         """

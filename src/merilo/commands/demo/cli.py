@@ -1,10 +1,11 @@
-"""`merilo demo`: an evaluation of real data that comes with merilo, from data to an explained sample."""
+"""`merilo demo`: answers, a worse retriever, a check by annotators, and a build that stops, on data of merilo."""
 
 from __future__ import annotations
 
+import json
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -12,80 +13,147 @@ from merilo.commands.command import Command, Section
 from merilo.errors import RunError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.commands.demo.text import Story
     from merilo.runs.run import Run
 
-HELP = """Evaluate two retrievers and the answers of a model: real data, judged on this machine, no key, no network.
+HELP = """Show a whole evaluation in seconds: answers, a worse retriever, a check by annotators, a build that stops.
 
-The data and the runs are left in the directory that --out names. A second time gives the same text.
+The data is real, the judge is on this machine. The answers are judged now. The verdicts on the retrievers were recorded
+and are used if they are those of this judge; --full judges everything. Data and runs are left in the directory of
+--out. A second time gives the same text.
 """
-SAMPLES = {
-    "bm25": "retrieval/bm25.jsonl",
-    "opening_overlap": "retrieval/opening_overlap.jsonl",
-    "answers": "generation/answers.jsonl",
+BASE, CHANGED, ANSWERS = "bm25", "overlap", "answers"
+DATA: Final = {
+    BASE: "retrieval/bm25.jsonl",
+    CHANGED: "retrieval/opening_overlap.jsonl",
+    ANSWERS: "generation/answers.jsonl",
 }
 """Name of each run, and its data among the examples."""
-_RETRIEVAL = (
-    "context_relevance",
-    "context_ranking",
-    "context_precision(against=reference)",
-    "context_recall",
-    "context_sufficiency",
-    "id_precision",
-    "id_recall",
-    "reciprocal_rank",
-    "average_precision",
-    "nDCG",
-)
-METRICS = {"bm25": _RETRIEVAL, "opening_overlap": _RETRIEVAL, "answers": None}
-"""The metrics of each run; None: all that data and judge allow. Precision by the reference, since there is one, and
-it finds the chosen passage again: the page says so.
-"""
+RECORDED: Final = "retrieval/verdicts.sqlite.xz"
+METRICS: Final = ("context_relevance", "id_recall")
+_ANSWERS: Final = 12
+_LABELLED: Final = 40
+_MAX_DROP: Final = 0.05
 
 
 def demo(
     out: Annotated[str, typer.Option(metavar="DIR", help="Where data and runs go.")] = "merilo-demo",
+    full: Annotated[bool, typer.Option("--full", help="Judge everything, and print all tables.")] = False,
 ) -> None:
     """Run and show the demonstration."""
     from merilo.commands.demo.text import demo_page
     from merilo.rendering.terminal import page_width, show
 
-    runs = {name: _evaluated(Path(out), name) for name in SAMPLES}
-    show(demo_page(runs["bm25"], runs["opening_overlap"], runs["answers"], page_width()))
+    directory = Path(out)
+    story = _story(directory, full=full)
+    width = page_width()
+    show(demo_page(story, width))
+    if full:
+        from merilo.commands.compare.text import comparison_page
+        from merilo.rendering.overview import overview_page
+
+        for name in (ANSWERS, BASE, CHANGED):
+            show(overview_page(story.runs[name], width))
+        show(comparison_page(story.corrected, width))
 
 
-def _evaluated(out: Path, name: str) -> Run:
-    """Return the run with this name in `out`; a run by another version or of other data is replaced."""
+def _story(out: Path, *, full: bool) -> Story:
+    from merilo.commands.calibrate.run import label_agreement
+    from merilo.commands.compare.run import ComparisonRequest, compare_runs
+    from merilo.commands.demo.text import METRIC, Story
+    from merilo.commands.gate.run import gate_run
+    from merilo.commands.gate.suite import suite_from
+    from merilo.commands.label.run import label_run
+
+    cache: Path | bool = False if full else _recorded(out)
+    answers = _evaluated(_data(out, ANSWERS, most=None if full else _ANSWERS), out / ANSWERS, None, cache=False)
+    metrics = None if full else METRICS
+    base, changed = (_evaluated(_data(out, name), out / name, metrics, cache=cache) for name in (BASE, CHANGED))
+    alone = compare_runs([base, changed], ComparisonRequest(judge_only=True))
+    tasks = out / "data" / "labels.jsonl"
+    if not tasks.exists():
+        label_run(base, tasks, metric=METRIC, samples=_LABELLED, other=changed)
+        _filled(tasks, out / "data" / f"{BASE}.jsonl")
+    label_agreement(base, tasks, metrics=[METRIC], other=changed, attach=True)
+    runs = {ANSWERS: answers, BASE: base, CHANGED: changed}
+    gates = gate_run(changed, suite_from(None, max_drop={"id_recall": _MAX_DROP}), baseline=base)
+    return Story(runs, alone, compare_runs([base, changed]), gates, _LABELLED)
+
+
+def _evaluated(data: Path, out: Path, metrics: Sequence[str] | None, *, cache: Path | bool) -> Run:
+    """Return the run in `out`; a run by another version or of other data is replaced."""
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.options import Options, Storage
     from merilo.commands.evaluate.run import run_evaluation
-    from merilo.rendering.progress_line import ProgressLine
 
-    data = _data(out, name)
     again = False
     while True:
-        watch = ProgressLine(quiet=True)
         try:
-            options = Options(METRICS[name], out=out / name, storage=Storage(cache=False), progress=watch)
-            return run_blocking(run_evaluation(data, options))
+            return run_blocking(run_evaluation(data, Options(metrics, out=out, storage=Storage(cache=cache))))
         except RunError:
-            if again or not _emptied(out / name):
+            if again or not _emptied(out):
                 raise
             again = True
 
 
-def _data(out: Path, name: str) -> Path:
-    """Copy the example data, so that the commands that the demo names work as typed."""
+def _data(out: Path, name: str, *, most: int | None = None) -> Path:
+    """Copy the example data, so that commands work as typed. `most`: only the samples with the shortest contexts."""
+    content = _example(DATA[name])
+    if most is not None:
+        rows = sorted(content.splitlines(keepends=True), key=_context_words)[:most]
+        content = b"".join(row for row in content.splitlines(keepends=True) if row in rows)
+    return _copied(out / "data" / f"{name}.jsonl", content)
+
+
+def _context_words(row: bytes) -> int:
+    return sum(len(_words(context).split()) for context in json.loads(row)["retrieved_contexts"])
+
+
+def _example(name: str) -> bytes:
+    return files("merilo.examples").joinpath(*name.split("/")).read_bytes()
+
+
+def _copied(path: Path, content: bytes) -> Path:
     from merilo.runs.publish import write_file
 
-    source = files("merilo.examples").joinpath(*SAMPLES[name].split("/")).read_bytes()
-    path = out / "data" / f"{name}.jsonl"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_bytes() != source:
-            write_file(path, source)
+        if not path.exists() or path.read_bytes() != content:
+            write_file(path, content)
     except OSError as error:
         raise RunError(f"{path} cannot be written ({error.strerror}); name another directory with --out.") from error
     return path
+
+
+def _recorded(out: Path) -> Path:
+    """Write the recorded verdicts as a verdict cache. Its keys contain the judge, so another judge finds nothing."""
+    import lzma
+
+    path = out / "data" / "verdicts.sqlite"
+    return path if path.exists() else _copied(path, lzma.decompress(_example(RECORDED)))
+
+
+def _filled(tasks: Path, data: Path) -> None:
+    """Label each context as the annotators did: it is the passage that they chose for the question, or it is not."""
+    from merilo.runs.publish import write_file
+
+    chosen = {row["user_input"]: {*map(_words, row["reference_contexts"])} for row in _rows(data)}
+    lines: list[str] = []
+    for task in _rows(tasks):
+        if task["label"] is None:
+            task |= {"label": 2 * (_words(task["context"]) in chosen[task["user_input"]]), "annotator": "ClapNQ"}
+        lines.append(json.dumps(task, ensure_ascii=False) + "\n")
+    write_file(tasks, "".join(lines).encode())
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:  # Any: JSON
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _words(context: str | dict[str, Any]) -> str:  # Any: JSON
+    return " ".join((context if isinstance(context, str) else context["text"]).split())
 
 
 def _emptied(directory: Path) -> bool:
@@ -106,7 +174,7 @@ def _emptied(directory: Path) -> bool:
 COMMAND = Command(
     name="demo",
     section=Section.MEASURE,
-    summary="Show an evaluation of real data.",
+    summary="See merilo work, in seconds.",
     help=HELP,
     call=demo,
     options="--full --out",
