@@ -67,7 +67,6 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
 def test_a_frame_has_a_row_for_each_outcome(run: merilo.Run) -> None:
     """Where there is no score the value is empty, the outcome says so and the reason says why."""
     pandas = pytest.importorskip("pandas")
-    pytest.importorskip("narwhals")
     frame = run.to_frame(rows="outcomes")
     assert [*frame.columns] == ["sample", "metric", "outcome", "value", "reason"]
     assert frame["outcome"].tolist() == ["score", "undefined", "score"]
@@ -89,7 +88,6 @@ def _columns(frame: Any, backend: str) -> dict[str, list[object]]:  # Any: of th
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_a_frame_has_the_columns_of_an_export(run: merilo.Run, tmp_path: Path, backend: str) -> None:
     """In pandas, polars and pyarrow, a frame has the names, cells and missing values of an exported file."""
-    pytest.importorskip("narwhals", reason="narwhals is not installed")
     pytest.importorskip(backend, reason=f"{backend} is not installed")
     frame = run.to_frame(backend)
     assert type(frame).__module__.startswith(backend)
@@ -101,7 +99,6 @@ def test_a_frame_has_the_columns_of_an_export(run: merilo.Run, tmp_path: Path, b
 @pytest.mark.parametrize("backend", ["polars", "pyarrow"])
 def test_columns_without_a_value_have_a_type(run: merilo.Run, backend: str) -> None:
     """A run whose samples have no field still has a text column, so that frames of several runs can be joined."""
-    pytest.importorskip("narwhals", reason="narwhals is not installed")
     pytest.importorskip(backend, reason=f"{backend} is not installed")
     schema = run.to_frame(backend).schema
     types = [str(schema[name] if backend == "polars" else schema.field(name).type) for name in ("response", "contexts")]
@@ -115,13 +112,9 @@ def test_another_kind_of_frame_is_refused(run: merilo.Run, option: str, value: s
         run.to_frame(**{option: value})
 
 
-@pytest.mark.parametrize(
-    ("module", "advice"), [("pandas", "pip install pandas"), ("narwhals", r"pip install 'merilo\[frames\]'")]
-)
-def test_without_a_library_it_is_said_what_to_do(
-    run: merilo.Run, module: str, advice: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("module", ["pandas", "polars", "pyarrow"])
+def test_without_a_library_it_is_said_what_to_do(run: merilo.Run, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the package; nothing else of a run needs it."""
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UsageError, match=rf"needs {module}.*{advice}"):
-        run.to_frame()
+    with pytest.raises(UsageError, match=rf"needs {module}.*pip install {module}"):
+        run.to_frame(module)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 TEXT: Final = "String"
 INTEGER: Final = "Int64"
 FLOAT: Final = "Float64"
-"""Names of the types of columns, as narwhals calls them."""
+"""Names of the types of columns, as polars calls them."""
+_ARROW: Final = {TEXT: "string", INTEGER: "int64", FLOAT: "float64"}
 BACKENDS: Final = ("pandas", "polars", "pyarrow")
 _TYPES: Final = {Kind.COUNT: INTEGER, Kind.SCORE: FLOAT}
 _WANTED_BY: Final = "to_frame()"
@@ -63,21 +64,22 @@ def frame_of(
 ) -> Any:  # Any: a frame of the backend
     """Return the columns as a frame of `backend`. None is a missing value of the column's type.
 
-    Raises UsageError for another backend, or if it or narwhals is not installed.
+    Raises UsageError for another backend, or if it is not installed.
     """
     if backend not in BACKENDS:
         raise UsageError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
-    narwhals = optional_module("narwhals", wanted_by=_WANTED_BY, install="merilo[frames]")
-    optional_module(backend, wanted_by=_WANTED_BY, install=backend)
-    if backend != "pandas":
-        schema = {name: getattr(narwhals, kind) for name, kind in types.items()}
-        return narwhals.from_dict(dict(columns), schema=schema, backend=backend).to_native()
+    library: Any = optional_module(backend, wanted_by=_WANTED_BY, install=backend)  # Any: no stubs
+    if backend == "polars":
+        return library.DataFrame(dict(columns), schema={name: getattr(library, types[name]) for name in columns})
+    if backend == "pyarrow":
+        return library.table({name: library.array(each, _ARROW[types[name]]) for name, each in columns.items()})
     # pandas infers its types: its integers have no missing value, and before version 3 a cast makes None a text
-    inferred = {
-        name: values if types[name] == TEXT else [nan if value is None else value for value in values]
-        for name, values in columns.items()
-    }
-    return narwhals.from_dict(inferred, backend=backend).to_native()
+    return library.DataFrame(
+        {
+            name: values if types[name] == TEXT else [nan if value is None else value for value in values]
+            for name, values in columns.items()
+        }
+    )
 
 
 def _row(record: OutcomeRecord) -> list[object]:
