@@ -26,10 +26,19 @@ RELEVANCE_FAMILY = [
 ]
 
 
-def test_all_native_metrics_by_default(evaluated: Evaluate) -> None:
-    """Without a choice every native metric that data and judge allow is computed, each by its defaults."""
-    run = evaluated(rows(10))
+_CORE_OF_ANSWERS = ("answering", "context_sufficiency", "context_relevance", "faithfulness")
+_CORE_OF_RETRIEVAL = ("context_sufficiency", "context_relevance", "context_precision", "context_ranking")
+
+
+def test_a_core_set_by_default_and_all_on_demand(evaluated: Evaluate) -> None:
+    """Without a choice a core set is computed, which depends on the fields; `all` is what data and judge allow."""
+    answered = [*_CORE_OF_ANSWERS, "context_recall"]
+    assert list(evaluated(rows(10)).metrics) == answered
+    bare = [{key: row[key] for key in ("id", "user_input", "retrieved_contexts")} for row in rows(3)]
+    assert list(evaluated(bare).metrics) == [*_CORE_OF_RETRIEVAL]
+    run = evaluated(rows(10), metrics=["all"])
     assert list(run.metrics) == [
+        "answering",
         "context_relevance",
         "context_ranking",
         "context_precision",
@@ -49,7 +58,7 @@ def test_all_native_metrics_by_default(evaluated: Evaluate) -> None:
 def test_left_out_metrics_say_why(evaluated: Evaluate) -> None:
     """A metric whose fields no sample has is left out by name, with the reason."""
     data = [{key: row[key] for key in ("id", "user_input", "retrieved_contexts")} for row in rows(3)]
-    run = evaluated(data)
+    run = evaluated(data, metrics=["all"])
     assert run.manifest.left_out["faithfulness"] == "no sample has response"
     assert "context_precision" in run.metrics
 

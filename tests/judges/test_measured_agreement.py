@@ -77,7 +77,7 @@ def test_the_weak_metrics_of_the_embedded_judge_follow_from_its_table() -> None:
 
 def test_a_run_without_named_metrics_leaves_weak_ones_out(tmp_path: Path) -> None:
     """The summary and the record say which, and how to run them; the metric is not computed."""
-    run = evaluate([ROW], out=tmp_path / "run", storage={"cache": False})
+    run = evaluate([ROW], metrics=["all"], out=tmp_path / "run", storage={"cache": False})
     assert "answer_relevancy" not in run.metrics
     assert weak_left_out(run.manifest) == ("answer_relevancy",)
     assert "Left out as weak with this judge (to run one: --metrics NAME): answer_relevancy." in str(run)

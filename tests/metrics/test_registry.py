@@ -39,6 +39,7 @@ from merilo.metrics.registry import (
     NATIVE,
     Parameter,
     all_metrics,
+    core_metrics,
     families,
     find_metric,
     metric_names,
@@ -261,8 +262,9 @@ def test_native_metrics_are_listed() -> None:
 
 
 def test_a_run_takes_what_needs_no_choice() -> None:
-    """By default a run computes metrics that need no choice; those with a cutoff, an aspect or a file only by name."""
-    assert [metric_text(parse_metric(name)) for name in all_metrics()] == list(default_metrics())
+    """`all` stands for the metrics that need no choice; those with a cutoff, an aspect or a file run only by name."""
+    assert [metric_text(parse_metric(name)) for name in all_metrics()] == list(all_metrics())
+    assert {*core_metrics(("response",)), *core_metrics(())} <= {*all_metrics()}
     by_name = {name for name in native_metrics() if name not in all_metrics()}
     assert by_name >= {"hit_rate", "precision", "recall", "critique", "rubric_metric"}
 

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_run import AMOUNTS, METRICS, faulty, rows
+from faulty_run import METRICS, faulty, rows
 from graded_runs import graded
 
 import merilo
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.comparison_page import comparison_page
-from merilo.results.faults import DECLINES, FAULTS
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.metrics.answer_relevancy import AnswerRelevancy
 from merilo.metrics.faithfulness import Faithfulness
 from merilo.rendering.markup import el, escaped, json_text
+from merilo.results.faults import DECLINES, FAULTS
 
 HOSTILE = "<script>canary()</script><img src=x onerror=canary()></style>'\"&lt;\u202eevil\x1b[31m\u2028</script>"
 

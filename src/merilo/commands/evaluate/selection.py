@@ -92,6 +92,8 @@ def select(
             raise UsageError(_no_free_text(text, parts, intake, roles) or _refusal(text, parts, reason, intake))
         else:
             left_out[text] = reason
+    if not metrics and asked is None:  # such as questions with responses alone
+        return select((ALL,), intake, roles, lenient=lenient)
     if not metrics and weak:
         raise UsageError(_only_weak(sorted(weak), roles))
     if not metrics:
