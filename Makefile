@@ -37,7 +37,7 @@ demo: $(STAMPS)/merilo  ## install merilo into .venv and show an evaluation
 	@$(BIN)/merilo demo $(ARGS)
 
 .PHONY: test
-test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run all tests against it
+test: $(STAMPS)/test $(STAMPS)/merilo $(STAMPS)/chromium  ## build the wheel, install it and run all tests against it
 	@$(PYTEST) $(ARGS)
 
 .PHONY: test-long
@@ -72,7 +72,7 @@ test-extras: $(STAMPS)/test $(STAMPS)/wheel  ## test with real frameworks and pa
 	$(BIN)/python tools/extras.py $(ARGS) || status=1; exit $$status
 
 .PHONY: coverage
-coverage: $(STAMPS)/test $(STAMPS)/merilo  ## run the tests and show which lines they miss
+coverage: $(STAMPS)/test $(STAMPS)/merilo $(STAMPS)/chromium  ## run the tests and show which lines they miss
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(ARGS)
 	@$(BIN)/coverage combine --quiet
@@ -180,10 +180,15 @@ $(STAMPS)/build: requirements/build.txt $(VENV)/pyvenv.cfg
 	@$(PINNED) requirements/build.txt
 	@touch $@
 
-$(STAMPS)/test: requirements/$(TOOLS).txt $(VENV)/pyvenv.cfg
+$(STAMPS)/test: requirements/$(TOOLS).txt requirements/axe.txt $(VENV)/pyvenv.cfg
 	@echo "installing what the tests need into $(VENV)" >&2
 	@$(PINNED) requirements/$(TOOLS).txt
+	@$(PINNED) requirements/axe.txt --no-deps
 	@touch $@
+
+# Without a Chromium, the tests that need one are skipped; nothing fails, and the next call tries again.
+$(STAMPS)/chromium: tools/chromium.py $(VENV)/pyvenv.cfg
+	@if $(BIN)/python tools/chromium.py; then touch $@; fi
 
 $(STAMPS)/dev: requirements/dev.txt $(VENV)/pyvenv.cfg
 	@echo "installing what the checks need into $(VENV)" >&2

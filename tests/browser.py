@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -61,6 +62,7 @@ class Browser:
         self._session = self._ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
         for name in ("Page", "Runtime", "Network", "Log"):
             self._ask(f"{name}.enable")
+        self._ask("Page.setLifecycleEventsEnabled", enabled=True)
 
     def __enter__(self) -> Self:
         return self
@@ -100,8 +102,8 @@ class Browser:
         """Open an address, and wait until it is loaded and drawn."""
         for each in ("about:blank", address):  # a change of the anchor alone loads nothing
             self.events.clear()
-            self._ask("Page.navigate", url=each)
-            self.until_event("Page.loadEventFired")
+            loader = self._ask("Page.navigate", url=each).get("loaderId")
+            self._until(lambda event, loader=loader: _is_loaded(event, loader))
 
     def run(self, script: str) -> Any:  # Any: JSON
         """The value of an expression on the page; a promise is awaited."""
@@ -152,10 +154,10 @@ class Browser:
         names = {"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"}
         return [each for each in self.events if each["method"] in names]
 
-    def until_event(self, name: str) -> None:
-        """Read until this event arrives."""
+    def _until(self, awaited: Callable[[dict[str, Any]], bool]) -> None:
+        """Read until such an event arrives."""
         end = time.monotonic() + self._seconds
-        while not any(each["method"] == name for each in self.events):
+        while not any(map(awaited, self.events)):
             self._read(end)
 
     def _ask(self, method: str, **params: Any) -> dict[str, Any]:
@@ -191,3 +193,9 @@ class Browser:
             if found["method"] == "Page.javascriptDialogOpening":  # a page that asks whether to leave it
                 self._send("Page.handleJavaScriptDialog", {"accept": True})
         return found
+
+
+def _is_loaded(event: dict[str, Any], loader: str | None) -> bool:
+    """Return True for the event that this document is loaded; that of the one before may arrive late."""
+    of = event["params"]
+    return event["method"] == "Page.lifecycleEvent" and (of["loaderId"], of["name"]) == (loader, "load")

@@ -11,7 +11,6 @@ WIDTH = 1440
 def opened_wide(browser: Browser, page: Path) -> Browser:
     """Open a page in a wide window, with scripts."""
     browser.size(WIDTH)
-    browser.scripts(enabled=True)
     browser.open(page)
     return browser
 
@@ -40,14 +39,18 @@ def check_quiet(browser: Browser, page: Path) -> None:
     assert browser.errors() == []
 
 
-def check_fits(browser: Browser, page: Path, *, width: int, dark: bool, drawer: str) -> None:
-    """Check that a page and an opened sample (`drawer`, an expression) fit the window, without messages or requests."""
-    browser.scripts(enabled=True)
-    browser.size(width, dark=dark)
+def check_fits(browser: Browser, page: Path, *, width: int, drawer: str) -> None:
+    """Check that a page and an opened sample (`drawer`, an expression) fit the window in both colour schemes, without
+    messages or requests.
+    """
+    browser.size(width)
     browser.open(page)
-    assert browser.run("document.documentElement.scrollWidth") <= width
-    browser.key("j")
-    browser.wait(drawer)
-    assert browser.run("document.querySelector('#drawer').scrollWidth") <= width
-    assert browser.run("document.documentElement.scrollWidth") <= width
+    for opened in (False, True):
+        if opened:
+            browser.key("j")
+            browser.wait(drawer)
+        for dark in (True, False):
+            browser.size(width, dark=dark)
+            assert browser.run("document.documentElement.scrollWidth") <= width
+            assert browser.run("document.querySelector('#drawer').scrollWidth") <= width
     check_quiet(browser, page)

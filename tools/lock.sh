@@ -18,6 +18,7 @@ pin pyproject.toml -o requirements/runtime.txt "$@"
 pin requirements/build.in -o requirements/build.txt "$@"
 pin requirements/test.in -o requirements/test.txt "$@"
 pin requirements/dev.in -o requirements/dev.txt "$@"
+pin --no-deps requirements/axe.in -o requirements/axe.txt "$@"
 
 # The lowest versions that pyproject.toml admits, for `make test-lowest`; the test tools stay new.
 pin pyproject.toml --extra local --extra frames --extra fsspec --extra parquet --extra ui --extra xlsx --resolution lowest-direct -o "$scratch/lowest.txt" "$@"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from each_case import each_case
 
+import merilo
 from merilo.adapters import spans, traces
 from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.base import Item
@@ -15,6 +16,8 @@ from merilo.adapters.exports import export_of
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
 from merilo.errors import DataError
+from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.metrics.base import Score
 
 FILES = Path(__file__).parent / "files"
 QUESTION = "When was the tower completed?"
@@ -302,6 +305,113 @@ def test_dotted_names_and_objects_give_the_same_tree() -> None:
     """Flattened and nested attributes are equal once read."""
     assert find(tree_of({"a.b.0.c": 1}), "a.b") == find(tree_of({"a": {"b": {"0": {"c": 1}}}}), "a.b")
     assert find(tree_of({"a": 1, "a.b": 2}), "a.b") == 2
+
+
+def hops(name: str | Path) -> Path:
+    """Return the source with which each retrieval of a file is a sample."""
+    return FILES / f"{name}#hops"
+
+
+def test_each_retrieval_is_a_sample() -> None:
+    """After `#hops`, a retrieval has its own query, documents and span; a trace with one retrieval has one hop."""
+    first, second, only = (item.record for item in items(hops("two_hops.otlp.jsonl")))
+    assert first is not None
+    assert second is not None
+    assert only is not None
+    trace = first["metadata"]["trace_id"]
+    assert (first["id"], second["id"]) == (f"{trace}#hop1", f"{trace}#hop2")
+    assert (first["user_input"], second["user_input"]) == (
+        "Which company built the tower?",
+        "Where did Gustave Eiffel study?",
+    )
+    assert [each["id"] for each in first["retrieved_contexts"]] == ["d3", "d1"]
+    assert [each["id"] for each in second["retrieved_contexts"]] == ["d4", "d3"]  # d3 again: it was returned again
+    assert (second["metadata"]["hop"], second["metadata"]["of"]) == (2, 2)
+    assert second["metadata"]["span_id"] == "b7ad6b7169200003"
+    assert (only["user_input"], only["metadata"]["of"]) == (QUESTION, 1)
+    assert not any("response" in each for each in (first, second, only))
+
+
+@each_case(
+    ("name", "queries"),
+    [
+        ("gen_ai.otlp.jsonl", ["tower", None]),  # the second agent's retrieval states ids and no query
+        ("mlflow.json", ["tower"]),
+        ("langfuse.jsonl", ["tower"]),
+        ("langsmith.jsonl", ["tower"]),
+        ("phoenix.jsonl", ["tower"]),
+    ],
+)
+def test_queries_of_retrievals(name: str, queries: list[str | None]) -> None:
+    """The query of a retrieval is read in each convention; without one it is no sample, and the reason is stated."""
+    found = [item for item in items(hops(name)) if item.reason != "no span states what a retrieval returned"]
+    assert [item.record and item.record["user_input"] for item in found] == queries
+    assert [item.reason for item in found if item.record is None] == ["the retrieval does not state its query"] * (
+        queries.count(None)
+    )
+
+
+def test_a_reranker_belongs_to_what_it_was_given(tmp_path: Path) -> None:
+    """A reranker and the retrievals that it orders are one hop; without stated input that is the one before it."""
+    first, second, *others = items(hops("openinference.otlp.jsonl"))
+    assert (texts(first), texts(second)) == ([DONE], [DONE, "The tower was built by Eiffel's company."])
+    assert (first.record or {})["user_input"] == QUESTION  # the reranker's own query
+    assert {each.reason for each in others} == {"no span states what a retrieval returned"}
+
+    def retrieval(name: str, kind: str = "RETRIEVER", **attributes: Any) -> dict[str, Any]:
+        return span(name, "root", kind=kind, start=f"2026-01-01T00:00:0{name}Z", **attributes)
+
+    def returned(*found: str) -> list[dict[str, str]]:
+        return [{"document.content": each} for each in found]
+
+    path = written(
+        tmp_path,
+        span("root", input__value="Q", output__value="A"),
+        retrieval("1", input__value="one", retrieval__documents=returned("a", "b")),
+        retrieval("2", input__value="two", retrieval__documents=returned("c", "b")),
+        retrieval("3", "RERANKER", reranker__output_documents=returned("b")),
+        retrieval("4", input__value="four", retrieval__documents=returned("d")),
+        retrieval("5", input__value="five", retrieval__documents=returned("e")),
+        retrieval(
+            "6",
+            "RERANKER",
+            reranker__query="both",
+            reranker__input_documents=returned("d", "e"),
+            reranker__output_documents=returned("e", "d"),
+        ),
+    )
+    found = [(item.record["user_input"], texts(item)) for item in items(Path(f"{path}#hops")) if item.record]
+    assert found == [("one", ["a", "b"]), ("two", ["b"]), ("both", ["e", "d"])]
+
+
+def test_a_passage_is_judged_by_the_query_that_found_it(tmp_path: Path) -> None:
+    """The second hop's passage is irrelevant to the whole question, and relevant to its own; hops share a cluster."""
+
+    def relevance(run: merilo.Run, sample: str) -> float:
+        found = run.sample(sample)
+        (place,) = [at for at, each in enumerate(found.sample.contexts) if each.text.startswith("Gustave Eiffel")]
+        score = found.outcomes["context_relevance"]
+        assert isinstance(score, Score)
+        verdict = score.evidence[place].verdict
+        assert isinstance(verdict, RelevanceVerdict)
+        return verdict.probability or 0.0
+
+    whole, parts = (
+        merilo.evaluate(source, metrics=["context_relevance"], out=tmp_path / name, storage={"cache": False})
+        for name, source in (("whole", FILES / "two_hops.otlp.jsonl"), ("hops", hops("two_hops.otlp.jsonl")))
+    )
+    trace = next(iter(load(FILES / "two_hops.otlp.jsonl"))).id
+    assert relevance(whole, trace) < 0.2
+    assert relevance(parts, f"{trace}#hop2") > 0.9
+    assert (whole.manifest.cluster, parts.manifest.cluster) == (None, "trace_id")
+
+
+def test_only_traces_have_hops(tmp_path: Path) -> None:
+    """`#hops` after the name of another file, or of none, is an error that names the file."""
+    path = written(tmp_path, {"id": "a", "user_input": "Q"}, name="rows.jsonl")
+    for source in (f"{path}#hops", tmp_path / "none.jsonl#hops"):
+        with pytest.raises(DataError, match=r"(rows|none)\.jsonl is not a file of traces"):
+            list(load(source))
 
 
 def test_samples_are_not_taken_for_traces(tmp_path: Path) -> None:

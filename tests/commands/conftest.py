@@ -1,8 +1,11 @@
-"""Places in which the installed command is run."""
+"""Places in which the installed command is run, and the browser of the tests of pages."""
 
+from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from browser import Browser, chromium
 from command_line import METRICS, SAMPLES, SCRIPT, Here
 
 
@@ -30,3 +33,28 @@ def run(here: Here) -> Here:
     )
     assert done.returncode == 0, done.stderr
     return here
+
+
+@pytest.fixture(scope="session")
+def started_browser() -> Iterator[Browser]:
+    """One browser for all tests of a process."""
+    program = chromium()
+    if program is None:
+        pytest.skip("no Chromium: install one, or name its program in MERILO_CHROMIUM")
+    with Browser(program) as found:
+        yield found
+
+
+@pytest.fixture
+def browser(started_browser: Browser) -> Browser:
+    """The browser with a wide, light window, in which pages run scripts."""
+    started_browser.scripts(enabled=True)
+    started_browser.size(1440)
+    return started_browser
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The script of axe-core, which checks accessibility (requirements/axe.in)."""
+    pytest.importorskip("axe_playwright_python", reason="no axe-core: `make test` installs it")
+    return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")

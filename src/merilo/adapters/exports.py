@@ -24,7 +24,7 @@ from merilo.adapters.result_rows import (
     promptfoo_item,
     promptfoo_rows,
 )
-from merilo.adapters.traces import items_of_traces
+from merilo.adapters.traces import hop_items, items_of_traces, whole_item
 from merilo.data import check
 from merilo.data.lines import ForeignRecords, RawRecord
 from merilo.data.source import Format, RecordFile, data_name, format_of, open_unpacked, unreadable
@@ -43,6 +43,8 @@ _PLAIN: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:samples|rows)"\s*:')
 _HEAD_BYTES: Final = 256
 _LONG_BYTES: Final = 2**16
 _ARCHIVE: Final = ".eval"
+HOPS: Final = "#hops"
+"""After the name of a file of traces: each retrieval is a sample, not each trace."""
 _Rows = tuple[tuple[str, ...], ...]
 
 
@@ -129,12 +131,14 @@ class Export:
     """The version of the package that the file states; blank if it states none."""
     unit: str
     """What a place counts: a line, a test case, a sample of an archive, or a record of a JSON file."""
+    hops: bool = False
+    """True if each retrieval of a trace is a sample."""
 
     def items(self, id: str | None = None) -> Iterator[Item]:
         """Yield the items; `id`: the key of a row that holds its id, None for the usual one."""
         if isinstance(self.kind, ResultFile):
             return _results(self.raw(), self.kind, id)
-        return items_of_traces(self.raw(), self.kind)
+        return items_of_traces(self.raw(), self.kind, hop_items if self.hops else whole_item)
 
     def records(self, id: str | None = None) -> ForeignRecords:
         """Return the samples; `id`: the key of a row that holds its id, None for the usual one."""
@@ -147,13 +151,21 @@ class Export:
             if not found.samples and not found.problems:
                 raise DataError.of(found.none())
 
-        return ForeignRecords(data_name(self.path), self.path.name, self.unit, read, note=found.note)
+        name, cluster = (f"{data_name(self.path)}-hops", "trace_id") if self.hops else (data_name(self.path), None)
+        return ForeignRecords(name, self.path.name, self.unit, read, note=found.note, cluster=cluster)
 
 
 def export_of(source: object) -> Export | None:
-    """Return the export in a file; None if the file is not one that merilo knows. Raises nothing."""
-    if not isinstance(source, Path) or not isfile(source):  # noqa: PTH113  Path.is_file raises PermissionError
+    """Return the export in a file; None if the file is not one that merilo knows. Raises nothing.
+
+    The name of a file of traces may end in `#hops`.
+    """
+    if not isinstance(source, Path):
         return None
+    if not isfile(source):  # noqa: PTH113  Path.is_file raises PermissionError
+        file = source.with_name(source.name.removesuffix(HOPS)) if len(source.name) > len(HOPS) else source
+        found = None if file == source else export_of(file)
+        return replace(found, hops=True) if found is not None and not isinstance(found.kind, ResultFile) else None
     if source.name.endswith(_ARCHIVE):
         return _export(source, {"epoch": 1, "target": "", "input": "", "id": ""}, lambda: inspect_archive(source))
     try:
@@ -272,8 +284,10 @@ def _results(records: Iterator[RawRecord], file: ResultFile, id: str | None) -> 
 
 
 def _foreign(source: object) -> ForeignRecords | None:
-    """Return the samples of an export, for `merilo.data.load`."""
+    """Return the samples of an export, for `merilo.data.load`. Raises DataError if a file with hops has no traces."""
     found = export_of(source)
+    if found is None and isinstance(source, Path) and source.name.endswith(HOPS):
+        raise DataError(f"{source.name.removesuffix(HOPS)} is not a file of traces, which {HOPS} needs.")
     return None if found is None else found.records()
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-    file ──> records ──> spans (`spans`) ──> a temporary database ──> the spans of one trace ──> sample
+    file ──> records ──> spans (`spans`) ──> a temporary database ──> the spans of one trace ──> sample, or its hops
 
 A collector writes the spans of one trace in any order and on any line. So the spans, reduced to what a sample needs,
 go through a temporary database, which keeps memory constant for a file of any size.
@@ -14,7 +14,7 @@ import json
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +22,7 @@ from merilo.adapters.base import Item
 from merilo.adapters.spans import RETRIEVAL, Span, spans_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from merilo.adapters.contents import SpanFile
     from merilo.data.lines import RawRecord
@@ -30,10 +30,16 @@ if TYPE_CHECKING:
 MAX_SPANS: Final = 10_000
 """Maximum spans of one trace; a longer trace is reported and left out, and its other spans are only counted."""
 _NOT_READ: Final = "not read"
+_NO_TEXTS: Final = "texts of the contexts"
 
 
-def items_of_traces(records: Iterable[RawRecord], file: SpanFile) -> Iterator[Item]:
-    """Yield the unreadable records as problems, then each trace in the order in which the traces begin in the file."""
+def items_of_traces(
+    records: Iterable[RawRecord], file: SpanFile, items: Callable[[Sequence[Span], int], Iterable[Item]]
+) -> Iterator[Item]:
+    """Yield the unreadable records as problems, then the items of each trace in the order in which the traces begin.
+
+    `items`: `whole_item` or `hop_items`.
+    """
     with closing(sqlite3.connect("")) as store:  # a temporary file that only this connection sees
         store.execute("CREATE TABLE spans (trace TEXT, line INTEGER, body TEXT)")
         recent: Counter[str] = Counter()
@@ -55,44 +61,99 @@ def items_of_traces(records: Iterable[RawRecord], file: SpanFile) -> Iterator[It
             "WINDOW own AS (PARTITION BY trace) ORDER BY began, rowid"
         )
         for (_, line), group in groupby(rows, key=lambda row: (row[0], row[1])):
-            yield _item(line, (row[2] for row in group), full)
+            bodies = (row[2] for row in group)
+            spans, left_out = _spans(line, bodies, full)
+            yield from items(spans, line) if left_out is None else (left_out,)
 
 
-def _item(line: int, bodies: Iterator[str], full: Mapping[str, int]) -> Item:
+def _spans(line: int, bodies: Iterator[str], full: Mapping[str, int]) -> tuple[list[Span], Item | None]:
+    """Return the spans of a trace in the order in which they started; or why it is left out."""
     spans = [Span(**json.loads(body)) for body in islice(bodies, MAX_SPANS)]
     if more := sum(1 for _ in bodies) + full.get(spans[0].trace, 0):
         kinds = {**_kinds(spans), _NOT_READ: more}
-        return Item(line, reason=f"it has more than {MAX_SPANS:,} spans", id=spans[0].trace, kinds=kinds)
-    spans.sort(key=lambda span: (span.start, span.end))
-    return sample_item(spans, line)
+        return [], Item(line, reason=f"it has more than {MAX_SPANS:,} spans", id=spans[0].trace, kinds=kinds)
+    return sorted(spans, key=lambda span: (span.start, span.end)), None
 
 
-def sample_item(spans: Sequence[Span], line: int) -> Item:
+def whole_item(spans: Sequence[Span], line: int) -> tuple[Item]:
     """Return the sample of one trace's spans, which are in the order in which they started; or why there is none."""
     ids = {span.id for span in spans}
     roots = [span for span in spans if span.parent not in ids]
     question, question_from = _question(spans, roots)
     documents = _documents(spans)
-    contexts = [each for each in documents or () if "text" in each]
     response, answered = _response(spans, roots)
     parts = {"question": question, "contexts": documents, "response": response}
     missing = [name for name, part in parts.items() if part is None]
-    if documents and not contexts:
-        missing.append("texts of the contexts")
+    retrieved = _retrieved(documents)
+    if "retrieved_context_ids" in retrieved:
+        missing.append(_NO_TEXTS)
     base = Item(line, id=spans[0].trace, kinds=_kinds(spans), missing=tuple(missing))
     reason = _why_not(question, documents, response)
     if reason:
-        return replace(base, reason=reason)
-    record: dict[str, Any] = {"id": spans[0].trace, "user_input": question}
-    if documents is not None and (contexts or not documents):
-        record["retrieved_contexts"] = contexts
-    elif documents:
-        record["retrieved_context_ids"] = [each["id"] for each in documents]
+        return (replace(base, reason=reason),)
+    record: dict[str, Any] = {"id": spans[0].trace, "user_input": question, **retrieved}
     if response is not None:
         record["response"] = response
     record["metadata"] = _metadata(spans, answered or roots[0] if roots else spans[0], question_from)
     scores = {name: value for span in spans for name, value in span.scores.items()}
-    return replace(base, record=record, scores=scores)
+    return (replace(base, record=record, scores=scores),)
+
+
+@dataclass(slots=True)
+class Hop:
+    """One retrieval of a trace: the span that returned its documents, and the query."""
+
+    span: Span
+    query: str | None
+    documents: list[dict[str, Any]]  # Any: JSON
+
+
+def hop_items(spans: Sequence[Span], line: int) -> Iterator[Item]:
+    """Yield a sample for each retrieval of one trace, with its own query and documents; or why it is none.
+
+    The spans are in the order in which they started.
+    """
+    hops, trace = _hops(spans), spans[0].trace
+    base = Item(line, id=trace, kinds=_kinds(spans))
+    if not hops:
+        yield replace(base, reason="no span states what a retrieval returned")
+    for number, hop in enumerate(hops, start=1):
+        item = replace(base, id=f"{trace}#hop{number}", kinds=base.kinds if number == 1 else {})
+        if not hop.query:
+            yield replace(item, reason="the retrieval does not state its query")
+            continue
+        retrieved = _retrieved(hop.documents)
+        metadata = {**_metadata(spans, hop.span, ""), "hop": number, "of": len(hops)}
+        record = {"id": item.id, "user_input": hop.query, **retrieved, "metadata": metadata}
+        yield replace(item, record=record, missing=(_NO_TEXTS,) if "retrieved_context_ids" in retrieved else ())
+
+
+def _hops(spans: Sequence[Span]) -> list[Hop]:
+    """Return the retrievals of a trace that are not within another one.
+
+    A reranker and the retrievals whose documents it was given are one hop. If it does not state what it was given, that
+    is the retrieval before it.
+    """
+    hops: list[Hop] = []
+    for span in _outer_retrievals(spans):
+        query = span.query
+        if span.kind == "reranker":
+            given = {_key(each) for each in span.reranked or ()}
+            taken = [hop for hop in hops if given.issuperset(map(_key, hop.documents))] or hops[-1:]
+            query = query or next((hop.query for hop in taken), None)
+            hops = [hop for hop in hops if hop not in taken]
+        hops.append(Hop(span, query, span.documents or []))
+    return hops
+
+
+def _retrieved(documents: Sequence[dict[str, Any]] | None) -> dict[str, Any]:  # Any: JSON
+    """Return the field of a sample for these documents: contexts, or ids if no document has a text."""
+    if documents is None:
+        return {}
+    contexts = [each for each in documents if "text" in each]
+    if documents and not contexts:
+        return {"retrieved_context_ids": [each["id"] for each in documents]}
+    return {"retrieved_contexts": contexts}
 
 
 def _why_not(question: str | None, documents: object, response: str | None) -> str:
@@ -164,18 +225,21 @@ def _documents(spans: Sequence[Span]) -> list[dict[str, Any]] | None:  # Any: JS
     A reranker's documents replace those that it was given. A retriever's documents replace those of the retrievers and
     rerankers within it.
     """
-    inside = _inside_retrieval([span for span in spans if span.documents is not None])
     found: dict[str, dict[str, Any]] | None = None
-    for span in spans:
-        if span.documents is None or span.kind not in RETRIEVAL or span.id in inside:
-            continue
+    for span in _outer_retrievals(spans):
         found = {} if found is None else found
         if span.kind == "reranker":
             for key in [_key(each) for each in span.reranked] if span.reranked else [*found]:
                 found.pop(key, None)
-        for each in span.documents:
+        for each in span.documents or ():
             found.setdefault(_key(each), each)
     return None if found is None else [*found.values()]
+
+
+def _outer_retrievals(spans: Sequence[Span]) -> list[Span]:
+    """Return the retrievers and rerankers that state documents and are not within another one that does."""
+    inside = _inside_retrieval([span for span in spans if span.documents is not None])
+    return [span for span in spans if span.documents is not None and span.kind in RETRIEVAL and span.id not in inside]
 
 
 def _key(document: dict[str, Any]) -> str:  # Any: JSON

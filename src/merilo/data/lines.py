@@ -104,6 +104,8 @@ class ForeignRecords:
     """True if the source can be read only once."""
     note: Callable[[], str] | None = None
     """Return what the user must know about the records, such as what was left out; asked after they were read."""
+    cluster: str | None = None
+    """The field whose equal values are dependent records; None if they are independent."""
 
     def __iter__(self) -> Iterator[ForeignRecord]:
         return iter(self.make())

@@ -111,7 +111,7 @@ def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Col
     name, shown, unit = "records", "records", "record"
     if isinstance(records, ForeignRecords):
         name, shown, unit, is_once = records.name, records.shown, records.unit, records.is_once
-        columns.note = records.note
+        columns.note, columns.cluster = records.note, records.cluster
     else:
         is_once = iter(records) is records
         if isinstance(records, Dataset):

@@ -284,7 +284,8 @@ class Columns:
     - `unseen`: columns that the user mapped and no record had;
     - `single`: list fields for which a plain text was read as the only item;
     - `printed_missing`: text fields with a cell such as `nan`, which is read as text;
-    - `note`: returns the adapter's own sentences about the records that were read.
+    - `note`: returns the adapter's own sentences about the records that were read;
+    - `cluster`: the field whose equal values are dependent records, if the adapter knows one.
     """
 
     recognised: dict[str, str] = field(default_factory=dict)
@@ -294,6 +295,7 @@ class Columns:
     single: dict[str, None] = field(default_factory=dict)
     printed_missing: dict[str, None] = field(default_factory=dict)
     note: Callable[[], str] | None = None
+    cluster: str | None = None
     _without_id: bytearray = field(default_factory=bytearray, repr=False)
 
     def note_number(self, number: int) -> None:

@@ -17,6 +17,7 @@ from opentelemetry.trace import Span, Tracer
 BUILT = "The tower was built by Eiffel's company."
 DONE = "The tower was completed in 1889."
 ROME = "Rome has seven hills."
+STUDIED = "Gustave Eiffel studied at the Ecole Centrale in Paris, where he specialised in chemistry."
 QUESTION = "When was the tower completed?"
 
 
@@ -135,10 +136,28 @@ def gen_ai(spans: Recorder) -> None:
             pass
 
 
+def two_hops(spans: Recorder) -> None:
+    """Record an agent that looks up a name and then asks about it, and an agent that retrieves once."""
+    kind, found = "openinference.span.kind", "retrieval.documents"
+    hops = (
+        ("Which company built the tower?", ("d3", BUILT, 0.8), ("d1", ROME, 0.1)),
+        ("Where did Gustave Eiffel study?", ("d4", STUDIED, 0.7), ("d3", BUILT, 0.5)),
+    )
+    asked = "At which school was the owner of the company that built the tower a student?"
+    with spans.span("ask", {kind: "AGENT", "input.value": asked, "output.value": "At the Ecole Centrale."}):
+        for query, *each in hops:
+            with spans.span("retrieve", {kind: "RETRIEVER", "input.value": query, **documents(found, *each)}):
+                pass
+    with spans.span("ask", {kind: "AGENT", "input.value": QUESTION, "output.value": "In 1889."}):
+        once = documents(found, ("d2", DONE, 0.9))
+        with spans.span("retrieve", {kind: "RETRIEVER", "input.value": QUESTION, **once}):
+            pass
+
+
 def main() -> None:
-    """Write `openinference.otlp.jsonl` and `gen_ai.otlp.jsonl`, one line per span."""
+    """Write `openinference.otlp.jsonl`, `gen_ai.otlp.jsonl` and `two_hops.otlp.jsonl`, one line per span."""
     folder = Path(sys.argv[1])
-    for make in (openinference, gen_ai):
+    for make in (openinference, gen_ai, two_hops):
         path = folder / f"{make.__name__}.otlp.jsonl"
         path.unlink(missing_ok=True)
         provider = TracerProvider(id_generator=Counted(), resource=Resource({"service.name": "guide"}))

