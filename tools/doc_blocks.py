@@ -8,7 +8,7 @@ import tomllib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from doc_code import api, commands, error_tree, kinds
+from doc_code import commands, error_tree, kinds, options, other_options, python, table
 from doc_scripts import deepeval_scripts, ragas_scripts
 
 from merilo.commands import exit_codes as exits
@@ -18,7 +18,7 @@ from merilo.data.sample import FIELDS
 from merilo.metrics.registry import families, native_metrics, systems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _ONCE: Final = re.compile(
     r" Each verdict counts as its probability if the judge's probabilities are averaged\."
@@ -31,13 +31,6 @@ _AS: Final = re.compile(r", as ragas scores it|, by one or several models| \([^(
 
 _RAGAS: Final = (("0.0.12", "0.0.13", "0.0.15"), ("0.1.9", "0.1.22"), ("0.3.0", "0.4.3", "0.4.3 collections"))
 """The releases of ragas, those with mostly the same definitions together."""
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table. It has no `|` at the ends of lines, which would count as words of the page."""
-    names = list(head)
-    lines = [names, ["---"] * len(names), *(list(row) for row in rows)]
-    return "".join(" | ".join(cell.replace("|", "\\|") for cell in line).rstrip() + "\n" for line in lines)
 
 
 def metrics() -> str:
@@ -139,14 +132,16 @@ def exit_codes() -> str:
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "aliases": aliases,
-    "api": api,
     "commands": commands,
     "deepeval-scripts": deepeval_scripts,
     "errors": error_tree,
     "exit-codes": exit_codes,
     "kinds": kinds,
     "metrics": metrics,
+    "options": options,
+    "other-options": other_options,
     "published": published,
+    "python": python,
     "ragas-scripts": ragas_scripts,
 }
 """Every generated part by its name."""
