@@ -1,6 +1,7 @@
 """Every Python and console block of README.md and docs/ runs; how a page steers this: docs_page.py."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import docs_page
@@ -9,7 +10,9 @@ from docs_page import run_page
 from each_case import each_case
 
 ROOT = Path(__file__).resolve().parent.parent
-ALL_PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+DOCS = ROOT / "docs"
+WORDS = ROOT / "tools" / "pages.toml"
+ALL_PAGES = [path for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))) if path.is_file()]
 PAGES = [path for path in ALL_PAGES if docs_page.needed(path) is None]
 FRAMEWORK_PAGES = [path for path in ALL_PAGES if path not in PAGES]
 
@@ -36,12 +39,38 @@ def test_a_page_of_a_framework_runs_as_shown(page: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
 
 
-def test_every_how_to_page_is_linked_from_the_first_page() -> None:
-    """Each page of docs/how-to is linked from docs/index.md, which links no how-to page that is not there."""
-    linked = re.findall(r"\]\(how-to/([\w-]+\.md)\)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
-    there = {page.name for page in (ROOT / "docs" / "how-to").glob("*.md")}
-    assert set(linked) == there
-    assert len(linked) == len(there)
+def test_pages_keep_to_their_words() -> None:
+    """README and docs have the pages of tools/pages.toml, each with no more words than are given there."""
+    most = {f"{name}.md": words for name, words in tomllib.loads(WORDS.read_text(encoding="utf-8")).items()}
+    names = [str(page.relative_to(page.parent if page.name == "README.md" else DOCS)) for page in ALL_PAGES]
+    words = {name: len(page.read_text(encoding="utf-8").split()) for name, page in zip(names, ALL_PAGES, strict=True)}
+    assert words.keys() == most.keys()
+    assert {name: count for name, count in words.items() if count > most[name]} == {}
+
+
+def test_every_page_is_linked_from_the_first_page() -> None:
+    """docs/index.md links each page of docs/ once, and no page that is not there."""
+    linked = re.findall(r"\]\(([\w./-]+\.md)\)", (DOCS / "index.md").read_text(encoding="utf-8"))
+    there = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if page.name != "index.md"]
+    assert sorted(linked) == sorted(there)
+
+
+@each_case(
+    ("word", "page"),
+    [
+        ("context relevancy", "ragas-0.1.md"),
+        ("strictness", "ragas-0.0.md"),
+        ("hallucination", "answers.md"),
+        ("golden set", "retrieval.md"),
+        ("regression", "gate.md"),
+        ("Prometheus", "production.md"),
+    ],
+)
+def test_words_that_people_search_for_lead_to_a_page(word: str, page: str) -> None:
+    """The line of the first page with the word links one page, which has the word."""
+    lines = [line for line in (DOCS / "index.md").read_text(encoding="utf-8").splitlines() if word in line]
+    assert [re.findall(r"\]\(([^)]+)\)", line) for line in lines] == [[page]]
+    assert word.lower() in (DOCS / page).read_text(encoding="utf-8").lower()
 
 
 GOOD = """

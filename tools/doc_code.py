@@ -21,7 +21,7 @@ from merilo.judging.registry import KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-WORDS: Final = 15
+WORDS: Final = 14
 """Words of a line about one parameter, unless it cannot be shortened."""
 
 MOST: Final = 9
@@ -103,6 +103,8 @@ def _command(name: str, found: Any, having: Mapping[tuple[str, str], list[str]])
         also = "the options of an evaluation"
     summary = " ".join(inspect.cleandoc(found.help).partition("\n\n")[0].split())
     parts = [f"### merilo {' '.join([name, *arguments])}\n", summary + f" Also {also}." * bool(also) + "\n"]
+    if len(rows) == 1:
+        return "\n".join([*parts, ": ".join(rows[0]) + "\n"])
     return "\n".join([*parts, table(("option", "meaning"), rows) if rows else ""])
 
 
@@ -133,14 +135,21 @@ def python() -> str:
     public = {name: getattr(merilo, name) for name in merilo.__all__ if not _is_error(getattr(merilo, name))}
     called = {name: _call(name, each) for name, each in public.items() if _notes(each) or _is_options(each)}
     code = "".join(called[name] for name in sorted(called, key=[*vars(api), *called].index))
-    rest = ((f"`{name}`", _content(each)) for name, each in public.items() if name not in called)
-    members = ((f"`{name}`", _brief(text)) for name, text in _members(merilo.Run))
-    return f"<!-- norun: signatures -->\n```python\n{code}```\n\n{table(('of a `Run`', 'content'), members)}\n{table(('name', 'content'), rest)}"
+    rest = ((f"`{name}`", _content(each)) for name, each in public.items() if not {name, name[1:]} & called.keys())
+    members = ((f"`{name}`", _value(text)) for name, text in _members(merilo.Run))
+    tables = [table(("of a `Run`", "content"), members), table(("name", "content"), rest)]
+    return "\n".join([f"<!-- norun: signatures -->\n```python\n{code}```\n", *tables])
+
+
+def _value(text: str) -> str:
+    """Return the first sentence on a function as what it returns."""
+    text = re.sub(r"^(Return|Yield) (the |this )?", "", _brief(text))
+    return text[:1].upper() + text[1:]
 
 
 def _content(value: Any) -> str:  # Any: whatever is public
     kinds = getattr(value, "__args__", None)
-    return " or ".join(f"`{kind.__name__}`" for kind in kinds) if kinds else _brief(inspect.getdoc(value) or "")
+    return " or ".join(f"`{kind.__name__}`" for kind in kinds) if kinds else _value(inspect.getdoc(value) or "")
 
 
 def _is_options(value: Any) -> bool:  # Any: whatever is public

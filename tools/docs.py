@@ -3,6 +3,7 @@
 A part is between `<!-- generated: NAME -->` and `<!-- end generated -->`; NAME is one of `BLOCKS`. The
 text between them is generated from the installed merilo, so a page cannot drift from the code.
 
+docs/llms.txt is generated too: a line for each page, then the code of "Most tasks" in reference/interface.md.
 `python tools/docs.py --outputs PAGE...` runs the blocks of the pages and renews the shown outputs that differ.
 """
 
@@ -13,11 +14,15 @@ import os
 import re
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 from doc_blocks import BLOCKS
 
 ROOT = Path(__file__).resolve().parent.parent
+LLMS = ROOT / "docs" / "llms.txt"
+WORDS: dict[str, int] = tomllib.loads((ROOT / "tools" / "pages.toml").read_text(encoding="utf-8"))
+LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<inside>.*?)(<!-- end generated -->)", re.DOTALL)
 
 
@@ -36,6 +41,28 @@ def renewed(text: str) -> str:
         return f"{found[1]}\n{BLOCKS[name]().strip()}\n\n{found[4]}"
 
     return PART.sub(part, text)
+
+
+def llms() -> str:
+    """Return docs/llms.txt: title and first sentence of each page in the order of pages.toml, then the usual code."""
+    there = [ROOT / "docs" / f"{name}.md" for name in WORDS if name != "README"]
+    found = {page: LINK.sub(r"\1", page.read_text(encoding="utf-8")) for page in there if page.is_file()}
+    names = {page: page.relative_to(ROOT / "docs").as_posix() for page in found}
+    lines = [f"- [{_title(text)}]({names[page]}): {_first(text)}" for page, text in found.items()]
+    tasks = (ROOT / "docs" / "reference" / "interface.md").read_text(encoding="utf-8").partition("## Most tasks")[2]
+    code = re.findall(r"```(?:python|console)\n.*?```", tasks.partition("\n## ")[0], re.DOTALL)
+    summary = _first((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+    return "\n\n".join(["# merilo", f"> {summary}", "\n".join(lines[1:]), "## Most tasks", *code]) + "\n"
+
+
+def _title(text: str) -> str:
+    return text.partition("# ")[2].partition("\n")[0]
+
+
+def _first(text: str) -> str:
+    """Return the first sentence of the first paragraph."""
+    paragraph = next(part for part in text.split("\n\n")[1:] if re.match(r"[\w`*]", part))
+    return re.split(r"(?<=[.:]) (?=[A-ZА-Я`])", " ".join(paragraph.split()))[0]
 
 
 def unused(texts: list[str]) -> list[str]:
@@ -73,9 +100,8 @@ def main() -> None:
     check: bool = arguments.check
     texts = {page: page.read_text(encoding="utf-8") for page in pages()}
     faults = [f"No page contains the generated part {name!r}." for name in unused(list(texts.values()))]
-    for page, text in texts.items():
-        new = renewed(text)
-        if new == text:
+    for page, new in ({page: renewed(text) for page, text in texts.items()} | {LLMS: llms()}).items():
+        if page.is_file() and page.read_text(encoding="utf-8") == new:
             continue
         if check:
             faults.append(f"{page.relative_to(ROOT)} differs from the code; run python tools/docs.py.")

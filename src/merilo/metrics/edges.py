@@ -85,7 +85,7 @@ def edge_outcome(metric: Metric, edge: Edge) -> Score | Undefined:
 
 
 def edge_scores(metric: Metric) -> dict[str, float]:
-    """Return the scores in the cases that change the score to an end of the metric's range, by the name of the case."""
+    """Return the lowest and highest possible scores by the case that gives them, unless the usual case does."""
     usual, *others = edges()
     expected = edge_outcome(metric, usual)
     outcomes = {edge.name: edge_outcome(metric, edge) for edge in others}
