@@ -37,8 +37,8 @@ def test_a_page_that_drifts_is_named(tmp_path: Path) -> None:
     """A generated part that was changed by hand fails the check, by the name of its page."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copytree(ROOT / "tools", tmp_path / "tools")
-    for name in ("compat", "extras"):  # their scripts are a part
-        shutil.copytree(ROOT / "tests" / name, tmp_path / "tests" / name)
+    for name in ("tests/compat", "tests/extras", "benchmarks/labels"):  # their scripts and records are parts
+        shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "README.md", tmp_path)
     page = tmp_path / "docs" / "reference" / "metrics.md"
     page.write_text(METRICS.replace("Supported statements /", "All statements /"), encoding="utf-8")

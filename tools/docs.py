@@ -22,6 +22,8 @@ from doc_blocks import BLOCKS
 ROOT = Path(__file__).resolve().parent.parent
 LLMS = ROOT / "docs" / "llms.txt"
 WORDS: dict[str, int] = tomllib.loads((ROOT / "tools" / "pages.toml").read_text(encoding="utf-8"))
+SHORT = 6
+"""Fewer words than a sentence of docs/llms.txt needs."""
 LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<inside>.*?)(<!-- end generated -->)", re.DOTALL)
 
@@ -60,9 +62,10 @@ def _title(text: str) -> str:
 
 
 def _first(text: str) -> str:
-    """Return the first sentence of the first paragraph."""
+    """Return the first sentence of the first paragraph, or the first two if it is short."""
     paragraph = next(part for part in text.split("\n\n")[1:] if re.match(r"[\w`*]", part))
-    return re.split(r"(?<=[.:]) (?=[A-ZА-Я`])", " ".join(paragraph.split()))[0]
+    first, *others = re.split(r"(?<=[.?]) (?=[A-ZА-Я`])", " ".join(paragraph.split()))
+    return " ".join([first, *others[: len(first.split()) < SHORT]]).removesuffix(":")
 
 
 def unused(texts: list[str]) -> list[str]:
