@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import textwrap
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 WORDS: Final = 14
 """Words of a line about one parameter, unless it cannot be shortened."""
 
+INDENT: Final = "    "
 MOST: Final = 9
 """From so many commands on, an option is one of most commands."""
 
@@ -109,9 +111,9 @@ def _command(name: str, found: Any, having: Mapping[tuple[str, str], list[str]])
 
 
 def _shown(option: Any) -> str:  # Any: as above
-    """Return an option as code, with a star if it is hidden."""
+    """Return an option as code, with a star if it is hidden. Markdown tables have no `|` in code."""
     value = "" if getattr(option, "is_flag", False) or not option.metavar else f" {option.metavar}"
-    return f"`{option.opts[0]}{value}`" + "*" * bool(getattr(option, "hidden", False))
+    return f"`{option.opts[0]}{value.replace('|', '/')}`" + "*" * bool(getattr(option, "hidden", False))
 
 
 def _text(option: Any) -> str:  # Any: as above
@@ -182,9 +184,9 @@ def _call(name: str, value: Any) -> str:  # Any: as above
     }
     notes = _notes(value)
     if not notes:
-        return f"{name}({', '.join(shown.values())})\n"
-    lines = [f"    {shown[each]},  # {_brief(text)}" for each, text in notes.items() if each in shown]
-    dots = ["    ...,  # the options of an evaluation"] * (len(lines) < len(shown))
+        return textwrap.fill(f"{name}({', '.join(shown.values())})", 100, subsequent_indent=INDENT) + "\n"
+    lines = [f"{INDENT}{shown[each]},  # {_brief(text)}" for each, text in notes.items() if each in shown]
+    dots = [f"{INDENT}...,  # the options of an evaluation"] * (len(lines) < len(shown))
     return "\n".join([f"{name}(  # {_brief(inspect.getdoc(value) or '')}", *lines, *dots, ")\n"])
 
 
