@@ -120,7 +120,7 @@ def _text(option: Any) -> str:  # Any: as above
     """Return the text of an option, with its default."""
     text = " ".join((getattr(option, "help", "") or "").split())
     default = option.default
-    if getattr(option, "is_flag", False) or "[default" in text or callable(default) or default in {None, (), ""}:
+    if getattr(option, "is_flag", False) or "[default" in text or callable(default) or str(default) in {"None", "()", ""}:
         return text
     return f"{text} [default: {default}]"
 
