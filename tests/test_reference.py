@@ -68,7 +68,12 @@ def test_every_option_and_public_name_is_on_a_page() -> None:
     commands = [
         (found.commands[group].commands if group else found.commands).values() for group in ("", "runs", "judge")
     ]
-    options = {param.opts[0] for each in chain(*commands) for param in each.params if param.param_type_name == "option"}
+    options = {
+        max(param.opts, key=len)
+        for each in chain(*commands)
+        for param in each.params
+        if param.param_type_name == "option"
+    }
     assert {option for option in options if f"`{option}" not in INTERFACE} <= {"--debug"}
     assert {name for name in merilo.__all__ if not re.search(rf"\b{name}\b", INTERFACE)} <= set(
         re.findall(r"\w+", FILES)

@@ -113,16 +113,14 @@ def _command(name: str, found: Any, having: Mapping[tuple[str, str], list[str]])
 def _shown(option: Any) -> str:  # Any: as above
     """Return an option as code, with a star if it is hidden. Markdown tables have no `|` in code."""
     value = "" if getattr(option, "is_flag", False) or not option.metavar else f" {option.metavar}"
-    return f"`{option.opts[0]}{value.replace('|', '/')}`" + "*" * bool(getattr(option, "hidden", False))
+    return f"`{max(option.opts, key=len)}{value.replace('|', '/')}`" + "*" * bool(getattr(option, "hidden", False))
 
 
 def _text(option: Any) -> str:  # Any: as above
     """Return the text of an option, with its default."""
     text = " ".join((getattr(option, "help", "") or "").split())
-    default = option.default
-    if getattr(option, "is_flag", False) or "[default" in text or callable(default) or str(default) in {"None", "()", ""}:
-        return text
-    return f"{text} [default: {default}]"
+    default = "" if getattr(option, "is_flag", False) or callable(option.default) else str(option.default)
+    return text if "[default" in text or default in {"None", "()", ""} else f"{text} [default: {default}]"
 
 
 def error_tree() -> str:
