@@ -184,8 +184,8 @@ class ContextualRelevancyMetric(BaseMetric):
     title, metric, native = "Contextual Relevancy", "contextual_relevancy", "context_relevance(unit=sentence)"
 
 
-_RUBRIC: Final = "write a rubric, see docs/how-to/own-rubric.md"
-_METRIC: Final = "write a metric, see docs/how-to/own-metric.md"
+_RUBRIC: Final = "write a rubric, see docs/extend.md"
+_METRIC: Final = "write a metric, see docs/extend.md"
 _AGENTS: Final = "merilo evaluates RAG and has no metrics of agents and tools"
 _TURNS: Final = "give each turn as an LLMTestCase, and use the metric without Turn in its name"
 MISSING: Final[Mapping[str, str]] = {

@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 _PACKAGE: Final = "merilo.compat.ragas"
 _LINES: Final = ("v0_1", "v0_2", "v0_3")
-_RUBRIC: Final = "write a rubric, see docs/how-to/own-rubric.md"
-_METRIC: Final = "write a metric, see docs/how-to/own-metric.md"
-_RUNS: Final = "use merilo.evaluate and merilo.compare, see docs/how-to/compare.md"
-_PIPELINE: Final = "use merilo.evaluate_pipeline, see docs/how-to/langchain.md and docs/how-to/llamaindex.md"
+_RUBRIC: Final = "write a rubric, see docs/extend.md"
+_METRIC: Final = "write a metric, see docs/extend.md"
+_RUNS: Final = "use merilo.evaluate and merilo.compare, see docs/compare.md"
+_PIPELINE: Final = "use merilo.evaluate_pipeline, see docs/frameworks.md"
 _NOTHING: Final = "it has no effect on scores here; remove the import"
 MISSING_MODULES: Final[Mapping[str, str]] = {
-    "testset": "load your own questions, see docs/how-to/data.md",
+    "testset": "load your own questions, see docs/data.md",
     "integrations": _PIPELINE,
-    "optimizers": "prompts are not optimized; correct the scores with human labels, see docs/how-to/label.md",
-    "losses": "prompts are not optimized; correct the scores with human labels, see docs/how-to/label.md",
+    "optimizers": "prompts are not optimized; correct the scores with human labels, see docs/label.md",
+    "losses": "prompts are not optimized; correct the scores with human labels, see docs/label.md",
     **dict.fromkeys(("experiment", "experimental", "dataset", "backends"), _RUNS),
     **dict.fromkeys(("prompt", "adaptation"), f"the wording of the prompts is merilo's own; {_RUBRIC}"),
     "messages": "give each turn as a SingleTurnSample",
-    "cache": "answers are cached without it, see docs/how-to/cache.md",
-    "cost": "each run records its tokens and cost, see docs/how-to/cost.md",
+    "cache": "answers are cached without it, see docs/cost.md",
+    "cost": "each run records its tokens and cost, see docs/cost.md",
     **dict.fromkeys(("callbacks", "executor", "async_utils"), _NOTHING),
     "metrics.base": _METRIC,
     "metrics.critique": "use AspectCritic, or merilo.compat.ragas.v0_1, which has it",

@@ -1,7 +1,7 @@
 """The metrics of ragas by version line: which definition each class computes, under which name, with which options.
 
 A line of ragas is a minor version. Its newest release counts, and differences within a line are in the table of
-docs/how-to/from-ragas.md. Everything in this package that depends on the line is made from these rows.
+docs/from-ragas.md. Everything in this package that depends on the line is made from these rows.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ _FIRST: Final = (
     Row(("AspectCritique",), "aspect_critique", {name: name for name in ("aspect", "definition", "strictness")}),
 )
 
-_RUBRIC: Final = "write a rubric, see docs/how-to/own-rubric.md"
-_METRIC: Final = "write a metric, see docs/how-to/own-metric.md"
+_RUBRIC: Final = "write a rubric, see docs/extend.md"
+_METRIC: Final = "write a metric, see docs/extend.md"
 _AGENTS: Final = "merilo evaluates RAG and has no metrics of agents"
 _MISSING: Final[Mapping[str, str]] = {
     **dict.fromkeys(("SimpleCriteriaScore", "RubricsScore", "InstanceRubrics", "DomainSpecificRubrics"), _RUBRIC),
