@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from doc_code import api, api_verbs, commands, error_tree, kinds
+from doc_levels import levels
 from doc_scripts import deepeval_scripts, ragas_scripts
 
 from merilo.commands import exit_codes as exits
@@ -214,6 +215,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "errors": error_tree,
     "exit-codes": exit_codes,
     "kinds": kinds,
+    "levels": levels,
     "metrics": metrics,
     "fidelity": fidelity,
     "published": published,
