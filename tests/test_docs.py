@@ -1,38 +1,17 @@
 """Every Python and console block of README.md and docs/ runs; how a page steers this: docs_page.py."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import docs_page
 import pytest
+from docs_page import run_page
 from each_case import each_case
-from forked_commands import PAGE, SERVER, can_fork, run_forked, server_address
 
 ROOT = Path(__file__).resolve().parent.parent
 ALL_PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
 PAGES = [path for path in ALL_PAGES if docs_page.needed(path) is None]
 FRAMEWORK_PAGES = [path for path in ALL_PAGES if path not in PAGES]
-
-
-def run_page(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a page in its own process, in an empty folder that is also its home, without any key."""
-    kept = {"PATH", "PYTHONPATH", "SYSTEMROOT", "TMPDIR", "CI"}
-    environment = {name: value for name, value in os.environ.items() if name in kept}
-    environment |= {"HOME": str(folder), "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
-    if can_fork(None):
-        environment[SERVER] = server_address()
-        return run_forked([PAGE, str(page)], folder=folder, environment=environment, stdin="", timeout=280)
-    return subprocess.run(
-        [sys.executable, docs_page.__file__, str(page)],
-        cwd=folder,
-        env=environment,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -124,3 +103,41 @@ def test_a_page_that_lies_fails(tmp_path: Path, text: str, complaint: str) -> No
     done = run_page(page, tmp_path)
     assert done.returncode != 0
     assert complaint in done.stderr
+
+
+OUTDATED = """
+<!-- output -->
+```console
+$ seq 1 3
+1
+7
+$ printf 'alpha 12\\nbeta 3\\ngamma 4\\ndelta 5\\nend 6\\n'
+alpha 11
+...
+delta 4
+...
+```
+
+- In a list:
+
+  <!-- output -->
+  ```console
+  $ printf 'took 12 s\\nbeta 3\\n'
+  took ... s
+  beta 4
+  ```
+"""
+
+
+def test_outdated_outputs_are_renewed(tmp_path: Path) -> None:
+    """`--outputs` replaces the lines that differ and keeps `...`; a second time changes nothing."""
+    page = tmp_path / "page.md"
+    page.write_text(OUTDATED, encoding="utf-8")
+    assert run_page(page, tmp_path, "--outputs").returncode == 0
+    renewed = page.read_text(encoding="utf-8")
+    changed = {"7": "2\n3", "alpha 11": "alpha 12", "delta 4": "delta 5", "  beta 4": "  beta 3"}
+    assert renewed.splitlines() == [
+        new for line in OUTDATED.splitlines() for new in changed.get(line, line).splitlines() or [""]
+    ]
+    assert run_page(page, tmp_path, "--outputs").returncode == 0
+    assert page.read_text(encoding="utf-8") == renewed

@@ -2,13 +2,17 @@
 
 A part is between `<!-- generated: NAME -->` and `<!-- end generated -->`; NAME is one of `BLOCKS`. The
 text between them is generated from the installed merilo, so a page cannot drift from the code.
+
+`python tools/docs.py --outputs PAGE...` runs the blocks of the pages and renews the shown outputs that differ.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 from doc_blocks import BLOCKS
@@ -40,11 +44,33 @@ def unused(texts: list[str]) -> list[str]:
     return sorted(BLOCKS.keys() - shown)
 
 
+def renew_outputs(given: list[Path]) -> None:
+    """Run the pages as their tests do and write what is printed now. Raise SystemExit if a block of one fails."""
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    sys.path.append(str(ROOT / "tests"))
+    from docs_page import run_page
+
+    faults: list[str] = []
+    for page in given:
+        before = page.read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory() as folder:
+            faults.append(run_page(page.resolve(), Path(folder), "--outputs").stderr)
+        if page.read_text(encoding="utf-8") != before:
+            print(f"wrote {page}")
+    if any(faults):
+        sys.exit("".join(faults))
+
+
 def main() -> None:
     """Rewrite the pages, or list the ones that differ and exit with 1."""
     parser = argparse.ArgumentParser(description="Write the generated parts of the documentation.")
     parser.add_argument("--check", action="store_true", help="only say which pages differ; exit 1 if one does")
-    check: bool = parser.parse_args().check
+    parser.add_argument("--outputs", nargs="+", type=Path, metavar="PAGE", help="renew the shown outputs of these")
+    arguments = parser.parse_args()
+    if arguments.outputs:
+        renew_outputs(arguments.outputs)
+        return
+    check: bool = arguments.check
     texts = {page: page.read_text(encoding="utf-8") for page in pages()}
     faults = [f"No page contains the generated part {name!r}." for name in unused(list(texts.values()))]
     for page, text in texts.items():
