@@ -85,7 +85,8 @@ def fences(text: str) -> list[Fence]:
         directive, argument = (comment[1], comment[2] or "") if comment else ("", "")
         if directive == "norun" and not argument:
             raise PageError(f"line {line}: norun needs a reason: <!-- norun: REASON -->.")
-        found.append(Fence(match["language"], body, line, directive, argument, indent, match.span("body"), _needs(text, match.start())))
+        needs = _needs(text, match.start())
+        found.append(Fence(match["language"], body, line, directive, argument, indent, match.span("body"), needs))
     return found
 
 

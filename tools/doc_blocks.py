@@ -158,7 +158,9 @@ def aliases() -> str:
     named = [(field, column) for names in tables["systems"].values() for column, field in names.items()]
     named += [(field, column) for field, columns in tables["usual"].items() for column in columns]
     named += [(f"a context's `{key}`", column) for column, key in tables["context"].items()]
-    named += [(f"a context's `{key}`", column) for key, columns in tables["usual_context"].items() for column in columns]
+    named += [
+        (f"a context's `{key}`", column) for key, columns in tables["usual_context"].items() for column in columns
+    ]
     found: dict[str, dict[str, None]] = {}
     for field, column in named:
         found.setdefault(field, {})[f"`{column}`{_condition(column, tables)}"] = None

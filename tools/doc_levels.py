@@ -1,4 +1,4 @@
-"""The generated table of levels: what people found on public data, and what the embedded judge says on the same texts."""
+"""The generated table of levels: what people found on public data, and the embedded judge on the same texts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ from merilo.judges.blended import BlendedModel
 
 LABELS: Final = Path(__file__).resolve().parent.parent / "benchmarks" / "labels" / "dev"
 _ROWS: Final = (
-    ("faithfulness", "support of responses", "groundedness", "mtrag", 4, "answers of gpt-4o, Llama 3.1 405B and people"),
+    ("faithfulness", "support of responses", "groundedness", "mtrag", 4, "answers of gpt-4o, Llama 405B, people"),
     ("faithfulness", "support of responses", "groundedness", "qa-feedback", 1, "answer sentences of a T5 model"),
     ("faithfulness", "support of responses", "groundedness", "begin-wow", 1, "replies of small chat models"),
     ("context_sufficiency", "sufficiency", "sufficiency", "mtrag", 1, "passages picked by people"),
-    ("context_relevance", "relevance", "chunk_relevance.more", "medquad-liveqa", 2, "medical answers found for a question"),
+    (
+        "context_relevance",
+        "relevance",
+        "chunk_relevance.more",
+        "medquad-liveqa",
+        2,
+        "medical answers that a search found",
+    ),
     ("context_relevance(unit=sentence)", "evidence", "sentence_relevance", "selqa", 1, "sections of Wikipedia"),
-    ("context_relevance(unit=sentence)", "evidence", "sentence_relevance", "clapnq", 1, "passages that hold the answer"),
+    ("context_relevance(unit=sentence)", "evidence", "sentence_relevance", "clapnq", 1, "passages with the answer"),
 )
 """Metric, task of the model file, file of labels, source, the label that counts as yes, and the texts."""
 
@@ -46,7 +53,8 @@ def _retrieved() -> list[tuple[str, str, float]]:
     for name, texts in (("bm25", "five passages of BM25"), ("opening_overlap", "five passages of a naive search")):
         lines = files("merilo.examples").joinpath(f"retrieval/{name}.jsonl").read_text("utf-8").splitlines()
         rows = [json.loads(line) for line in lines]
-        hits = [bool({*row["reference_context_ids"]} & {each["id"] for each in row["retrieved_contexts"]}) for row in rows]
+        found_ids = [{each["id"] for each in row["retrieved_contexts"]} for row in rows]
+        hits = [bool(ids.intersection(row["reference_context_ids"])) for ids, row in zip(found_ids, rows, strict=True)]
         found.append(("id_recall", texts, fmean(hits)))
     return found
 
