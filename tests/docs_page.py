@@ -9,12 +9,14 @@ line starts with `$ `. A comment on the line before a fence says more:
 - `<!-- output -->`: what is shown must be printed: the lines between commands in a console fence, or, before
   a `text` fence, that fence's lines, by the fence run last. Spaces count once; `...` stands for anything.
 
-A page that begins with `<!-- needs: MODULE -->` is run only where that module is installed (`make test-extras`).
+After a line `<!-- needs: MODULE -->`, the fences up to the next heading are run only where that module is installed. A
+page that begins with one is run only there (`make test-extras`).
 
 `python docs_page.py PAGE --outputs` writes what is printed into the page instead of comparing it (`renewed_output`).
 """
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -36,7 +38,7 @@ COMMENT = re.compile(r"<!-- (norun|exit|file|output)(?:: (.*?))? -->\s*\Z")
 FOR_A_SHELL = re.compile(r"[|&;<>()*~$`]")
 """What only a shell understands, in a command without its quoted texts."""
 
-NEEDS = re.compile(r"\A<!-- needs: ([\w.]+) -->")
+NEEDS = re.compile(r"^<!-- needs: ([\w.]+) -->$|^## ", re.MULTILINE)
 
 RUN_ELSEWHERE = {
     "make": "the recipes are what CI itself runs",
@@ -59,7 +61,7 @@ class PageError(AssertionError):
 @dataclass(frozen=True)
 class Fence:
     """One fenced block. `directive` is one of norun, exit, file, output or ''; `line` counts from 1, `span` is the
-    body's place in the page.
+    body's place in the page, `needs` a module or ''.
     """
 
     language: str
@@ -69,6 +71,7 @@ class Fence:
     argument: str
     indent: str
     span: tuple[int, int]
+    needs: str
 
 
 def fences(text: str) -> list[Fence]:
@@ -82,14 +85,33 @@ def fences(text: str) -> list[Fence]:
         directive, argument = (comment[1], comment[2] or "") if comment else ("", "")
         if directive == "norun" and not argument:
             raise PageError(f"line {line}: norun needs a reason: <!-- norun: REASON -->.")
-        found.append(Fence(match["language"], body, line, directive, argument, indent, match.span("body")))
+        needs = _needs(text, match.start())
+        found.append(Fence(match["language"], body, line, directive, argument, indent, match.span("body"), needs))
     return found
 
 
+def _needs(text: str, at: int) -> str:
+    """Return the module that a fence at this place needs, or ''."""
+    return ([found[1] or "" for found in NEEDS.finditer(text, 0, at)] or [""])[-1]
+
+
 def needed(page: Path) -> str | None:
-    """The module that a page needs beside merilo; None if it needs none."""
+    """The module that a whole page needs beside merilo; None if it needs none."""
     found = NEEDS.match(page.read_text(encoding="utf-8"))
     return found[1] if found else None
+
+
+def needed_somewhere(page: Path) -> list[str]:
+    """The modules that the page or one of its sections needs."""
+    return [found[1] for found in NEEDS.finditer(page.read_text(encoding="utf-8")) if found[1]]
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module, such as `haystack` or `llama_index.core`, can be imported."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def commands(body: str) -> list[tuple[str, str]]:
@@ -211,7 +233,7 @@ class Page:
     def run(self) -> None:
         """Run all fences; raises PageError at the first that does not do what the page shows."""
         for fence in fences(self.text):
-            if fence.directive == "norun":
+            if fence.directive == "norun" or (fence.needs and not is_installed(fence.needs)):
                 continue
             if fence.directive == "file":
                 target = Path(fence.argument)

@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 WORDS = ROOT / "tools" / "pages.toml"
 ALL_PAGES = [path for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))) if path.is_file()]
 PAGES = [path for path in ALL_PAGES if docs_page.needed(path) is None]
-FRAMEWORK_PAGES = [path for path in ALL_PAGES if path not in PAGES]
+FRAMEWORK_PAGES = [path for path in ALL_PAGES if docs_page.needed_somewhere(path)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -33,8 +33,9 @@ def test_a_page_runs_as_shown(page: Path, tmp_path: Path, request: pytest.Fixtur
 @pytest.mark.extras
 @pytest.mark.parametrize("page", FRAMEWORK_PAGES, ids=lambda page: page.stem)
 def test_a_page_of_a_framework_runs_as_shown(page: Path, tmp_path: Path) -> None:
-    """The same holds for a page that needs a framework, where it is installed."""
-    pytest.importorskip(docs_page.needed(page) or "", reason="the framework is not installed here")
+    """The same holds for a page or section that needs a framework, where it is installed."""
+    if not any(map(docs_page.is_installed, docs_page.needed_somewhere(page))):
+        pytest.skip("the framework is not installed here")
     done = run_page(page, tmp_path)
     assert done.returncode == 0, done.stderr
 
@@ -103,11 +104,25 @@ $ exit 3
 ```python
 raise SystemExit(1)
 ```
+## A section
+<!-- needs: nothing.of_this_name -->
+```python
+raise SystemExit(2)
+```
+## The next one
+```python
+word += ", read"
+print(word)
+```
+<!-- output -->
+```text
+good, read
+```
 """
 
 
 def test_fences_share_a_folder_and_a_namespace(tmp_path: Path) -> None:
-    """Files, names, exit statuses, shown output and exceptions of a page are understood."""
+    """Files, names, exit statuses, shown output, needs and exceptions of a page are understood."""
     page = tmp_path / "page.md"
     page.write_text(GOOD, encoding="utf-8")
     assert run_page(page, tmp_path).stderr == ""

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from doc_code import commands, error_tree, kinds, options, other_options, python, table
+from doc_levels import levels
 from doc_scripts import deepeval_scripts, ragas_scripts
 
 from merilo.commands import exit_codes as exits
@@ -85,40 +86,33 @@ def _value(name: str) -> str:
 
 
 def aliases() -> str:
-    """Return the table of column names of other systems, from the alias file."""
+    """Return the table of the other names of each field, from the alias file."""
     tables = tomllib.loads(files("merilo.data").joinpath("aliases.toml").read_text("utf-8"))
-    rows = [
-        (system, f"`{column}`", f"`{field}`", _condition(column, tables))
-        for system, names in tables["systems"].items()
-        for column, field in names.items()
+    named = [(field, column) for names in tables["systems"].values() for column, field in names.items()]
+    named += [(field, column) for field, columns in tables["usual"].items() for column in columns]
+    named += [(f"a context's `{key}`", column) for column, key in tables["context"].items()]
+    named += [
+        (f"a context's `{key}`", column) for key, columns in tables["usual_context"].items() for column in columns
     ]
-    rows += [
-        (
-            each["system"],
-            f"`{each['column']}`",
-            f"`{each['field']}`",
-            "only with " + " and ".join(f"`{name}`" for name in each["with"]),
-        )
-        for each in tables["meaning"]
-    ]
-    rows += [
-        ("usual", ", ".join(f"`{name}`" for name in names), f"`{field}`", "if nothing above fills the field")
-        for field, names in tables["usual"].items()
-    ]
-    inside = [("inside a context", f"`{name}`", f"`{field}`", "") for name, field in tables["context"].items()]
-    inside += [
-        ("inside a context", ", ".join(f"`{name}`" for name in names), f"`{key}`", "if it is the only one")
-        for key, names in tables["usual_context"].items()
-    ]
-    return table(("names of", "column", "fills", "condition"), rows + inside)
+    found: dict[str, dict[str, None]] = {}
+    for field, column in named:
+        found.setdefault(field, {})[f"`{column}`{_condition(column, tables)}"] = None
+    beside: dict[tuple[str, str], list[str]] = {}
+    for each in tables["meaning"]:
+        if f"`{each['column']}`" not in found[each["field"]]:
+            others = " and ".join(f"`{name}`" for name in each["with"])
+            beside.setdefault((each["field"], each["column"]), []).append(others)
+    for (field, column), others in beside.items():
+        found[field][f"`{column}` (only with {', or '.join(others)})"] = None
+    return table(
+        ("field", "is also read from"),
+        ((field if "`" in field else f"`{field}`", ", ".join(names)) for field, names in found.items()),
+    )
 
 
 def _condition(column: str, tables: Mapping[str, Any]) -> str:  # Any: TOML
-    if others := tables["only_beside"].get(column):
-        return "only with " + " or ".join(f"`{other}`" for other in others) + "; refused without"
-    if column in tables["lists"]:
-        return "a list of one text"
-    return "a list, or one text as its only item" if column in tables["one_text"] else ""
+    others = tables["only_beside"].get(column)
+    return f" (only with {' or '.join(f'`{other}`' for other in others)})" if others else ""
 
 
 def exit_codes() -> str:
@@ -137,6 +131,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "errors": error_tree,
     "exit-codes": exit_codes,
     "kinds": kinds,
+    "levels": levels,
     "metrics": metrics,
     "options": options,
     "other-options": other_options,
