@@ -3,18 +3,19 @@
 import json
 import logging
 import math
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from each_case import each_case
-from merilo.compat.ragas.v0_1 import evaluate
-from merilo.compat.ragas.v0_1.metrics import ContextRecall, ContextRelevancy, context_recall, context_relevancy
 
 from merilo.judges.callables import CallableJudge
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.rubric import render
 
+V0_1: Any = import_module("merilo.compat.ragas.v0_1")
+METRICS: Any = import_module("merilo.compat.ragas.v0_1.metrics")
 CONTEXTS = ["Paris is the capital of France. It lies on the Seine.", "It has a tower. The tower is of iron."]
 
 
@@ -34,11 +35,11 @@ def asked_of(reply: object, contexts: Any, metric: object) -> tuple[float, list[
         return {"text": reply if isinstance(reply, str) else json.dumps(reply)}
 
     row = {"question": "What is Paris?", "contexts": contexts, "ground_truth": "A capital with a tower."}
-    result = evaluate([row], [metric], llm=CallableJudge(judge, answers=frozenset({Completion})))
+    result = V0_1.evaluate([row], [metric], llm=CallableJudge(judge, answers=frozenset({Completion})))
     return next(iter(result.scores[0].values())), asked
 
 
-@each_case("metric", [context_relevancy, ContextRelevancy()])
+@each_case("metric", [METRICS.context_relevancy, METRICS.ContextRelevancy()])
 @each_case(
     ("reply", "contexts", "score"),
     [
@@ -60,12 +61,12 @@ def test_context_relevancy(metric: object, reply: str, contexts: list[str], scor
 def test_the_judge_reads_the_contexts_joined_by_line_ends(caplog: pytest.LogCaptureFixture) -> None:
     """One request shows the question and all contexts; merilo does not say that the metric will go."""
     with caplog.at_level(logging.WARNING):
-        _, (question,) = asked_of("It has a tower.", CONTEXTS, context_relevancy)
+        _, (question,) = asked_of("It has a tower.", CONTEXTS, METRICS.context_relevancy)
     assert question.values == ("What is Paris?", "\n".join(CONTEXTS))
     assert not caplog.records
 
 
-@each_case("metric", [context_recall, ContextRecall()])
+@each_case("metric", [METRICS.context_recall, METRICS.ContextRecall()])
 @each_case(("verdicts", "score"), [([1, 1, 0, 0], 0.5), ([], math.nan), (None, math.nan)])
 def test_context_recall(metric: object, verdicts: list[int] | None, score: float) -> None:
     """Attributed statements by all; no statement and no readable reply are no score, and the prompt has an example."""
