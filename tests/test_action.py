@@ -93,6 +93,7 @@ class Runner:
         output.write_text("", encoding="utf-8")
         environment = {
             **self.here.environment,
+            "GITHUB_ACTION_PATH": str(ROOT),
             "GITHUB_OUTPUT": str(output),
             "GITHUB_STEP_SUMMARY": str(path / "summary.md"),
             "STATE": str(path / "comments.json"),
@@ -240,7 +241,8 @@ def test_no_expression_is_part_of_a_script() -> None:
 def test_the_workflow_of_the_documentation(here: Here) -> None:
     """The example asks for no right but three, and its inputs exist.
 
-    Its first run passes and makes the baseline. Equal answers then pass, and answers without support fail.
+    It installs the clone that the action is in. Its first run passes and makes the baseline. Equal answers then pass;
+    answers without support fail.
     """
     page = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
     workflow = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
@@ -251,10 +253,14 @@ def test_the_workflow_of_the_documentation(here: Here) -> None:
     given = next(step["with"] for step in job["steps"] if "merilo" in step.get("uses", ""))
     assert set(given) <= set(ACTION["inputs"])
 
-    inputs = {name: text for name, text in given.items() if name != "artifact"} | {"install": "none"}
+    pip = here.path / "bin" / "python"
+    pip.write_text('#!/bin/sh\necho "$@" >> pip.txt\n', encoding="utf-8")
+    pip.chmod(pip.stat().st_mode | stat.S_IXUSR)
+    inputs = {name: text for name, text in given.items() if name != "artifact"}
     first = Runner(here, inputs, "push")
     system(here, "was painted in {year}")
     assert first.run() == 0, first.log
+    assert (here.path / "pip.txt").read_text(encoding="utf-8") == f"-m pip install --quiet {ROOT}\n"
     assert "no baseline" in first.log
     (here.path / inputs["baseline"]).parent.mkdir()
     (here.path / "merilo-run").rename(here.path / inputs["baseline"])  # as the fetched artifact has it
