@@ -36,7 +36,7 @@ from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdi
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.rendering.summary import run_markdown, summary_page
+from merilo.commands.show.summary import run_markdown, summary_page
 
 CONTEXT = "The Eiffel Tower stands in Paris. It was designed by Gustave Eiffel. It is 330 metres tall."
 SENTENCES = (

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import merilo
+from merilo.commands.show.summary import MAX_LINES, run_page
 from merilo.metrics.registry import all_metrics
-from merilo.rendering.summary import MAX_LINES, summary_page
 from merilo.runs.run import Run
 from merilo.runs.weak import weak_metrics
 

@@ -17,7 +17,7 @@ from merilo.commands.report.run_page import run_page
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.rendering.summary import run_text
+from merilo.commands.show.summary import run_text
 from merilo.results.scores import read_scores
 
 METRICS = ("context_relevance", "context_relevance(unit=context)", "context_precision")

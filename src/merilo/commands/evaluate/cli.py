@@ -170,27 +170,25 @@ def _command(words: list[str], path: Path, *more: str) -> str:
 
 
 def _report(found: Run, *, json: bool, full: bool) -> None:
-    from merilo.rendering.overview import overview_page, overview_record
+    from merilo.renderers import render
     from merilo.rendering.sanitize import json_text
-    from merilo.rendering.summary import summary_page
     from merilo.rendering.terminal import page_width, show, write
 
     if json:
-        write(json_text(overview_record(found)) + "\n")
+        write(json_text(render(found, "record")) + "\n")
     else:
         retry = "" if found.usage.get("stopped") or _RETRY in sys.argv else again(found.path, _RETRY)
-        page = overview_page if full else summary_page
-        show(page(found, page_width(), again=retry))
+        show(render(found, "page", width=page_width(), full=full, again=retry))
 
 
 def _write_markdown(found: Run, markdown: str | None, most: float, *, github: bool) -> None:
     """Write the Markdown report, and add it to GitHub's step summary with annotations on what went wrong."""
     if markdown is None and not github:
         return
+    from merilo.renderers import render
     from merilo.rendering.ci import Annotation, publish_on_github, write_markdown
-    from merilo.rendering.summary import run_markdown
 
-    text = run_markdown(found)
+    text = render(found, "markdown")
     if markdown is not None:
         write_markdown(markdown, text)
     if github:
