@@ -12,6 +12,7 @@ from merilo import evaluate
 from merilo.commands.evaluate.languages import unread_check
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
+from merilo.commands.show.summary import run_markdown, summary_page
 from merilo.data.short_answers import stated
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.rounds import Batches
@@ -36,7 +37,6 @@ from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdi
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.commands.show.summary import run_markdown, summary_page
 
 CONTEXT = "The Eiffel Tower stands in Paris. It was designed by Gustave Eiffel. It is 330 metres tall."
 SENTENCES = (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import merilo
-from merilo.commands.show.summary import MAX_LINES, run_page
+from merilo.commands.show.summary import MAX_LINES
 from merilo.metrics.registry import all_metrics
 from merilo.runs.run import Run
 from merilo.runs.weak import weak_metrics
@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_many_metrics_fit(run: Run, width: int) -> None:
     """Whatever does not fit is counted, and the command that shows it is named."""
-    page = summary_page(run, width, again="merilo run again --retry-failed")
+    page = run_page(run, width, again="merilo run again --retry-failed")
     lines = str(page).splitlines()
     assert len(lines) <= MAX_LINES
     assert any("more metric" in line for line in lines)
@@ -52,12 +52,12 @@ def test_an_interval_beside_failed_samples_has_bounds(tmp_path: Path) -> None:
     run = merilo.evaluate(
         ROWS, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", storage={"cache": False}
     )
-    text = str(summary_page(run, 80, again="merilo run again --retry-failed"))
+    text = str(run_page(run, 80, again="merilo run again --retry-failed"))
     assert "interval         bounds  scored" in text
     assert " 0.875 - 1.000       7     0      1\n" in text
     assert "Bounds: the mean if all unscored samples had the worst or the best value." in text
     assert "Retry what failed: merilo run again --retry-failed" in text
-    narrow = str(summary_page(run, 70))
+    narrow = str(run_page(run, 70))
     assert "Bounds with unscored samples: context_relevance 0.875 - 1.000." in narrow
 
 
@@ -73,7 +73,7 @@ def test_other_reasons_than_the_most_frequent_one_are_counted(tmp_path: Path) ->
     run = merilo.evaluate(
         rows, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", storage={"cache": False}
     )
-    (line,) = [line for line in str(summary_page(run, 200)).splitlines() if line.startswith("Not scored")]
+    (line,) = [line for line in str(run_page(run, 200)).splitlines() if line.startswith("Not scored")]
     assert re.fullmatch(r"Not scored: context_relevance 2 \(1: .+, 1 for another reason\)\.", line)
 
 

@@ -14,10 +14,10 @@ from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
+from merilo.commands.show.summary import run_text
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.commands.show.summary import run_text
 from merilo.results.scores import read_scores
 
 METRICS = ("context_relevance", "context_relevance(unit=context)", "context_precision")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Json, JudgeOnly, Markdown, given
+from merilo.commands.flags import By, Json, JudgeOnly, Markdown, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ Examples:
   merilo show runs/first
   merilo show runs/first --worst 5 --metric faithfulness
   merilo show runs/first --sample 17
-  merilo show runs/first --people --by language --by source
+  merilo show runs/first --by source
+  merilo show runs/first --people --by language
 """
 _WORST = 10
 
@@ -41,13 +42,7 @@ def show(
         str | None, typer.Option(metavar="M", help=f"Metric for --worst; alone, lists its {_WORST} worst samples.")
     ] = None,
     people: Annotated[bool, typer.Option("--people", help="List where people and the judge differ.")] = False,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FIELD",
-            help="With --people: the judge's errors by language, length or a metadata key such as source. Repeatable.",
-        ),
-    ] = None,
+    by: By = None,
     full: Annotated[
         bool, typer.Option("--full", help="Everything: all tables and notes, all texts, questions and replies.")
     ] = False,
@@ -89,7 +84,7 @@ def show(
         shown = _worst(run, worst or _WORST, metric, language, json=json)
     else:
         view = RunView.of(Run.open(run), cluster=cluster, undefined=undefined, level=level, judge_only=judge_only)
-        shown = view.record() if json else view.page(page_width(), full=full, language=language)
+        shown = view.record(by or ()) if json else view.page(page_width(), full=full, language=language, by=by or ())
     if markdown is not None:
         _write_markdown(run, markdown, judge_only=judge_only)
     if markdown == "-":
@@ -155,8 +150,8 @@ def _check_parts(
     sample: str | None, *, again: bool, listed: bool, people: bool, by: list[str] | None, reports: bool
 ) -> None:
     """Raise UsageError for options that show different parts of the run."""
-    if by and not people:
-        raise UsageError("--by shows where the judge errs; add --people.")
+    if by and (sample is not None or listed):
+        raise UsageError("--by shows slices of the run, or with --people where the judge errs; leave out the rest.")
     if (sample is not None) + listed + people > 1:
         raise UsageError("--sample, --people and --worst with --metric show different parts; use one of them.")
     if again and (sample is not None or listed or people):

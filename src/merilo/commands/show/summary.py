@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.commands.calibrate.correction import corrected_of
 from merilo.commands.calibrate.faults import faults_of
 from merilo.commands.calibrate.price import labelling_price
+from merilo.commands.calibrate.slices import slices_of
 from merilo.data.sample import DOUBT
 from merilo.errors import UsageError
 from merilo.metrics.registry import asks_judge
@@ -28,6 +29,7 @@ from merilo.rendering.overview import (
 from merilo.rendering.page import GAP, Page, Tone, cells_of, cut, pad
 from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
+from merilo.rendering.slices import add_slices
 from merilo.rendering.weak import WeakMarks, left_out_note, neighbours_note, unread_line
 from merilo.rendering.wording import STOPPED, count, number, spent_text
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_metrics, worst_faults
@@ -62,6 +64,7 @@ class RunView:
     faults: Faults = field(default_factory=lambda: Faults({}))
     corrections: Mapping[str, Correction] = field(default_factory=dict[str, "Correction"])
     cluster: str | None = None
+    judge_only: bool = False
 
     @classmethod
     def of(
@@ -80,7 +83,7 @@ class RunView:
         corrections: Mapping[str, Correction] = {}
         if undefined in {None, "drop"} and not judge_only:  # labels correct means over scored samples alone
             corrections = corrected_of(run, cluster=cluster, level=wanted)
-        return cls(run, metrics, faults_of(run, judge_only=judge_only), corrections, cluster)
+        return cls(run, metrics, faults_of(run, judge_only=judge_only), corrections, cluster, judge_only)
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
@@ -92,37 +95,53 @@ class RunView:
         """The metrics whose means human labels correct."""
         return tuple(metric for metric, each in self.corrections.items() if each.estimate is not None)
 
-    def record(self) -> dict[str, Any]:  # Any: JSON
-        """Return the view as a JSON-able object."""
-        return overview_record(self.run, metrics=self.metrics, corrections=self.corrections, faults=self.faults)
+    def record(self, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: JSON
+        """Return the view as a JSON-able object; `by`: with the slices by these fields."""
+        slices = {each: slices_of(self.run, each, judge_only=self.judge_only).record() for each in by}
+        found = overview_record(self.run, metrics=self.metrics, corrections=self.corrections, faults=self.faults)
+        return {**found, **({"slices": slices} if slices else {})}
 
-    def page(self, width: int, *, full: bool = False, again: str = "", language: str | None = None) -> Page:
+    def page(
+        self,
+        width: int,
+        *,
+        full: bool = False,
+        again: str = "",
+        language: str | None = None,
+        by: Sequence[str] = (),
+    ) -> Page:
         """Return the screen, or with `full` everything about the run.
 
-        `again`: the command that asks failed questions again. `language`: of the page; None for that of the run.
+        `again`: the command that asks failed questions again. `language`: of the page; None for that of the run. `by`:
+        fields whose slices are added.
         """
-        if not full:
-            return summary_page(self, width, again=again, language=language)
-        return overview_page(
-            self.run,
-            width,
-            again=again,
-            metrics=self.metrics,
-            cluster=self.cluster,
-            corrections=self.corrections,
-            faults=self.faults,
-            language=language,
-        )
+        if full:
+            page = overview_page(
+                self.run,
+                width,
+                again=again,
+                metrics=self.metrics,
+                cluster=self.cluster,
+                corrections=self.corrections,
+                faults=self.faults,
+                language=language,
+            )
+        else:
+            page = summary_page(self, width, again=again, language=language)
+        for each in by:
+            page.blank()
+            add_slices(page, slices_of(self.run, each, judge_only=self.judge_only))
+        return page
 
 
-def run_page(run: Run, width: int, *, full: bool = False, again: str = "") -> Page:
-    """Return the screen of a run, or with `full` everything about it."""
-    return RunView.of(run).page(width, full=full, again=again)
+def run_page(run: Run, width: int, *, full: bool = False, again: str = "", by: Sequence[str] = ()) -> Page:
+    """Return the screen of a run; see `RunView.page`."""
+    return RunView.of(run).page(width, full=full, again=again, by=by)
 
 
-def run_record(run: Run) -> dict[str, Any]:  # Any: JSON
-    """Return the run as a JSON-able object."""
-    return RunView.of(run).record()
+def run_record(run: Run, *, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: JSON
+    """Return the run as a JSON-able object; see `RunView.record`."""
+    return RunView.of(run).record(by)
 
 
 def run_text(run: Run) -> str:
@@ -228,15 +247,15 @@ def _skipped(run: Run) -> Iterator[str]:
 
 def _without_value(view: RunView) -> Iterator[str]:
     """Yield, for each reason, the metrics that have no value for it: at all, or for the samples without a verdict."""
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, int], list[str]] = {}
     unknown = judged_metrics(view.metrics)[:1] if view.faults[CANNOT_TELL] else []
     for each in view.aggregates:
         if (each.mean is None and not each.failed) or (each.metric in unknown and each.undefined):
             reason = each.note if each.parts else next(iter(each.reasons), "")
-            found.setdefault(clean(reason), []).append(clean(each.metric))
-    for reason, metrics in found.items():
+            found.setdefault((clean(reason), each.undefined), []).append(clean(each.metric))
+    for (reason, amount), metrics in found.items():
         if reason:
-            yield f"{', '.join(metrics)} without a value: {reason}."
+            yield f"{', '.join(metrics)}{f', {amount:,} undefined' if amount else ''}: {reason}."
 
 
 def _remarks(aggregates: Sequence[Aggregate]) -> Iterator[str]:
