@@ -200,10 +200,10 @@ def summary_page(
         if len(page.lines) <= MAX_LINES or rows <= _MIN_ROWS:
             return page
         # Metrics are left out last: the user asked for them.
-        if worst > 1:
-            worst = 1
-        elif meanings:
+        if meanings:
             meanings = False
+        elif worst > 1:
+            worst = 1
         else:
             rows -= 1
 
