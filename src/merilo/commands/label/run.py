@@ -51,6 +51,7 @@ SOME: Final = 3
 _RELEVANCE: Final = "context_relevance"
 _FAULT_METRICS: Final = ("answering", "faithfulness", "context_sufficiency")
 """Metrics with the verdicts of the fault table, the one with the most of them first."""
+_NEARLY: Final = 0.95
 _TESTED: Final = 40
 """The number of drawn samples on which merilo tests whether a metric's value is a sum over its items."""
 _WHY_VALUE: Final = (
@@ -169,6 +170,11 @@ def _by_sample(scores: RunScores, metric: str) -> dict[str, str]:
     return dict(zip(scores.ids, map(repr, scores.columns[metric].values.tolist()), strict=True))
 
 
+def _studies(power: float) -> str:
+    """Return a probability as a number of studies."""
+    return "nearly every study" if power >= _NEARLY else f"about {round(10 * power)} of 10 studies"
+
+
 class _Among(NamedTuple):
     """The population of one draw."""
 
@@ -242,8 +248,10 @@ class _Drawing:
         values = [dict(zip(each.ids, each.columns[self.metric].values.tolist(), strict=True)) for each in scores]
         spread = LabelSpread(variance(values[0][each] - values[1][each] for each in ids), 0.0, len(ids))
         effect = 0.1 * (high - low)
-        found = f"{spread.power(effect, labelled):.0%}, or more if the judge is good"
-        return [f"Labels of {labelled:,} samples show a true difference of {effect:.2g} with a probability of {found}."]
+        found = f"A true difference of {effect:.2g} is found in {_studies(spread.power(effect, labelled))}."
+        few = labelled < len(ids) and spread.power(effect, labelled) < _NEARLY
+        more = f" With --number {len(ids)}: {_studies(spread.power(effect, len(ids)))}." if few else ""
+        return [found + more]
 
     def _drawn(self, ids: Sequence[Sequence[str]], wanted: int) -> dict[str, float]:
         return drawn(ids, wanted=min(wanted, sum(map(len, ids))), key=self._name("draw"))

@@ -58,6 +58,13 @@ def labelling_time(tasks: int, seconds: float) -> str:
     return f"about {max(1, round(tasks * seconds / 60)):,} min"
 
 
+def things_of(texts: Iterable[Sequence[tuple[str, str]]]) -> str:
+    """Return the name of what the tasks with these texts are about: `context`, `statement`, or `item` for several."""
+    names = {"context", "statement"}
+    found = {next((name for name, _ in each if name in names), "item") for each in texts}
+    return found.pop() if len(found) == 1 else "item"
+
+
 def read_seconds(value: object) -> float | None:
     """Return the seconds in a field of a labelled task; None if they are missing, not a number, or a pause."""
     try:
