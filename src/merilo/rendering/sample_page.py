@@ -71,19 +71,28 @@ def _page(page: Page, case: SampleDetail, marks: WeakMarks, most: _Most) -> Page
     _cut(page, "Reference", sample.reference, 2)
     _contexts(page, case, most.contexts)
     _people(page, case, [text for text, _ in judged], most.people)
-    scores = [
-        f"{marks.name(name)} {_score(each.value) if isinstance(each, Score) else without_score(each)}"
-        for name, each in case.result.outcomes.items()
-    ]
-    page.entry("Scores", " \u00b7 ".join(scores), column=_COLUMN)
+    _scores(page, case, marks)
     for name, outcome in case.result.outcomes.items():
         explain(page, name, outcome, sample)
     page.text("All texts, questions and replies: --full", tone=Tone.QUIET)
     return page
 
 
-def _score(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+def _scores(page: Page, case: SampleDetail, marks: WeakMarks) -> None:
+    scores: list[str] = []
+    missing: dict[str, list[str]] = {}
+    for name, outcome in case.result.outcomes.items():
+        if isinstance(outcome, Score):
+            value = f"{outcome.value:.2f}".rstrip("0").rstrip(".")
+            scores.append(f"{marks.name(name)} {value}")
+        else:
+            missing.setdefault(without_score(outcome), []).append(marks.name(name))
+    if scores:
+        page.entry("Scores", " \u00b7 ".join(scores), column=_COLUMN)
+    label = "No score"
+    for why, names in missing.items():
+        _line(page, label, cut(f"{', '.join(names)}: {page.translation.line(why)}", page.width - _COLUMN))
+        label = ""
 
 
 def _cut(page: Page, label: str, text: str | None, rows: int) -> None:

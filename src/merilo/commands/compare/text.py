@@ -165,9 +165,13 @@ def _notes(page: Page, found: RunComparison) -> None:
 def _next(page: Page, found: RunComparison, *, full: bool) -> None:
     paths = [str(side.run.path) for side in found.sides]
     if advice := to_decide(found):
-        page.line(advice)
-    more = "" if full else "      All metrics and statistics: --full"
-    page.line("What changed: " + command("report", *paths) + more)
+        typed, opened, price = advice.rpartition(" (")
+        for line in [advice] if cells_of(advice) <= page.width or not opened else [typed, f"  ({price}"]:
+            page.line(line)
+    lines = ["What changed: " + command("report", *paths), *([] if full else ["All metrics and statistics: --full"])]
+    both = (" " * 6).join(lines)
+    for line in [both] if cells_of(both) <= page.width else lines:
+        page.line(line)
 
 
 def to_decide(found: RunComparison) -> str:

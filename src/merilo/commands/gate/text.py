@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,7 @@ from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
 from merilo.rendering.html import table_html
 from merilo.rendering.overview import command
-from merilo.rendering.page import Page, Span, Tone, cut
+from merilo.rendering.page import Page, Span, Tone, cells_of, cut
 from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import covers_imported, number
@@ -153,11 +154,11 @@ def _page(page: Page, found: Gates, *, brief: bool) -> Page:
             text = gate.numbers if brief else gate.facts if shared else gate.reading
             page.entry(verdict.value, text, column=column, tone=_TONES.get(verdict, Tone.STRONG))
             if not (shared or (brief and withheld)) and (advice := _short_advice(found, gate, brief=brief)):
-                page.text(advice, indent=column)
+                _advise(page, advice, column)
             for sample in gate.deciding[:_MOST]:
                 page.line(" " * column + command("show", str(found.run), "--sample", sample))
         if shared or (brief and withheld and gates):
-            page.text(f"Cannot tell: {withheld}. {gate_advice(found, gates[0])}".rstrip(), indent=column)
+            _advise(page, f"Cannot tell: {withheld}. {gate_advice(found, gates[0])}".rstrip(), column)
     if joined:
         page.entry(
             GateVerdict.PASS.value, f"{', '.join(gate.metric for gate in passed)}.", column=column, tone=Tone.GOOD
@@ -165,6 +166,13 @@ def _page(page: Page, found: Gates, *, brief: bool) -> Page:
     for note in filter(None, (_covered(found), found.weak_note, *found.notes)):
         page.text(note, tone=Tone.QUIET)
     return page
+
+
+def _advise(page: Page, text: str, indent: int) -> None:
+    """Add an advice; the command in one that is longer than a line gets its own."""
+    fits = cells_of(text) <= page.width - indent
+    for part in [text] if fits else re.split(" (?=Read them: |To decide: )", text):
+        page.text(part, indent=indent)
 
 
 def _short_advice(found: Gates, gate: Gate, *, brief: bool) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from merilo.commands.label.task_file import TaskFile
 
 _APART: Final = 3
+_MINUTE: Final = 60
 
 
 class Agreed(NamedTuple):
@@ -82,7 +83,7 @@ def attached_page(file: TaskFile, runs: Sequence[str], decision: str, found: Seq
         page.text(f"{decision}.".replace("..", "."))
     done = [task for task in file.tasks if task.label]
     seconds = sum(task.seconds or 0 for task in done)
-    took = f" in {max(1, round(seconds / 60)):,} min" if seconds else ""
+    took = f" in {round(seconds / 60):,} min" if seconds >= _MINUTE else ""
     thing = things_of(task.texts for task in done)
     agrees = " and ".join(
         f"{each.agreed:,} of {count(each.verdicts, thing)}{f' of {Path(run).name}' if len(runs) > 1 else ''}"

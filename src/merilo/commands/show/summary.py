@@ -109,13 +109,17 @@ class RunView:
         again: str = "",
         language: str | None = None,
         by: Sequence[str] = (),
+        whole: bool = False,
     ) -> Page:
         """Return the screen, or with `full` everything about the run.
 
         `again`: the command that asks failed questions again. `language`: of the page; None for that of the run. `by`:
-        fields whose slices are added.
+        fields whose slices are shown, below the first sentences or, with `whole`, below the whole screen.
         """
-        if full:
+        if by and not (full or whole):
+            page = Page(width, language or self.run.manifest.language)
+            title(page, self.run, self.faults, self.corrected)
+        elif full:
             page = overview_page(
                 self.run,
                 width,
@@ -136,7 +140,7 @@ class RunView:
 
 def run_page(run: Run, width: int, *, full: bool = False, again: str = "", by: Sequence[str] = ()) -> Page:
     """Return the screen of a run; see `RunView.page`."""
-    return RunView.of(run).page(width, full=full, again=again, by=by)
+    return RunView.of(run).page(width, full=full, again=again, by=by, whole=True)
 
 
 def run_record(run: Run, *, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: JSON
