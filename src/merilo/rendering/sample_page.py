@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from merilo.judging.ask import Answer as Verdict
-    from merilo.results.sample_detail import ContextView, HumanVerdict, SampleDetail, StatementView
+    from merilo.results.sample_detail import ContextView, HumanVerdict, SampleDetail
 
 MAX_LINES: Final = 25
 _COLUMN: Final = 11
@@ -111,22 +111,23 @@ def _line(page: Page, label: str, *spans: Span | str) -> None:
 
 def _judged(case: SampleDetail) -> Iterator[tuple[str, Verdict]]:
     """Yield the statements of the response with the verdict on each; a `Failure` for one that has none."""
-    found: Sequence[StatementView] = next(
-        (views for metrics, views in case.statements.items() if any(each.startswith(_OF_RESPONSE) for each in metrics)),
-        (),
-    )
+    own = [metric for metric in case.result.records if metric.startswith(_OF_RESPONSE)]
     verdicts: dict[str, Verdict] = {
-        view.text: said.answer for view in found for said in view.said if isinstance(said.answer, SupportVerdict)
+        view.text: said.answer
+        for metrics, views in case.statements.items()
+        if {*metrics} & {*own}
+        for view in views
+        for said in view.said
+        if isinstance(said.answer, SupportVerdict) and said.against in {"", "the contexts"}
     }
+    keys = {key for metric in own for key in case.result.records[metric].get("trail", [])}
     contexts = {each.context.text for each in case.contexts}
     for asked in case.asked:
         question = asked.question
-        if isinstance(question, Support) and {*question.contexts} <= contexts:
-            if question.statement in verdicts:
-                yield question.statement, verdicts.pop(question.statement)
-            elif isinstance(asked.answer, Failure):
-                yield question.statement, asked.answer
-    yield from verdicts.items()
+        if isinstance(question, Support) and asked.key.hex() in keys and {*question.contexts} <= contexts:
+            verdicts.setdefault(question.statement, asked.answer)
+    order = [each.question.statement for each in case.asked if isinstance(each.question, Support)]
+    yield from sorted(verdicts.items(), key=lambda each: order.index(each[0]) if each[0] in order else len(order))
 
 
 def _headline(case: SampleDetail, judged: Sequence[tuple[str, Verdict]]) -> str:
@@ -139,7 +140,7 @@ def _headline(case: SampleDetail, judged: Sequence[tuple[str, Verdict]]) -> str:
     wrong = sum(not isinstance(each, Failure) and not is_positive(each) for each in answers)
     amount, what = (unjudged, "judged") if fault.answer is Answer.UNKNOWN else (wrong, "supported")
     if not amount or fault.answer not in {Answer.UNKNOWN, Answer.STRAYED} or fault.key == "wrong":
-        return f"{fault.name}: {fault.cause[:1].lower()}{fault.cause[1:]}"
+        return f"{fault.name}. {fault.cause}"
     return (
         f"{fault.name}: {amount:,} of {count(len(answers), 'statement')} {'is' if amount == 1 else 'are'} not {what}."
     )
@@ -259,7 +260,7 @@ def _people(page: Page, case: SampleDetail, statements: Sequence[str], most: int
     for each in found[:most]:
         ends = "The judge agrees." if each.agrees else "The judge differs."
         text = f"{each.annotator}: {_about(each, statements)} {each.verdict.in_words()}. {ends}"
-        _line(page, label, Span(cut(text, page.width - _COLUMN), Tone.PLAIN if each.agrees else Tone.BAD))
+        _line(page, label, Span(cut(page.translation.line(text), page.width - _COLUMN), Tone.PLAIN if each.agrees else Tone.BAD))
         label = ""
     if (left := len(found) - most) > 0:
         _line(page, label, Span(page.translation.line(f"+ {count(left, 'verdict')}"), Tone.QUIET))
