@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data.history import shown_history
+from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.sufficiency import SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportVerdict
 from merilo.judging.verdicts import Failure, is_positive, probability_of
@@ -156,14 +157,16 @@ def _statements(page: Page, case: SampleDetail, judged: Sequence[tuple[str, Verd
         start, verdict = f"{glyph} {at + 1:>{digits}}  ", page.translation.line(_verdict(answer))
         indent = _COLUMN + cells_of(start)
         room = page.width - indent
-        first, *rest = _rows(text, room, most.rows)
+        apart = taken_apart(text)  # a short answer made into a statement: the rest repeats the question
+        first, *rest = _rows(text if apart is None else apart[1], room, most.rows)
         if not rest and cells_of(first) + GAP + cells_of(verdict) <= room:
             _line(page, label, Span(start, tone), first, " " * GAP, Span(verdict, Tone.QUIET))
         else:
             _line(page, label, Span(start, tone), first)
             for row in rest:
                 page.line(" " * indent, row)
-            page.line(" " * indent, Span(cut(verdict, room), Tone.QUIET))
+            for row in _rows(verdict, room, min(most.rows, 2)):
+                page.line(" " * indent, Span(row, Tone.QUIET))
         if most.rows > 1 and (quote := _closest(case, answer)):
             page.line(" " * indent, cut(f"\u203a {quote}", room))
         label = ""
@@ -260,7 +263,11 @@ def _people(page: Page, case: SampleDetail, statements: Sequence[str], most: int
     for each in found[:most]:
         ends = "The judge agrees." if each.agrees else "The judge differs."
         text = f"{each.annotator}: {_about(each, statements)} {each.verdict.in_words()}. {ends}"
-        _line(page, label, Span(cut(page.translation.line(text), page.width - _COLUMN), Tone.PLAIN if each.agrees else Tone.BAD))
+        _line(
+            page,
+            label,
+            Span(cut(page.translation.line(text), page.width - _COLUMN), Tone.PLAIN if each.agrees else Tone.BAD),
+        )
         label = ""
     if (left := len(found) - most) > 0:
         _line(page, label, Span(page.translation.line(f"+ {count(left, 'verdict')}"), Tone.QUIET))
