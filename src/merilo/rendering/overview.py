@@ -227,7 +227,7 @@ def lead(run: Run, faults: Faults, corrected: Collection[str] = (), shown: Calla
 
 
 def _judged(run: Run, corrected: Collection[str], shown: Callable[[str], str]) -> str:
-    """Return who gave the verdicts on the faults, and that nobody has checked them."""
+    """Return who gave the verdicts on the faults, and that no one has checked them."""
     judge = judge_name(run)
     by = f"By the {judge} judge" if judge == EMBEDDED else f"By {shown(judge)}"
     if corrected:

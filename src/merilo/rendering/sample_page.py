@@ -92,8 +92,9 @@ def _scores(page: Page, case: SampleDetail, marks: WeakMarks) -> None:
         page.entry("Scores", " \u00b7 ".join(scores), column=_COLUMN)
     label = "No score"
     for why, names in missing.items():
-        _line(page, label, cut(f"{', '.join(names)}: {page.translation.line(why)}", page.width - _COLUMN))
-        label = ""
+        for row in _rows(f"{', '.join(names)}: {page.translation.line(why)}", page.width - _COLUMN, 2):
+            _line(page, label, row)
+            label = ""
 
 
 def _cut(page: Page, label: str, text: str | None, rows: int) -> None:
