@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from heapq import nsmallest
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -256,6 +257,25 @@ def _answer(records: Mapping[str, OutcomeRecord]) -> Answer:
         return Answer.STRAYED
     # A statement that the judge could not judge is not in the evidence.
     return Answer.SUPPORTED if labels and not record.get("counts", {}).get("not_judged") else Answer.UNKNOWN
+
+
+def worst_faults(run: Run, count: int) -> list[tuple[str, str]]:
+    """Return at most `count` samples with a likely fault, the worst first: id and the key of the fault.
+
+    Of equal faults, the one with the lowest scores in the metrics that `fault_of` reads comes first.
+    """
+    judged = judged_metrics(run.manifest.metrics)
+    records = run.brief_records(judged, whole=judged) if has_faults(judged) else ()
+
+    def found() -> Iterator[tuple[int, float, int, str]]:
+        for place, (sample, group) in enumerate(groupby(records, key=lambda record: record["sample"])):
+            named = {record["metric"].partition("(")[0]: record for record in reversed(list(group))}
+            fault = PLACES[fault_of(named)]
+            values = [value for record in named.values() if (value := record.get("value")) is not None]
+            if FAULTS[fault].likely:
+                yield fault, sum(values) / len(values) if values else 0.0, place, sample
+
+    return [(sample, FAULTS[fault].key) for fault, _, _, sample in nsmallest(count, found())]
 
 
 def sample_faults(run: Run) -> Iterator[tuple[str, str]]:
