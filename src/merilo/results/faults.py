@@ -300,7 +300,7 @@ class Faults(Mapping[str, int]):
 
     @property
     def checked(self) -> bool:
-        """True if human labels correct the shares. Otherwise they are verdicts of a judge that nobody has checked."""
+        """True if human labels correct the shares. Otherwise they are verdicts of a judge that no one has checked."""
         return bool(self.corrected)
 
     @property
