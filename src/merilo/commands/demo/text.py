@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.calibrate.faults import faults_of
@@ -62,9 +63,9 @@ def _answers(page: Page, run: Run) -> None:
     agree = sum(
         all(verdict.supported for _, verdict in _support(each)) == _good(each.result.sample) for each in details
     )
-    sentence = f"{fault_sentence(faults_of(run))} An annotator agrees on the support of {agree} of {len(judged)}."
-    for place, row in enumerate(wrap(sentence, page.width - _INDENT)):
-        page.line(Span(f"{'' if place else '1':<{_INDENT}}{row}", Tone.STRONG))
+    lead = f"{fault_sentence(faults_of(run))} An annotator agrees on the support of {agree} of {len(judged)}."
+    for at, row in enumerate(wrap(lead, page.width - _INDENT)):
+        page.line(Span(f"{'' if at else '1':<{_INDENT}}{row}", Tone.STRONG))
     unsupported = [
         (verdict.probability or 0.0, place, text, verdict)
         for place, each in enumerate(details)
@@ -73,7 +74,7 @@ def _answers(page: Page, run: Run) -> None:
     ]
     if not unsupported:
         return
-    probability, place, text, verdict = min(unsupported, key=lambda found: found[:2])
+    probability, place, text, verdict = min(unsupported, key=itemgetter(0, 1))
     shown, room = details[place], page.width - _COLUMN
     page.line(f"   {cut(shown.result.sample.user_input or '', room)}")
     page.entry("answer", cut(text, room), column=_COLUMN, indent=5)
