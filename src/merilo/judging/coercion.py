@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from merilo.judging.json_types import as_mapping
+from merilo.judging.matrix import MatrixVerdict, matrix_from
 from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, probability_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def verdict_given(question: Question[Any], given: object) -> Answer | str:
     if given is None:
         return "is None: it has no answer"
     wanted = type(question).verdict
+    if wanted is MatrixVerdict and not isinstance(given, Verdict):
+        given = matrix_from(given, getattr(question, "right", None))
     fields = as_mapping(given)
     if fields is not None:
         try:

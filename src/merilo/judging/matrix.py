@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from merilo.judging.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence, Sized
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,23 @@ class MatrixVerdict(Verdict):
     def in_words(self) -> str:
         """See `Verdict.in_words`."""
         return f"a matrix of {self.rows} by {self.columns}"
+
+
+def matrix_from(given: object, right: Sized | None = None) -> object:
+    """Return the matrix of rows of numbers, or of one number for each pair of texts; anything else unchanged.
+
+    Arrays of numbers count as lists. `right`: the texts of the columns, if a row must have one number for each.
+    """
+    listed: Any = getattr(given, "tolist", lambda: given)()
+    if not isinstance(listed, list | tuple):
+        return given
+    rows = [getattr(row, "tolist", lambda row=row: row)() for row in cast("Sequence[Any]", listed)]
+    if right and rows and isinstance(rows[0], int | float):
+        rows = [rows[at : at + len(right)] for at in range(0, len(rows), len(right))]
+    try:
+        return MatrixVerdict.of([[float(number) for number in row] for row in rows])
+    except (TypeError, ValueError):
+        return given
 
 
 def shape_fault(verdict: MatrixVerdict, rows: int, columns: int | None) -> str | None:

@@ -44,6 +44,10 @@ _WITHOUT_EFFECT = frozenset({"mode", "mode_effect", "force_granular", "allow_fal
 """Parameters that have no effect on the replacement's question."""
 
 
+EvaluationMode = Mode
+"""The type of `mode`, under axion's name."""
+
+
 class AxionMetric:
     """The common base of axion's metrics.
 

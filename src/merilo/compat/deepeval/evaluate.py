@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.commands.blocking import run_blocking
 from merilo.compat.deepeval.metrics import BaseMetric
-from merilo.compat.deepeval.test_case import LLMTestCase, MissingTestCaseParamsError
+from merilo.compat.deepeval.errors import MissingTestCaseParamsError
+from merilo.compat.deepeval.test_case import LLMTestCase
 from merilo.compat.scoring import RunSettings, Scored, score
 from merilo.errors import JudgeError, UsageError
 from merilo.metrics.base import Failed, Undefined
@@ -38,6 +39,11 @@ class DisplayConfig:
     print_results: bool = True
     verbose_mode: bool | None = None
     display_option: object = None
+    results_folder: str | None = None
+    results_subfolder: str | None = None
+    truncate_passing_cases: bool = True
+    inspect_after_run: bool = True
+    file_type: str | None = None
     file_output_dir: str | None = None
 
 
@@ -63,7 +69,7 @@ class MetricData:
 
     name: str
     score: float | None
-    threshold: float
+    threshold: float | None
     success: bool
     reason: str | None
     strict_mode: bool

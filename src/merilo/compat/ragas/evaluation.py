@@ -15,6 +15,7 @@ from merilo.compat.ragas.scorers import Models, RagasMetric, number_of
 from merilo.compat.scoring import RunSettings, score
 from merilo.errors import UsageError
 from merilo.metrics.base import Failed, Undefined
+from merilo.metrics.published.ragas_v0_0.metrics import ragas_score
 from merilo.rendering.sanitize import clean
 
 if TYPE_CHECKING:
@@ -39,11 +40,18 @@ class EvaluationResult:
     line: Line = field(repr=False)
     runs: tuple[Run, ...] = field(default=(), repr=False)
     """The runs of merilo in which they were computed: one, unless some metrics name their own models."""
+    critiques: frozenset[str] = field(default=frozenset(), repr=False)
+    """The names of the critiques among the metrics."""
 
     def means(self) -> dict[str, float]:
-        """Return the mean of each metric over the samples with a score."""
+        """Return the mean of each metric over the samples with a score, and on the line 0.0 their harmonic mean."""
         names = list(self.scores[0]) if self.scores else []
-        return {name: _mean([row[name] for row in self.scores]) for name in names}
+        means = {name: _mean([row[name] for row in self.scores]) for name in names}
+        parts = {name: [mean] for name, mean in means.items() if name not in self.critiques}
+        if not self.line.harmonic or len(parts) < 2:
+            return means
+        found = ragas_score(parts, ())
+        return means | {self.line.harmonic: math.nan if found is None else found}
 
     def to_pandas(self) -> Any:
         """Return the samples and their scores as a pandas data frame. Raises UsageError without pandas."""
@@ -60,7 +68,8 @@ class EvaluationResult:
 
     def __repr__(self) -> str:
         """Return the means, as ragas prints them."""
-        return "{" + ", ".join(f"'{name}': {mean:.4f}" for name, mean in self.means().items()) + "}"
+        means = sorted(self.means().items(), key=lambda each: each[0] != self.line.harmonic)
+        return "{" + ", ".join(f"'{name}': {mean:.4f}" for name, mean in means) + "}"
 
     def keys(self) -> list[str]:
         """Return the names of the metrics."""
@@ -84,6 +93,7 @@ class Evaluation:
         llm: object = None,
         embeddings: object = None,
         *,
+        cross_encoder: object = None,
         run_config: RunConfig | None = None,
         raise_exceptions: bool = False,
         column_map: Mapping[str, str] | None = None,
@@ -95,7 +105,7 @@ class Evaluation:
         _check_unused(unused)
         samples = dataset_from(dataset, column_map)
         chosen = [self._metric(each) for each in (self.line.usual if metrics is None else metrics)]
-        models = Models(self.line, llm, embeddings)
+        models = Models(self.line, llm, embeddings, cross_encoder)
         workers = (run_config or RunConfig()).max_workers
         settings = RunSettings(kept=True, out=out, cache=cache, concurrency=workers)
         found = await score(merilo_samples(samples), [each.wanted(models) for each in chosen], settings)
@@ -105,7 +115,8 @@ class Evaluation:
             for row in found.outcomes
         ]
         _log_missing(names, found)
-        return EvaluationResult(rows, samples, self.line, found.runs)
+        critiques = frozenset(each.result_name for each in chosen if each.row.metric == "aspect_critique")
+        return EvaluationResult(rows, samples, self.line, found.runs, critiques)
 
     def evaluate(self, dataset: object, *arguments: Any, **options: Any) -> EvaluationResult:
         """Evaluate a data set with ragas' metrics, also inside a running event loop.
@@ -114,7 +125,8 @@ class Evaluation:
             dataset: an `EvaluationDataset`, a Hugging Face data set, a data frame, or records.
             arguments: `metrics`, `llm` and `embeddings`, as in ragas. Each model is a specification
                 (`openai:MODEL`, `embedded`), a wrapper, or a LangChain or LlamaIndex object.
-            options: those of ragas, and `out` and `cache` as in `merilo.evaluate`.
+            options: those of ragas, `out` and `cache` as in `merilo.evaluate`, and `cross_encoder`, which compares
+                texts: `embedded` (the default), `local:MODEL`, or a function of pairs of texts.
 
         Raises:
             DataError: a sample cannot be read.

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import math
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.commands.blocking import run_blocking
 from merilo.compat.models import embedder_for, judge_for, usual_model
 from merilo.compat.ragas.dataset_schema import SingleTurnSample, dataset_from, merilo_samples, sample_from
 from merilo.compat.scoring import RunSettings, Wanted, asks_text, score, usable
 from merilo.errors import JudgeError, UsageError
+from merilo.judges.spec import cross_encoder_from
 from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Failed, Score
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.compat.ragas.table import Line, Row
     from merilo.judges.base import Judge
@@ -36,8 +38,10 @@ class RagasMetric:
     row: ClassVar[Row]
     line: ClassVar[Line]
 
-    def __init__(self, *, llm: object = None, embeddings: object = None, name: str = "", **options: Any) -> None:
-        self.llm, self.embeddings = llm, embeddings
+    def __init__(
+        self, *, llm: object = None, embeddings: object = None, name: str = "", model_name: object = None, **options: Any
+    ) -> None:
+        self.llm, self.embeddings, self.model_name = llm, embeddings, model_name
         self.name = name or self.row.results or self.row.metric
         unknown = [option for option in options if option not in self.row.options and option not in _IGNORED]
         if any(option.endswith("_prompt") for option in unknown):
@@ -78,7 +82,8 @@ class RagasMetric:
         judge = models.judge(self.llm) if asks_text(definition) else None
         metric = usable(self.definition, self.row.native, judge, type(self).__name__)
         embedder = models.embedder(self.embeddings) if Embeddings in asks and metric.name == definition.name else None
-        return Wanted(metric, judge, embedder)
+        encoder = models.cross_encoder(self.model_name) if Similarities in asks else None
+        return Wanted(metric, judge, embedder, encoder)
 
     async def single_turn_ascore(
         self,
@@ -106,6 +111,8 @@ class RagasMetric:
     def score(self, row: Mapping[str, Any], callbacks: object = None) -> float:
         """Return the score of a record, as `ascore` does."""
         return run_blocking(self.ascore(row, callbacks))
+
+    score_single = score
 
     async def _outcome(self, sample: SingleTurnSample) -> Outcome:
         wanted = self.wanted(Models(self.line))
@@ -174,8 +181,10 @@ class DistanceMeasure(Enum):
 class Models:
     """The models of a run, each made once: those of `evaluate`, those of single metrics, and ragas' usual ones."""
 
-    def __init__(self, line: Line, llm: object = None, embeddings: object = None) -> None:
-        self._line, self._llm, self._embeddings = line, llm, embeddings
+    def __init__(
+        self, line: Line, llm: object = None, embeddings: object = None, cross_encoder: object = None
+    ) -> None:
+        self._line, self._llm, self._embeddings, self._cross_encoder = line, llm, embeddings, cross_encoder
         self._made: dict[object, tuple[object, Judge]] = {}
 
     def judge(self, own: object) -> Judge:
@@ -188,12 +197,20 @@ class Models:
         given = own or self._embeddings or usual_model(self._line.embedder, "embeddings")
         return self._once("embedder", given)
 
+    def cross_encoder(self, own: object) -> Judge | None:
+        """Return the model that compares texts; None for merilo's usual one."""
+        given = own or self._cross_encoder
+        return None if given is None else self._once("cross_encoder", given)
+
     def _once(self, what: str, given: object) -> Judge:
         key = (what, given if isinstance(given, str) else id(given))
         if key not in self._made:
-            make = judge_for if what == "judge" else embedder_for
+            make: Callable[[Any], Judge] = _MAKERS[what]
             self._made[key] = (given, make(given))  # the object is held, so that its id stays its own
         return self._made[key][1]
+
+
+_MAKERS: Final = {"judge": judge_for, "embedder": embedder_for, "cross_encoder": cross_encoder_from}
 
 
 def metrics_of(line: Line, base: type[RagasMetric]) -> dict[str, object]:
