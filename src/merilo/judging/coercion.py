@@ -38,7 +38,8 @@ def verdict_given(question: Question[Any], given: object) -> Answer | str:
             return f"has fields that are not valid for {wanted.__name__} ({_first_line(error)})"
     if not isinstance(given, wanted):
         got = type(given).__name__
-        return f"must be a {wanted.__name__}, a mapping of its fields or a Failure, but is of type {got}"
+        numbers = "numbers, " if wanted is MatrixVerdict else ""
+        return f"must be {numbers}a {wanted.__name__}, a mapping of its fields or a Failure, but is of type {got}"
     fault = question.fault(given) or _probability_fault(given)
     return given if fault is None else fault
 
