@@ -85,6 +85,7 @@ _CRITIQUE: Final = Row(
     ("AspectCritique",), "aspect_critique", {name: name for name in ("aspect", "definition", "strictness")}
 )
 
+_ROUGE: Final = {"rouge_type": "rouge_type", "mode": "mode"}
 _CLASSES: Final = (
     *_CORE,
     Row(("AnswerRelevancy", "ResponseRelevancy"), "answer_relevancy", _RELEVANCY, "answer_relevancy", ready=True),
@@ -101,6 +102,9 @@ _CLASSES: Final = (
     Row(("SemanticSimilarity",), "semantic_similarity", _THRESHOLD),
     Row(("AnswerSimilarity",), "answer_similarity", _THRESHOLD, ready=True),
     Row(("NonLLMStringSimilarity",), "non_llm_string_similarity", _DISTANCE),
+    Row(("BleuScore",), "bleu_score"),
+    Row(("RougeScore",), "rouge_score", _ROUGE),
+    Row(("ChrfScore",), "chrf_score", of="0.4.3"),
     Row(("ExactMatch",), "exact_match"),
     Row(("StringPresence",), "string_present"),
     Row(("AspectCritic",), "aspect_critic", {"definition": "definition", "strictness": "strictness"}),
@@ -126,6 +130,9 @@ _COLLECTIONS: Final = (
     Row(("FactualCorrectness",), "factual_correctness", _FACTUAL),
     Row(("SemanticSimilarity",), "semantic_similarity", _THRESHOLD),
     Row(("NonLLMStringSimilarity",), "non_llm_string_similarity", _DISTANCE),
+    Row(("BleuScore",), "bleu_score"),
+    Row(("RougeScore",), "rouge_score", _ROUGE),
+    Row(("CHRFScore",), "chrf_score"),
     Row(("ExactMatch",), "exact_match"),
     Row(("StringPresence",), "string_presence", results="string_present"),
 )
