@@ -11,6 +11,7 @@ from each_case import each_case
 
 import merilo
 from merilo.compat.deepeval import EvaluationDataset, Golden, LLMTestCase, assert_test, evaluate
+from merilo.compat.deepeval.errors import DeepEvalError
 from merilo.compat.deepeval.evaluate import DisplayConfig, ErrorConfig
 from merilo.compat.deepeval.metrics import (
     AnswerRelevancyMetric,
@@ -20,7 +21,6 @@ from merilo.compat.deepeval.metrics import (
     FaithfulnessMetric,
 )
 from merilo.compat.deepeval.models import DeepEvalBaseLLM, LocalModel, OllamaModel
-from merilo.compat.deepeval.errors import DeepEvalError
 from merilo.compat.deepeval.test_case import (
     ConversationalTestCase,
     LLMTestCaseParams,

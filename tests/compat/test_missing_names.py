@@ -47,7 +47,11 @@ def test_a_missing_module_says_what_to_use(name: str, told: str) -> None:
         ("ragas", "HumanMessage", "merilo does not have ragas' HumanMessage: give each turn as a SingleTurnSample."),
         ("ragas.metrics", "RubricsScore", "merilo does not have ragas' RubricsScore: write a rubric"),
         ("ragas.metrics", "ToolCallF1", "merilo evaluates RAG and has no metrics of agents"),
-        ("ragas.metrics", "Faithfullness", "merilo.compat.ragas.metrics has no Faithfullness. Did you mean Faithfulness?"),
+        (
+            "ragas.metrics",
+            "Faithfullness",
+            "merilo.compat.ragas.metrics has no Faithfullness. Did you mean Faithfulness?",
+        ),
         ("ragas.metrics", "evaluate", "has no evaluate: import it from merilo.compat.ragas."),
         ("ragas.v0_0.metrics", "NoiseSensitivity", "import it from merilo.compat.ragas.metrics."),
         ("ragas.llms", "InstructorLLM", "InstructorLLM: name the model, such as llm='google:MODEL'"),
@@ -83,7 +87,9 @@ def test_no_module_gives_a_bare_error(module: str) -> None:
 def test_no_name_is_both_there_and_missing(package: str) -> None:
     """No advice is for a name that the newest modules of the package have, and each page that it names exists."""
     row = advice_table()[package]
-    modules = [name for name in MODULES if name.startswith(f"merilo.compat.{package}") and not re.search(r"v0_\d", name)]
+    modules = [
+        name for name in MODULES if name.startswith(f"merilo.compat.{package}") and not re.search(r"v0_\d", name)
+    ]
     names = {name for module in modules for name in getattr(sys.modules[module], "__all__", ())}
     assert not {plain(name) for name in names} & row["advice"].keys()
     root = Path(__file__).parents[2]

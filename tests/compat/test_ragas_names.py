@@ -146,7 +146,7 @@ async def test_evaluate_inside_a_running_loop() -> None:
 
 @pytest.mark.parametrize("line", ["v0_0", "v0_1"])
 def test_contexts_may_be_one_text(line: str) -> None:
-    """ragas 0.0 and 0.1 join a list and accept a text; the newer name is a list, as in ragas."""
+    """Ragas 0.0 and 0.1 join a list and accept a text; the newer name is a list, as in ragas."""
     package: Any = import_module(f"merilo.compat.ragas.{line}")
     rows = [{"question": "When was it lit?", "contexts": given, "ground_truth": "In 1871."} for given in (TEXT, [TEXT])]
     recall = import_module(f"merilo.compat.ragas.{line}.metrics").context_recall
@@ -154,3 +154,13 @@ def test_contexts_may_be_one_text(line: str) -> None:
     assert first == second
     with pytest.raises(merilo.DataError, match="retrieved_contexts"):
         package.evaluate([{**rows[0], "retrieved_contexts": TEXT, "contexts": None}], metrics=[recall], llm="embedded")
+
+
+def test_options_of_a_library_are_passed_on() -> None:
+    """Kwargs of BleuScore and CHRFScore are those of sacrebleu, and a wrong form is refused."""
+    metrics: Any = METRICS
+    assert metrics["BleuScore"](kwargs={"lowercase": True}).definition == (
+        'ragas-0.4.3:bleu_score(options="{\\"lowercase\\": true}")'
+    )
+    with pytest.raises(merilo.UsageError, match="takes options as a JSON object"):
+        metrics["ChrfScore"](kwargs="lowercase").wanted(None)

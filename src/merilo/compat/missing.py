@@ -96,7 +96,8 @@ def advice_table() -> Mapping[str, Any]:
     """Return, by package, its title, its page, and the advice for each name."""
     text = files("merilo").joinpath("compat", "missing.toml").read_text(encoding="utf-8")
     return {
-        package: row | {"advice": {plain(name): told for told, names in row["advice"].items() for name in names.split()}}
+        package: row
+        | {"advice": {plain(name): told for told, names in row["advice"].items() for name in names.split()}}
         for package, row in tomllib.loads(text).items()
     }
 

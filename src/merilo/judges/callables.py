@@ -9,7 +9,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from merilo.judges.base import OutgoingRequest
-from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS
 from merilo.judging.verdicts import Failure
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
+    from merilo.judging.kinds.similarities import Similarities
     from merilo.providers.base import Reply
 
 
@@ -99,11 +99,11 @@ def comparing(function: Callable[..., Any]) -> AnswerWith:
     """
 
     @wraps(function if hasattr(function, "__qualname__") else type(function))
-    def call(question: Similarities) -> Any:  # Any: what the function returns, or an awaitable of it
+    def call(question: Any) -> Any:  # Any: only Similarities are asked; what the function returns
         pairs = Pairs(question)
         return function(*map(list, zip(*pairs, strict=True))) if _takes_two(function) and pairs else function(pairs)
 
-    return call  # type: ignore[return-value]  # it is asked no other question
+    return call
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Sized
+    from collections.abc import Sized
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,20 @@ def matrix_from(given: object, right: Sized | None = None) -> object:
 
     Arrays of numbers count as lists. `right`: the texts of the columns, if a row must have one number for each.
     """
-    listed: Any = getattr(given, "tolist", lambda: given)()
+    listed = _listed(given)
     if not isinstance(listed, list | tuple):
         return given
-    rows = [getattr(row, "tolist", lambda row=row: row)() for row in cast("Sequence[Any]", listed)]
+    rows: list[Any] = [*map(_listed, listed)]
     if right and rows and isinstance(rows[0], int | float):
         rows = [rows[at : at + len(right)] for at in range(0, len(rows), len(right))]
     try:
         return MatrixVerdict.of([[float(number) for number in row] for row in rows])
     except (TypeError, ValueError):
         return given
+
+
+def _listed(given: Any) -> Any:  # Any: an array, known by its method, or a user's value
+    return given.tolist() if hasattr(given, "tolist") else given
 
 
 def shape_fault(verdict: MatrixVerdict, rows: int, columns: int | None) -> str | None:

@@ -57,7 +57,11 @@ def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[
         ],
         "cx": [_context(view, passages) for view in case.contexts],
         "why": _without_score(case),
-        "n": {metric: words for metric, outcome in case.result.outcomes.items() if (words := _basis(metric, outcome, sample))},
+        "n": {
+            metric: words
+            for metric, outcome in case.result.outcomes.items()
+            if (words := _basis(metric, outcome, sample))
+        },
         "raw": [_asked(case, place) for place in range(len(case.asked))] if replies else None,
     }
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from merilo.commands.blocking import run_blocking
-from merilo.compat.deepeval.metrics import BaseMetric
 from merilo.compat.deepeval.errors import MissingTestCaseParamsError
+from merilo.compat.deepeval.metrics import BaseMetric
 from merilo.compat.deepeval.test_case import LLMTestCase
 from merilo.compat.scoring import RunSettings, Scored, score
 from merilo.errors import JudgeError, UsageError
@@ -90,7 +90,7 @@ class TestResult:
     input: str
     actual_output: str | None = None
     expected_output: str | None = None
-    retrieval_context: Sequence[str] | None = None
+    retrieval_context: Sequence[object] | None = None
     index: int = 0
 
 

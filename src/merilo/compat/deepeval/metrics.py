@@ -14,8 +14,6 @@ from merilo.metrics.base import EvidenceTarget, Failed, Score
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from merilo.compat.deepeval.test_case import LLMTestCase
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum, auto
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.compat.deepeval.errors import MissingTestCaseParamsError
@@ -25,24 +25,12 @@ FIELD_OF: Final[Mapping[str, str]] = {
 """DeepEval's name of each field of a sample that a metric may need, in the order of messages."""
 
 
-class SingleTurnParams(StrEnum):
-    """The fields of a test case that DeepEval's own rubrics name."""
-
-    INPUT = auto()
-    ACTUAL_OUTPUT = auto()
-    EXPECTED_OUTPUT = auto()
-    CONTEXT = auto()
-    RETRIEVAL_CONTEXT = auto()
-    METADATA = auto()
-    TAGS = auto()
-    TOOLS_CALLED = auto()
-    EXPECTED_TOOLS = auto()
-    MCP_SERVERS = auto()
-    MCP_TOOLS_CALLED = auto()
-    MCP_RESOURCES_CALLED = auto()
-    MCP_PROMPTS_CALLED = auto()
-
-
+SingleTurnParams = StrEnum(
+    "SingleTurnParams",
+    "INPUT ACTUAL_OUTPUT EXPECTED_OUTPUT CONTEXT RETRIEVAL_CONTEXT METADATA TAGS TOOLS_CALLED EXPECTED_TOOLS "
+    "MCP_SERVERS MCP_TOOLS_CALLED MCP_RESOURCES_CALLED MCP_PROMPTS_CALLED",
+)
+"""The fields of a test case that DeepEval's own rubrics name."""
 LLMTestCaseParams = SingleTurnParams
 """Its name up to DeepEval 3."""
 

@@ -39,7 +39,13 @@ class RagasMetric:
     line: ClassVar[Line]
 
     def __init__(
-        self, *, llm: object = None, embeddings: object = None, name: str = "", model_name: object = None, **options: Any
+        self,
+        *,
+        llm: object = None,
+        embeddings: object = None,
+        name: str = "",
+        model_name: object = None,
+        **options: Any,
     ) -> None:
         self.llm, self.embeddings, self.model_name = llm, embeddings, model_name
         self.name = name or self.row.results or self.row.metric
@@ -181,9 +187,7 @@ class DistanceMeasure(Enum):
 class Models:
     """The models of a run, each made once: those of `evaluate`, those of single metrics, and ragas' usual ones."""
 
-    def __init__(
-        self, line: Line, llm: object = None, embeddings: object = None, cross_encoder: object = None
-    ) -> None:
+    def __init__(self, line: Line, llm: object = None, embeddings: object = None, cross_encoder: object = None) -> None:
         self._line, self._llm, self._embeddings, self._cross_encoder = line, llm, embeddings, cross_encoder
         self._made: dict[object, tuple[object, Judge]] = {}
 
@@ -246,5 +250,6 @@ def _each(parameters: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def _written(value: Any) -> str:
-    """Return a value as in the text of a metric."""
+    """Return a value as in the text of a metric; a mapping is a text of JSON."""
+    value = json.dumps(value) if isinstance(value, dict) else value
     return json.dumps(value.value if isinstance(value, Enum) else value, ensure_ascii=False)

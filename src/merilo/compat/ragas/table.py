@@ -85,6 +85,7 @@ _CRITIQUE: Final = Row(
     ("AspectCritique",), "aspect_critique", {name: name for name in ("aspect", "definition", "strictness")}
 )
 
+_KWARGS: Final = {"kwargs": "options"}
 _ROUGE: Final = {"rouge_type": "rouge_type", "mode": "mode"}
 _CLASSES: Final = (
     *_CORE,
@@ -102,9 +103,9 @@ _CLASSES: Final = (
     Row(("SemanticSimilarity",), "semantic_similarity", _THRESHOLD),
     Row(("AnswerSimilarity",), "answer_similarity", _THRESHOLD, ready=True),
     Row(("NonLLMStringSimilarity",), "non_llm_string_similarity", _DISTANCE),
-    Row(("BleuScore",), "bleu_score"),
+    Row(("BleuScore",), "bleu_score", _KWARGS),
     Row(("RougeScore",), "rouge_score", _ROUGE),
-    Row(("ChrfScore",), "chrf_score", of="0.4.3"),
+    Row(("ChrfScore",), "chrf_score", _KWARGS, of="0.4.3"),
     Row(("ExactMatch",), "exact_match"),
     Row(("StringPresence",), "string_present"),
     Row(("AspectCritic",), "aspect_critic", {"definition": "definition", "strictness": "strictness"}),
@@ -130,9 +131,9 @@ _COLLECTIONS: Final = (
     Row(("FactualCorrectness",), "factual_correctness", _FACTUAL),
     Row(("SemanticSimilarity",), "semantic_similarity", _THRESHOLD),
     Row(("NonLLMStringSimilarity",), "non_llm_string_similarity", _DISTANCE),
-    Row(("BleuScore",), "bleu_score"),
+    Row(("BleuScore",), "bleu_score", _KWARGS),
     Row(("RougeScore",), "rouge_score", _ROUGE),
-    Row(("CHRFScore",), "chrf_score"),
+    Row(("CHRFScore",), "chrf_score", _KWARGS),
     Row(("ExactMatch",), "exact_match"),
     Row(("StringPresence",), "string_presence", results="string_present"),
 )

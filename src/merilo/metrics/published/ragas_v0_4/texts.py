@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, assert_never
 
+from merilo.errors import UsageError
 from merilo.extras import optional_module
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
@@ -312,7 +314,27 @@ class _Overlap(_Unasked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bleu(_Overlap):
+class Sacrebleu(_Overlap):
+    """A metric of sacrebleu. `options`: a JSON object of its further arguments."""
+
+    module: ClassVar[str] = "sacrebleu"
+
+    options: str = "{}"
+
+    def __post_init__(self) -> None:
+        Published.__post_init__(self)
+        self.given()
+
+    def given(self) -> dict[str, Any]:  # Any: what sacrebleu takes
+        """Return the options. Raises UsageError unless they are a JSON object."""
+        try:
+            return {**json.loads(self.options)}
+        except (ValueError, TypeError):
+            raise UsageError(f"{self.name} takes options as a JSON object, got {self.options!r}.") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bleu(Sacrebleu):
     """BLEU of the response's sentences, as sacrebleu computes it for ragas.
 
     Formula: sacrebleu's corpus BLEU / 100, of texts split at ". ".
@@ -327,16 +349,16 @@ class Bleu(_Overlap):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:bleu_score"
-    module: ClassVar[str] = "sacrebleu"
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank text scores 0"})
 
     def overlap(self, response: str, reference: str) -> float:
         references = [[sentence] for sentence in reference.split(". ")]
-        return bounded(self.library().corpus_bleu(response.split(". "), references).score / 100)
+        options = self.given()
+        return bounded(self.library().corpus_bleu(response.split(". "), references, **options).score / 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chrf(_Overlap):
+class Chrf(Sacrebleu):
     """Character n-grams that response and reference have in common, as sacrebleu computes it for ragas.
 
     Formula: sacrebleu's chrF2 / 100; 0 if a text is blank.
@@ -348,13 +370,12 @@ class Chrf(_Overlap):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:chrf_score"
-    module: ClassVar[str] = "sacrebleu"
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank text scores 0"})
 
     def overlap(self, response: str, reference: str) -> float:
         if not (response.strip() and reference.strip()):
             return 0.0
-        return bounded(self.library().corpus_chrf([response], [[reference]]).score / 100)
+        return bounded(self.library().corpus_chrf([response], [[reference]], **self.given()).score / 100)
 
 
 class RougeType(StrEnum):
