@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from merilo.compat.axion import signals
 from merilo.compat.axion.dataset import FIELD_OF, DatasetItem, item_from
 from merilo.compat.axion.results import Interpretation, MetricResult, reason
+from merilo.compat.models import MadeOnce
 from merilo.compat.scoring import RunSettings, Wanted, score
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import DataError, UsageError
@@ -277,7 +278,8 @@ async def results_of(
     metrics: Sequence[AxionMetric], items: Sequence[DatasetItem], setting: Setting
 ) -> list[MetricResult]:
     """Return the results of all metrics on all items: item by item, metrics in order."""
-    judges = _judges(metrics, setting)
+    made = MadeOnce()
+    judges = [made.of(metric.judge or setting.judge or "embedded", judge_from) for metric in metrics]
     computed = [metric.metric_for(judge) for metric, judge in zip(metrics, judges, strict=True)]
     asked = [at for at, metric in enumerate(metrics) if any(not metric.lacking(item) for item in items)]
     outcomes: dict[int, Sequence[Outcome]] = {}
@@ -294,19 +296,6 @@ async def results_of(
             threshold = (setting.thresholds or {}).get(metric.name, metric.threshold)
             results.append(metric.result(item, outcome, computed[at], judge=judges[at].name, threshold=threshold))
     return results
-
-
-def _judges(metrics: Sequence[AxionMetric], setting: Setting) -> list[Judge]:
-    """Return the judge of each metric; judges with the same specification are one."""
-    made: dict[object, Judge] = {}
-    found: list[Judge] = []
-    for metric in metrics:
-        given = metric.judge or setting.judge or "embedded"
-        key: object = given if isinstance(given, str) else id(given)
-        if key not in made:
-            made[key] = judge_from(given)
-        found.append(made[key])
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

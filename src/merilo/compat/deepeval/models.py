@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from merilo.compat.models import Wrapped, judge_for
+from merilo.compat.models import Wrapped
 from merilo.judges.spec import judge_from
 
 if TYPE_CHECKING:
-    from merilo.judges.base import Judge
+    from collections.abc import Callable
 
 __all__ = [
+    "AmazonBedrockModel",
     "AnthropicModel",
     "AzureOpenAIModel",
     "DeepEvalBaseLLM",
@@ -44,38 +45,19 @@ class DeepEvalBaseLLM:
         return type(self).__name__
 
 
-def OpenAIModel(model: str, base_url: str | None = None, **_: object) -> Wrapped:  # noqa: N802  DeepEval's name
-    """Return a model of OpenAI as a judge; its key is in OPENAI_API_KEY."""
-    return Wrapped(_at(f"openai:{model}", base_url))
+def _hosted(provider: str) -> Callable[..., Wrapped]:
+    """Return DeepEval's class for a provider: the model or deployment as a judge, with its key in the environment."""
+
+    def make(model: str = "", base_url: str | None = None, *, deployment_name: str = "", **_: object) -> Wrapped:
+        spec = f"{provider}:{model or deployment_name}"
+        return Wrapped(judge_from(spec) if base_url is None else judge_from(spec, base_url=base_url))
+
+    return make
 
 
-GPTModel = OpenAIModel
-
-
-def LocalModel(model: str, base_url: str, **_: object) -> Wrapped:  # noqa: N802  DeepEval's name
-    """Return a model behind an OpenAI-compatible server as a judge."""
-    return Wrapped(_at(f"openai:{model}", base_url))
-
-
-def OllamaModel(model: str, base_url: str | None = None, **_: object) -> Wrapped:  # noqa: N802  DeepEval's name
-    """Return a model of an Ollama server as a judge."""
-    return Wrapped(_at(f"ollama:{model}", base_url))
-
-
-def AnthropicModel(model: str, **_: object) -> Wrapped:  # noqa: N802  DeepEval's name
-    """Return a model of Anthropic as a judge; its key is in ANTHROPIC_API_KEY."""
-    return Wrapped(judge_for(f"anthropic:{model}"))
-
-
-def GeminiModel(model: str, **_: object) -> Wrapped:  # noqa: N802  DeepEval's name
-    """Return a model of Google as a judge."""
-    return Wrapped(judge_for(f"google:{model}"))
-
-
-def AzureOpenAIModel(deployment_name: str, **_: object) -> Wrapped:  # noqa: N802  DeepEval's name
-    """Return a deployment of Azure as a judge; its address and key are in the environment variables of `azure:`."""
-    return Wrapped(judge_for(f"azure:{deployment_name}"))
-
-
-def _at(spec: str, base_url: str | None) -> Judge:
-    return judge_from(spec) if base_url is None else judge_from(spec, base_url=base_url)
+OpenAIModel = GPTModel = LocalModel = _hosted("openai")
+OllamaModel = _hosted("ollama")
+AnthropicModel = _hosted("anthropic")
+GeminiModel = _hosted("google")
+AzureOpenAIModel = _hosted("azure")
+AmazonBedrockModel = _hosted("bedrock")

@@ -89,10 +89,7 @@ class EvaluationDataset:
         """Return a data set from a pandas data frame; NaN is missing."""
         return cls.from_list(dataframe.to_dict("records"))
 
-    @classmethod
-    def from_hf_dataset(cls, dataset: Iterable[Mapping[str, Any]], **_: object) -> EvaluationDataset:
-        """Return a data set from a Hugging Face data set."""
-        return cls.from_list(dataset)
+    from_hf_dataset = from_list
 
     @classmethod
     def from_jsonl(cls, path: str | PathLike[str], **_: object) -> EvaluationDataset:

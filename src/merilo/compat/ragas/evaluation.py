@@ -145,16 +145,7 @@ class Evaluation:
 
 
 _WITHOUT_EFFECT = frozenset(
-    (
-        "experiment_name",
-        "callbacks",
-        "in_ci",
-        "show_progress",
-        "batch_size",
-        "is_async",
-        "return_executor",
-        "allow_nest_asyncio",
-    )
+    "experiment_name callbacks in_ci show_progress batch_size is_async return_executor allow_nest_asyncio".split()
 )
 
 

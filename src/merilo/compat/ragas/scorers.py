@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from merilo.commands.blocking import run_blocking
-from merilo.compat.models import embedder_for, judge_for, usual_model
+from merilo.compat.models import MadeOnce, embedder_for, judge_for, usual_model
 from merilo.compat.ragas.dataset_schema import SingleTurnSample, dataset_from, merilo_samples, sample_from
 from merilo.compat.scoring import RunSettings, Wanted, asks_text, score, usable
 from merilo.errors import JudgeError, UsageError
@@ -19,7 +19,7 @@ from merilo.metrics.base import Failed, Score
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.compat.ragas.table import Line, Row
     from merilo.judges.base import Judge
@@ -189,32 +189,21 @@ class Models:
 
     def __init__(self, line: Line, llm: object = None, embeddings: object = None, cross_encoder: object = None) -> None:
         self._line, self._llm, self._embeddings, self._cross_encoder = line, llm, embeddings, cross_encoder
-        self._made: dict[object, tuple[object, Judge]] = {}
+        self._judges, self._embedders, self._cross_encoders = MadeOnce(), MadeOnce(), MadeOnce()
 
     def judge(self, own: object) -> Judge:
         """Return the judge of a metric. Raises UsageError if none is named and ragas' usual one has no key."""
-        given = own or self._llm or usual_model(self._line.judge, "llm")
-        return self._once("judge", given)
+        return self._judges.of(own or self._llm or usual_model(self._line.judge, "llm"), judge_for)
 
     def embedder(self, own: object) -> Judge:
         """Return the embedder of a metric, as `judge` does."""
         given = own or self._embeddings or usual_model(self._line.embedder, "embeddings")
-        return self._once("embedder", given)
+        return self._embedders.of(given, embedder_for)
 
     def cross_encoder(self, own: object) -> Judge | None:
         """Return the model that compares texts; None for merilo's usual one."""
         given = own or self._cross_encoder
-        return None if given is None else self._once("cross_encoder", given)
-
-    def _once(self, what: str, given: object) -> Judge:
-        key = (what, given if isinstance(given, str) else id(given))
-        if key not in self._made:
-            make: Callable[[Any], Judge] = _MAKERS[what]
-            self._made[key] = (given, make(given))  # the object is held, so that its id stays its own
-        return self._made[key][1]
-
-
-_MAKERS: Final = {"judge": judge_for, "embedder": embedder_for, "cross_encoder": cross_encoder_from}
+        return None if given is None else self._cross_encoders.of(given, cross_encoder_from)
 
 
 def metrics_of(line: Line, base: type[RagasMetric]) -> dict[str, object]:

@@ -353,8 +353,7 @@ class Bleu(Sacrebleu):
 
     def overlap(self, response: str, reference: str) -> float:
         references = [[sentence] for sentence in reference.split(". ")]
-        options = self.given()
-        return bounded(self.library().corpus_bleu(response.split(". "), references, **options).score / 100)
+        return bounded(self.library().corpus_bleu(response.split(". "), references, **self.given()).score / 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,20 +377,10 @@ class Chrf(Sacrebleu):
         return bounded(self.library().corpus_chrf([response], [[reference]], **self.given()).score / 100)
 
 
-class RougeType(StrEnum):
-    """The units that ROUGE compares."""
-
-    WORDS = "rouge1"
-    SEQUENCE = "rougeL"
-    """The longest common subsequence of words."""
-
-
-class RougeMode(StrEnum):
-    """The number that is taken from ROUGE."""
-
-    F1 = "fmeasure"
-    PRECISION = "precision"
-    RECALL = "recall"
+RougeType = StrEnum("RougeType", {"WORDS": "rouge1", "SEQUENCE": "rougeL"})
+"""The units that ROUGE compares: words, or the longest common subsequence of words."""
+RougeMode = StrEnum("RougeMode", {"F1": "fmeasure", "PRECISION": "precision", "RECALL": "recall"})
+"""The number that is taken from ROUGE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
