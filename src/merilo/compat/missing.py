@@ -79,7 +79,7 @@ def _advice(module: str, name: str) -> str:
     elsewhere = next((each for each, found in modules.items() if name in vars(found)), None)
     if elsewhere is not None and package:
         return f"{module} has no {name}: import it from {elsewhere}."
-    close = get_close_matches(name, _public(modules.get(module)), n=1)
+    close = get_close_matches(name, [each for each in vars(sys.modules[module]) if each[0] != "_"], n=1)
     if close:
         return f"{module} has no {name}. Did you mean {close[0]}?"
     page = known["page"] if known else "docs/reference/published.md"
@@ -100,7 +100,3 @@ def advice_table() -> Mapping[str, Any]:
         | {"advice": {plain(name): told for told, names in row["advice"].items() for name in names.split()}}
         for package, row in tomllib.loads(text).items()
     }
-
-
-def _public(module: ModuleType | None) -> list[str]:
-    return [] if module is None else [name for name in vars(module) if not name.startswith("_")]

@@ -107,11 +107,10 @@ def comparing(function: Callable[..., Any]) -> AnswerWith:
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:
-    """Return True if a function needs two arguments."""
+    """Return True if a function needs two positional arguments."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # written in C
         return False
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    needed = [each for each in parameters if each.kind in positional and each.default is inspect.Parameter.empty]
+    needed = [each for each in parameters if each.default is each.empty and each.kind <= each.POSITIONAL_OR_KEYWORD]
     return len(needed) == 2

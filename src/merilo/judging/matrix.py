@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging.verdicts import Verdict
 
@@ -43,22 +43,16 @@ class MatrixVerdict(Verdict):
 def matrix_from(given: object, right: Sized | None = None) -> object:
     """Return the matrix of rows of numbers, or of one number for each pair of texts; anything else unchanged.
 
-    Arrays of numbers count as lists. `right`: the texts of the columns, if a row must have one number for each.
+    `right`: the texts of the columns, if a row must have one number for each.
     """
-    listed = _listed(given)
-    if not isinstance(listed, list | tuple):
-        return given
-    rows: list[Any] = [*map(_listed, listed)]
-    if right and rows and isinstance(rows[0], int | float):
-        rows = [rows[at : at + len(right)] for at in range(0, len(rows), len(right))]
+    import numpy as np
+
     try:
-        return MatrixVerdict.of([[float(number) for number in row] for row in rows])
+        array = np.asarray(given, dtype="<f4")
+        array = array.reshape(-1, len(right)) if right and array.ndim == 1 else array
     except (TypeError, ValueError):
         return given
-
-
-def _listed(given: Any) -> Any:  # Any: an array, known by its method, or a user's value
-    return given.tolist() if hasattr(given, "tolist") else given
+    return MatrixVerdict(array.shape[0], array.shape[1], array.tobytes()) if array.ndim == 2 else given
 
 
 def shape_fault(verdict: MatrixVerdict, rows: int, columns: int | None) -> str | None:

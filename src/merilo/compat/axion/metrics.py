@@ -186,64 +186,24 @@ class ContextualRelevancy(AxionMetric):
         return None if score is None or together else Interpretation.of(score.value)
 
 
-class ContextualRanking(AxionMetric):
-    """Average precision of the retrieved chunks by relevance to the query; grades as in ContextualRelevancy."""
-
-    definition = contexts.ContextualRanking
-    read = signals.ranking
-    native = ContextPrecision(against=RelevanceTarget.QUESTION)
+def _metric(definition: type[Metric], read: Read, native: Metric | None = None, threshold: float = 0.5) -> Any:
+    """Return the class of a metric. Without `native` it needs a judge of free text."""
+    members = {"definition": definition, "read": read, "native": native, "usual_threshold": threshold}
+    return type(definition.__name__, (AxionMetric,), {**members, "__doc__": definition.card.summary})
 
 
-class ContextualPrecision(AxionMetric):
-    """Average precision of the retrieved chunks by their usefulness for the expected output."""
-
-    definition = contexts.ContextualPrecision
-    read = signals.precision
-    native = ContextPrecision(against=RelevanceTarget.REFERENCE)
-
-
-class ContextualRecall(AxionMetric):
-    """Share of the expected output's statements that the retrieved chunks support."""
-
-    definition = statements.ContextualRecall
-    read = signals.recall
-    native = ContextRecall()
-
-
-class ContextualSufficiency(AxionMetric):
-    """Judgement that the retrieved chunks suffice to answer the query, 1 or 0. Needs a judge of free text."""
-
-    definition = contexts.ContextualSufficiency
-    read = signals.sufficiency
-
-
-class ContextualUtilization(AxionMetric):
-    """Share of the relevant chunks that the actual output uses. Needs a judge of free text."""
-
-    definition = contexts.ContextualUtilization
-    read = signals.utilization
-
-
-class Faithfulness(AxionMetric):
-    """Support of the actual output's claims by the retrieved chunks. Needs a judge of free text."""
-
-    definition = statements.Faithfulness
-    read = signals.faithfulness
-
-
-class AnswerRelevancy(AxionMetric):
-    """Share of the actual output's statements that are relevant to the query. Needs a judge of free text."""
-
-    definition = answers.AnswerRelevancy
-    read = signals.answer_relevancy
-
-
-class FactualAccuracy(AxionMetric):
-    """Share of the actual output's statements that the expected output supports. Needs a judge of free text."""
-
-    definition = answers.FactualAccuracy
-    usual_threshold = 0.8
-    read = signals.factual_accuracy
+ContextualRanking = _metric(
+    contexts.ContextualRanking, signals.ranking, ContextPrecision(against=RelevanceTarget.QUESTION)
+)
+ContextualPrecision = _metric(
+    contexts.ContextualPrecision, signals.precision, ContextPrecision(against=RelevanceTarget.REFERENCE)
+)
+ContextualRecall = _metric(statements.ContextualRecall, signals.recall, ContextRecall())
+ContextualSufficiency = _metric(contexts.ContextualSufficiency, signals.sufficiency)
+ContextualUtilization = _metric(contexts.ContextualUtilization, signals.utilization)
+Faithfulness = _metric(statements.Faithfulness, signals.faithfulness)
+AnswerRelevancy = _metric(answers.AnswerRelevancy, signals.answer_relevancy)
+FactualAccuracy = _metric(answers.FactualAccuracy, signals.factual_accuracy, threshold=0.8)
 
 
 def threshold_from(given: float) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.commands.blocking import run_blocking
 from merilo.compat.deepeval.errors import MissingTestCaseParamsError
-from merilo.compat.deepeval.metrics import BaseMetric
+from merilo.compat.deepeval.metrics import BaseMetric, judge_of
 from merilo.compat.deepeval.test_case import LLMTestCase
 from merilo.compat.models import MadeOnce
 from merilo.compat.scoring import RunSettings, Scored, score
@@ -167,7 +167,7 @@ async def _measured(
 ) -> EvaluationResult:
     """Return the results; a case that lacks a field of a metric has that error, or no result of it."""
     made = MadeOnce()  # metrics that name the same model share one judge, and so one run
-    judges = [made.of(metric.model, lambda _, metric=metric: metric.judge()) for metric in metrics]
+    judges = [made.of(metric.model, judge_of) for metric in metrics]
     missing = {
         (at, place): problem
         for at, case in enumerate(cases)

@@ -35,6 +35,11 @@ _USUAL: Final = "gpt-5.4"
 _WITHOUT_EFFECT: Final = frozenset({"async_mode", "verbose_mode", "flaky", "system_one_model", "eval_mode"})
 
 
+def judge_of(model: object) -> Judge:
+    """Return the judge for a model. Raises UsageError if it is None, and the usual model of DeepEval has no key."""
+    return judge_for(usual_model(_USUAL, "model") if model is None else model)
+
+
 class BaseMetric:
     """The common base of DeepEval's metrics.
 
@@ -104,8 +109,8 @@ class BaseMetric:
         return self.title
 
     def judge(self) -> Judge:
-        """Return the judge. Raises UsageError if none is named and DeepEval's usual one has no key."""
-        return judge_for(usual_model(_USUAL, "model") if self.model is None else self.model)
+        """Return the judge, as `judge_of` does."""
+        return judge_of(self.model)
 
     def wanted(self, judge: Judge) -> Wanted:
         """Return the metric to compute with this judge. Raises UsageError if the judge cannot answer."""

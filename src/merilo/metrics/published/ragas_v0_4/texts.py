@@ -78,11 +78,6 @@ def edit_distance(left: str, right: str) -> int:
     return distance
 
 
-def bounded(score: float) -> float:
-    """Return a score without the rounding error that leads above 1."""
-    return min(1.0, float(score))
-
-
 def _jaro(left: str, right: str) -> float:
     if not left or not right:
         return float(left == right)
@@ -353,7 +348,7 @@ class Bleu(Sacrebleu):
 
     def overlap(self, response: str, reference: str) -> float:
         references = [[sentence] for sentence in reference.split(". ")]
-        return bounded(self.library().corpus_bleu(response.split(". "), references, **self.given()).score / 100)
+        return min(1.0, float(self.library().corpus_bleu(response.split(". "), references, **self.given()).score) / 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,7 +369,7 @@ class Chrf(Sacrebleu):
     def overlap(self, response: str, reference: str) -> float:
         if not (response.strip() and reference.strip()):
             return 0.0
-        return bounded(self.library().corpus_chrf([response], [[reference]], **self.given()).score / 100)
+        return min(1.0, float(self.library().corpus_chrf([response], [[reference]], **self.given()).score) / 100)
 
 
 RougeType = StrEnum("RougeType", {"WORDS": "rouge1", "SEQUENCE": "rougeL"})
