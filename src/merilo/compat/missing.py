@@ -70,11 +70,9 @@ def _refuse(module: str, name: str) -> object:
 def _advice(module: str, name: str) -> str:
     """Return what to use instead of a name that a module lacks: the advice, where it is, or a name like it."""
     package = module.removeprefix(_ROOT).lstrip(".").split(".")[0]
-    table = advice_table()
-    known = table.get(package or "merilo")
-    title = known["title"] if known else package
-    if known and (told := known["advice"].get(plain(name))):
-        return f"merilo does not have {title} {name}: {told}."
+    known = advice_table().get(package) or advice_table()["merilo"]
+    if told := known["advice"].get(plain(name)):
+        return f"merilo does not have {known['title']} {name}: {told}."
     modules = {each: found for each, found in sys.modules.items() if each.startswith(f"{_ROOT}.{package}")}
     elsewhere = next((each for each, found in modules.items() if name in vars(found)), None)
     if elsewhere is not None and package:
@@ -82,8 +80,7 @@ def _advice(module: str, name: str) -> str:
     close = get_close_matches(name, [each for each in vars(sys.modules[module]) if each[0] != "_"], n=1)
     if close:
         return f"{module} has no {name}. Did you mean {close[0]}?"
-    page = known["page"] if known else "docs/reference/published.md"
-    return f"merilo does not have {title} {name}; {page} lists what it has."
+    return f"merilo does not have {known['title']} {name}; {known['page']} lists what it has."
 
 
 def plain(name: str) -> str:

@@ -11,6 +11,7 @@ from merilo.commands.evaluate.options import Limits, Storage
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
+from merilo.metrics.base import Failed, Undefined
 from merilo.metrics.registry import metric_text, parse_metric
 
 if TYPE_CHECKING:
@@ -49,6 +50,13 @@ class Scored:
 
     outcomes: tuple[tuple[Outcome, ...], ...]
     runs: tuple[Run, ...]
+
+
+def why_none(outcome: Outcome) -> str:
+    """Return the reason why an outcome is not a score; empty for a score."""
+    if isinstance(outcome, Undefined):
+        return outcome.reason
+    return outcome.error.message if isinstance(outcome, Failed) else ""
 
 
 def asks_text(metric: Definition) -> bool:

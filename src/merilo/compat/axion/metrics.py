@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from merilo.compat.axion import signals
 from merilo.compat.axion.dataset import FIELD_OF, DatasetItem, item_from
-from merilo.compat.axion.results import Interpretation, MetricResult, reason
+from merilo.compat.axion.results import Interpretation, MetricResult
 from merilo.compat.models import MadeOnce
-from merilo.compat.scoring import RunSettings, Wanted, score
+from merilo.compat.scoring import RunSettings, Wanted, score, why_none
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import DataError, UsageError
 from merilo.judges.spec import judge_from
@@ -146,7 +146,7 @@ class AxionMetric:
             score=None if score is None else score.value,
             threshold=threshold,
             signals=found.signals,
-            explanation=reason(outcome) if score is None else found.words,
+            explanation=why_none(outcome) if score is None else found.words,
             interpretation=self.interpretation(score),
             flags=() if score is None else score.flags,
             metadata={"mode": str(getattr(self.published, "mode", Mode.GRANULAR)), "judge": judge}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.commands.blocking import run_blocking
 from merilo.compat.models import judge_for, usual_model
-from merilo.compat.scoring import RunSettings, Wanted, score, usable
+from merilo.compat.scoring import RunSettings, Wanted, score, usable, why_none
 from merilo.errors import JudgeError, UsageError
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import EvidenceTarget, Failed, Score
@@ -189,10 +189,8 @@ class ContextualRelevancyMetric(BaseMetric):
 
 def _reason(outcome: Outcome) -> str | None:
     """Return the reason that the judge wrote, or why there is no score."""
-    if isinstance(outcome, Failed):
-        return outcome.error.message
     if not isinstance(outcome, Score):
-        return outcome.reason
+        return why_none(outcome)
     last = outcome.evidence[-1] if outcome.evidence else None
     return last.text if last is not None and last.about is EvidenceTarget.TEXT and last.text else None
 

@@ -12,9 +12,8 @@ from merilo.commands.blocking import run_blocking
 from merilo.compat.ragas.dataset_schema import FORMER, EvaluationDataset, dataset_from, merilo_samples, pandas_frame
 from merilo.compat.ragas.run_config import RunConfig
 from merilo.compat.ragas.scorers import Models, RagasMetric, number_of
-from merilo.compat.scoring import RunSettings, score
+from merilo.compat.scoring import RunSettings, score, why_none
 from merilo.errors import UsageError
-from merilo.metrics.base import Failed, Undefined
 from merilo.metrics.published.ragas_v0_0.metrics import ragas_score
 from merilo.rendering.sanitize import clean
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from merilo.compat.ragas.table import Line
     from merilo.compat.scoring import Scored
-    from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
 
 _log = logging.getLogger("merilo")
@@ -159,19 +157,13 @@ def _log_missing(names: Sequence[str], found: Scored) -> None:
     """Log how many scores of each metric are NaN, with the most frequent reason: a script sees only the NaN."""
     runs = ", ".join(f"merilo show {run.path}" for run in found.runs)
     for name, column in zip(names, zip(*found.outcomes, strict=True), strict=False):
-        reasons = Counter(clean(reason) for each in column if (reason := _why_none(each)))
+        reasons = Counter(clean(reason) for each in column if (reason := why_none(each).rstrip(".")))
         if reasons:
             (reason, _), total = reasons.most_common(1)[0], sum(reasons.values())
             others = "" if len(reasons) == 1 else f" (and {len(reasons) - 1} other reasons)"
             _log.warning(
                 "%s: %d of %d scores are NaN: %s%s. Details: %s", name, total, len(column), reason, others, runs
             )
-
-
-def _why_none(outcome: Outcome) -> str:
-    if isinstance(outcome, Undefined):
-        return outcome.reason
-    return outcome.error.message.rstrip(".") if isinstance(outcome, Failed) else ""
 
 
 def _mean(values: Sequence[float]) -> float:

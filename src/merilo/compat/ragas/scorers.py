@@ -156,8 +156,8 @@ class CollectionsMetric(RagasMetric):
 
     async def ascore(self, **fields: Any) -> MetricResult:  # type: ignore[override]  # as in ragas
         """Return the score. Raises ValueError for a missing or empty input, JudgeError if a request failed for good."""
-        metric = parse_metric(self.definition)
-        missing = [name for name in sorted(_needs(metric)) if not fields.get(name)]
+        metric: Any = parse_metric(self.definition)  # no row of a table names a composite
+        missing = [name for name in sorted(metric.needs) if not fields.get(name)]
         if missing and getattr(metric, "refuses_empty", True):
             raise ValueError(f"{type(self).__name__} needs {' and '.join(missing)}.")
         return MetricResult(number_of(await self._outcome(SingleTurnSample(**fields)), raises=True))
@@ -225,11 +225,6 @@ def number_of(outcome: Outcome, *, raises: bool) -> float:
     if isinstance(outcome, Failed) and raises:
         raise JudgeError(outcome.error.message)
     return math.nan
-
-
-def _needs(metric: Any) -> frozenset[str]:
-    needs: frozenset[str] = metric.needs
-    return needs
 
 
 def _each(parameters: str, value: Any) -> list[tuple[str, Any]]:
