@@ -9,10 +9,14 @@ line starts with `$ `. A comment on the line before a fence says more:
 - `<!-- output -->`: what is shown must be printed: the lines between commands in a console fence, or, before
   a `text` fence, that fence's lines, by the fence run last. Spaces count once; `...` stands for anything.
 
-A page that begins with `<!-- needs: MODULE -->` is run only where that module is installed (`make test-extras`).
+After a line `<!-- needs: MODULE -->`, the fences up to the next heading are run only where that module is installed. A
+page that begins with one is run only there (`make test-extras`).
+
+`python docs_page.py PAGE --outputs` writes what is printed into the page instead of comparing it (`renewed_output`).
 """
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -21,9 +25,10 @@ import subprocess
 import sys
 import traceback
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 
-from forked_commands import SERVER, run_forked
+from forked_commands import PAGE, SERVER, can_fork, run_forked, server_address
 
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```\s*$", re.MULTILINE | re.DOTALL
@@ -33,7 +38,7 @@ COMMENT = re.compile(r"<!-- (norun|exit|file|output)(?:: (.*?))? -->\s*\Z")
 FOR_A_SHELL = re.compile(r"[|&;<>()*~$`]")
 """What only a shell understands, in a command without its quoted texts."""
 
-NEEDS = re.compile(r"\A<!-- needs: ([\w.]+) -->")
+NEEDS = re.compile(r"^<!-- needs: ([\w.]+) -->$|^## ", re.MULTILINE)
 
 RUN_ELSEWHERE = {
     "make": "the recipes are what CI itself runs",
@@ -45,19 +50,28 @@ RUN_ELSEWHERE = {
 """Commands of the documentation that its tests pass over, and why."""
 
 
+ALIKE = 0.6
+"""Least similarity of a shown line and a printed one that may be its new form."""
+
+
 class PageError(AssertionError):
     """What a page shows is not what happens; the message names page, line and difference."""
 
 
 @dataclass(frozen=True)
 class Fence:
-    """One fenced block. `directive` is one of norun, exit, file, output or ''; `line` counts from 1."""
+    """One fenced block. `directive` is one of norun, exit, file, output or ''; `line` counts from 1, `span` is the
+    body's place in the page, `needs` a module or ''.
+    """
 
     language: str
     body: str
     line: int
     directive: str
     argument: str
+    indent: str
+    span: tuple[int, int]
+    needs: str
 
 
 def fences(text: str) -> list[Fence]:
@@ -71,14 +85,33 @@ def fences(text: str) -> list[Fence]:
         directive, argument = (comment[1], comment[2] or "") if comment else ("", "")
         if directive == "norun" and not argument:
             raise PageError(f"line {line}: norun needs a reason: <!-- norun: REASON -->.")
-        found.append(Fence(match["language"], body, line, directive, argument))
+        needs = _needs(text, match.start())
+        found.append(Fence(match["language"], body, line, directive, argument, indent, match.span("body"), needs))
     return found
 
 
+def _needs(text: str, at: int) -> str:
+    """Return the module that a fence at this place needs, or ''."""
+    return ([found[1] or "" for found in NEEDS.finditer(text, 0, at)] or [""])[-1]
+
+
 def needed(page: Path) -> str | None:
-    """The module that a page needs beside merilo; None if it needs none."""
+    """The module that a whole page needs beside merilo; None if it needs none."""
     found = NEEDS.match(page.read_text(encoding="utf-8"))
     return found[1] if found else None
+
+
+def needed_somewhere(page: Path) -> list[str]:
+    """The modules that the page or one of its sections needs."""
+    return [found[1] for found in NEEDS.finditer(page.read_text(encoding="utf-8")) if found[1]]
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module, such as `haystack` or `llama_index.core`, can be imported."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def commands(body: str) -> list[tuple[str, str]]:
@@ -101,18 +134,76 @@ def commands(body: str) -> list[tuple[str, str]]:
 
 def shows(shown: str, printed: str) -> bool:
     """Whether every shown line was printed, in order; spaces count once, `...` stands for anything."""
-    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    lines = printed.splitlines()
     position = 0
-    for wanted in (" ".join(line.split()) for line in shown.splitlines()):
-        if wanted in {"", "..."}:
-            continue
-        pattern = ".*".join(re.escape(part) for part in wanted.split("..."))
-        while position < len(lines) and not re.fullmatch(pattern, lines[position]):
+    for wanted in (line for line in shown.splitlines() if line.strip() not in {"", "..."}):
+        while position < len(lines) and not _is_line(wanted, lines[position]):
             position += 1
         if position == len(lines):
             return False
         position += 1
     return True
+
+
+def _is_line(wanted: str, line: str) -> bool:
+    pattern = ".*".join(re.escape(part) for part in " ".join(wanted.split()).split("..."))
+    return re.fullmatch(pattern, " ".join(line.split())) is not None
+
+
+def renewed_output(shown: str, printed: str) -> str:
+    """Return the printed lines in the form of an outdated block.
+
+    A line `...` is kept if a similar line was printed for the first and the last line of each part around it. A line
+    that still fits, as one with `...` inside may, stays as it is.
+    """
+    lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
+    parts = re.split(r"^ *\.\.\. *\n", shown, flags=re.MULTILINE)
+    found, begin = [], 0
+    for number, part in enumerate(parts):
+        old = [line for line in part.splitlines() if line.strip()]
+        if not old:
+            found.append([])
+            continue
+        first = _similar(old[0], lines, begin) if number else 0
+        last = _similar(old[-1], lines, first or 0) if number < len(parts) - 1 else len(lines) - 1
+        if first is None or last is None or first > last:
+            return "".join(f"{line}\n" for line in lines)
+        found.append([next((each for each in old if _is_line(each, new)), new) for new in lines[first : last + 1]])
+        begin = last + 1
+    return "...\n".join("".join(f"{line}\n" for line in part) for part in found)
+
+
+def _similar(wanted: str, lines: list[str], begin: int) -> int | None:
+    """Return the index of the line most like `wanted` from `begin` on, numbers aside; None if none is like it."""
+
+    def words(line: str) -> str:
+        return re.sub(r"[\d.+-]+", "0", " ".join(line.split()))
+
+    ratios = {
+        number: SequenceMatcher(None, words(wanted), words(line), autojunk=False).ratio()
+        for number, line in enumerate(lines[begin:], begin)
+    }
+    best = max(ratios, key=lambda number: ratios[number], default=None)
+    return best if best is not None and ratios[best] >= ALIKE else None
+
+
+def run_page(page: Path, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a page in its own process, in an empty folder that is also its home, without any key."""
+    kept = {"PATH", "PYTHONPATH", "SYSTEMROOT", "TMPDIR", "CI"}
+    environment = {name: value for name, value in os.environ.items() if name in kept}
+    environment |= {"HOME": str(folder), "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    if can_fork(None):
+        environment[SERVER] = server_address()
+        given = [PAGE, str(page), *options]
+        return run_forked(given, folder=folder, environment=environment, stdin="", timeout=280)
+    return subprocess.run(
+        [sys.executable, __file__, str(page), *options],
+        cwd=folder,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
 
 
 def run_command(command: str) -> subprocess.CompletedProcess[str]:
@@ -127,17 +218,22 @@ def run_command(command: str) -> subprocess.CompletedProcess[str]:
 
 
 class Page:
-    """A page while it is run: the namespace of its Python fences, and what was printed last."""
+    """A page while it is run: the namespace of its Python fences, what was printed last, and with `outputs` the blocks
+    that show something else.
+    """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, outputs: bool = False) -> None:
         self.path = path
+        self.text = path.read_text(encoding="utf-8")
         self.namespace: dict[str, object] = {"__name__": "__main__"}
         self.printed = ""
+        self.outputs = outputs
+        self.renewed: dict[Fence, str] = {}
 
     def run(self) -> None:
         """Run all fences; raises PageError at the first that does not do what the page shows."""
-        for fence in fences(self.path.read_text(encoding="utf-8")):
-            if fence.directive == "norun":
+        for fence in fences(self.text):
+            if fence.directive == "norun" or (fence.needs and not is_installed(fence.needs)):
                 continue
             if fence.directive == "file":
                 target = Path(fence.argument)
@@ -148,7 +244,16 @@ class Page:
             elif fence.language == "console":
                 self.run_console(fence)
             elif fence.directive == "output":
-                self.compare(fence.line, fence.body)
+                self.compare(fence, f"{fence.body}\n")
+
+    def write(self) -> None:
+        """Write the page with its renewed blocks."""
+        for fence, body in reversed(self.renewed.items()):
+            lines = [fence.indent + line if line else "" for line in body.splitlines()]
+            begin, end = fence.span
+            self.text = self.text[:begin] + "".join(f"{line}\n" for line in lines) + self.text[end:]
+        if self.renewed:
+            self.path.write_text(self.text, encoding="utf-8", newline="\n")
 
     def run_python(self, fence: Fence) -> None:
         """Run a Python fence in the page's namespace; its line numbers are those of the page."""
@@ -173,19 +278,26 @@ class Page:
                 ended = f"`{command}` ended with {done.returncode}, not {expected}"
                 raise PageError(f"{self.path}:{fence.line}: {ended}:\n{self.printed}")
             if fence.directive == "output":
-                self.compare(fence.line, shown)
+                self.compare(fence, shown)
 
-    def compare(self, line: int, shown: str) -> None:
-        """Hold what the page shows against what was printed last."""
-        if not shows(shown, self.printed):
-            raise PageError(f"{self.path}:{line}: the page shows\n{shown}\nbut this was printed:\n{self.printed}")
+    def compare(self, fence: Fence, shown: str) -> None:
+        """Compare what the page shows with what was printed last; with `outputs`, renew what differs."""
+        if shows(shown, self.printed):
+            return
+        if not self.outputs:
+            places = f"{self.path}:{fence.line}: the page shows\n{shown}"
+            raise PageError(f"{places}\nbut this was printed:\n{self.printed}")
+        body = self.renewed.get(fence, f"{fence.body}\n")
+        self.renewed[fence] = body.replace(shown, renewed_output(shown, self.printed), 1)
 
 
 def main() -> None:
     """Run the page that the first argument names."""
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    page = Page(Path(sys.argv[1]), outputs="--outputs" in sys.argv[2:])
     try:
-        Page(Path(sys.argv[1])).run()
+        page.run()
+        page.write()
     except PageError as failure:
         sys.exit(str(failure))
 

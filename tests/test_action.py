@@ -93,6 +93,7 @@ class Runner:
         output.write_text("", encoding="utf-8")
         environment = {
             **self.here.environment,
+            "GITHUB_ACTION_PATH": str(ROOT),
             "GITHUB_OUTPUT": str(output),
             "GITHUB_STEP_SUMMARY": str(path / "summary.md"),
             "STATE": str(path / "comments.json"),
@@ -151,7 +152,7 @@ def answers(here: Here, retrieved: str) -> None:
 
 def runner(here: Here, **inputs: str) -> Runner:
     """Return a runner for an evaluation of answers.jsonl by id_recall."""
-    fixed = {"data": "answers.jsonl", "options": "--metrics\nid_recall\n", "install": "", "suite": "gates.toml"}
+    fixed = {"data": "answers.jsonl", "options": "--metrics\nid_recall\n", "install": "none", "suite": "gates.toml"}
     return Runner(here, {**fixed, "baseline": "baseline/merilo-run", "out": "merilo-run", **inputs})
 
 
@@ -237,13 +238,52 @@ def test_no_expression_is_part_of_a_script() -> None:
     assert used == set(ACTION["inputs"])
 
 
-def test_the_workflow_of_the_documentation_uses_the_action() -> None:
-    """The example passes inputs that exist, asks for no permission at the top, and for three in its job."""
-    page = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
+def test_the_workflow_of_the_documentation(here: Here) -> None:
+    """The example asks for no right but three, and its inputs exist.
+
+    It installs the clone that the action is in. Its first run passes and makes the baseline. Equal answers then pass;
+    answers without support fail.
+    """
+    page = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
     workflow = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
     job = workflow["jobs"]["evaluate"]
-    step = next(step for step in job["steps"] if "merilo" in step.get("uses", ""))
-    assert set(step["with"]) <= set(ACTION["inputs"])
     assert workflow["permissions"] == {}
     assert job["permissions"] == {"contents": "read", "actions": "read", "pull-requests": "write"}
     assert all("${{" not in step.get("run", "") for step in job["steps"])
+    given = next(step["with"] for step in job["steps"] if "merilo" in step.get("uses", ""))
+    assert set(given) <= set(ACTION["inputs"])
+
+    pip = here.path / "bin" / "python"
+    pip.write_text('#!/bin/sh\necho "$@" >> pip.txt\n', encoding="utf-8")
+    pip.chmod(pip.stat().st_mode | stat.S_IXUSR)
+    inputs = {name: text for name, text in given.items() if name != "artifact"}
+    first = Runner(here, inputs, "push")
+    system(here, "was painted in {year}")
+    assert first.run() == 0, first.log
+    assert (here.path / "pip.txt").read_text(encoding="utf-8") == f"-m pip install --quiet {ROOT}\n"
+    assert "no baseline" in first.log
+    (here.path / inputs["baseline"]).parent.mkdir()
+    (here.path / "merilo-run").rename(here.path / inputs["baseline"])  # as the fetched artifact has it
+    same, worse = Runner(here, inputs), Runner(here, inputs)
+    assert same.run() == 0, same.log
+    assert "no change" in same.log
+    (here.path / "merilo-run").rename(here.path / "before")
+    system(here, "belongs to a baker")
+    assert worse.run() == 1, worse.log
+    assert "faithfulness is worse" in worse.log
+
+
+def system(here: Here, claim: str) -> None:
+    """Write what the example calls the user's system returned: 30 answers that claim this."""
+    here.write(
+        "answers.jsonl",
+        [
+            {
+                "id": f"q{n}",
+                "question": f"What is known of house {n}?",
+                "contexts": [f"House {n} was painted in {1850 + n}. It has two doors."],
+                "answer": f"House {n} {claim.format(year=1850 + n)}.",
+            }
+            for n in range(30)
+        ],
+    )

@@ -1,38 +1,20 @@
 """Every Python and console block of README.md and docs/ runs; how a page steers this: docs_page.py."""
 
-import os
 import re
-import subprocess
-import sys
+import tomllib
 from pathlib import Path
 
 import docs_page
 import pytest
+from docs_page import run_page
 from each_case import each_case
-from forked_commands import PAGE, SERVER, can_fork, run_forked, server_address
 
 ROOT = Path(__file__).resolve().parent.parent
-ALL_PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+DOCS = ROOT / "docs"
+WORDS = ROOT / "tools" / "pages.toml"
+ALL_PAGES = [path for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))) if path.is_file()]
 PAGES = [path for path in ALL_PAGES if docs_page.needed(path) is None]
-FRAMEWORK_PAGES = [path for path in ALL_PAGES if path not in PAGES]
-
-
-def run_page(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a page in its own process, in an empty folder that is also its home, without any key."""
-    kept = {"PATH", "PYTHONPATH", "SYSTEMROOT", "TMPDIR", "CI"}
-    environment = {name: value for name, value in os.environ.items() if name in kept}
-    environment |= {"HOME": str(folder), "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
-    if can_fork(None):
-        environment[SERVER] = server_address()
-        return run_forked([PAGE, str(page)], folder=folder, environment=environment, stdin="", timeout=280)
-    return subprocess.run(
-        [sys.executable, docs_page.__file__, str(page)],
-        cwd=folder,
-        env=environment,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+FRAMEWORK_PAGES = [path for path in ALL_PAGES if docs_page.needed_somewhere(path)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -51,18 +33,44 @@ def test_a_page_runs_as_shown(page: Path, tmp_path: Path, request: pytest.Fixtur
 @pytest.mark.extras
 @pytest.mark.parametrize("page", FRAMEWORK_PAGES, ids=lambda page: page.stem)
 def test_a_page_of_a_framework_runs_as_shown(page: Path, tmp_path: Path) -> None:
-    """The same holds for a page that needs a framework, where it is installed."""
-    pytest.importorskip(docs_page.needed(page) or "", reason="the framework is not installed here")
+    """The same holds for a page or section that needs a framework, where it is installed."""
+    if not any(map(docs_page.is_installed, docs_page.needed_somewhere(page))):
+        pytest.skip("the framework is not installed here")
     done = run_page(page, tmp_path)
     assert done.returncode == 0, done.stderr
 
 
-def test_every_how_to_page_is_linked_from_the_first_page() -> None:
-    """Each page of docs/how-to is linked from docs/index.md, which links no how-to page that is not there."""
-    linked = re.findall(r"\]\(how-to/([\w-]+\.md)\)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
-    there = {page.name for page in (ROOT / "docs" / "how-to").glob("*.md")}
-    assert set(linked) == there
-    assert len(linked) == len(there)
+def test_pages_keep_to_their_words() -> None:
+    """README and docs have the pages of tools/pages.toml, each with no more words than are given there."""
+    most = {f"{name}.md": words for name, words in tomllib.loads(WORDS.read_text(encoding="utf-8")).items()}
+    names = [str(page.relative_to(page.parent if page.name == "README.md" else DOCS)) for page in ALL_PAGES]
+    words = {name: len(page.read_text(encoding="utf-8").split()) for name, page in zip(names, ALL_PAGES, strict=True)}
+    assert words.keys() == most.keys()
+    assert {name: count for name, count in words.items() if count > most[name]} == {}
+
+
+def test_every_page_is_linked_from_the_first_page() -> None:
+    """docs/index.md links each page of docs/ once, and no page that is not there."""
+    linked = re.findall(r"\]\(([\w./-]+\.md)\)", (DOCS / "index.md").read_text(encoding="utf-8"))
+    there = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if page.name != "index.md"]
+    assert sorted(linked) == sorted(there)
+
+
+@each_case(
+    ("word", "page"),
+    [
+        ("context relevancy", "ragas-0.1.md"),
+        ("strictness", "ragas-0.0.md"),
+        ("hallucination", "answers.md"),
+        ("golden set", "retrieval.md"),
+        ("regression", "gate.md"),
+        ("OpenTelemetry", "production.md"),
+    ],
+)
+def test_words_that_people_search_for_lead_to_a_page(word: str, page: str) -> None:
+    """The line of the first page with the word links one page."""
+    lines = [line for line in (DOCS / "index.md").read_text(encoding="utf-8").splitlines() if word in line]
+    assert [re.findall(r"\]\(([^)]+)\)", line) for line in lines] == [[page]]
 
 
 GOOD = """
@@ -96,11 +104,25 @@ $ exit 3
 ```python
 raise SystemExit(1)
 ```
+## A section
+<!-- needs: nothing.of_this_name -->
+```python
+raise SystemExit(2)
+```
+## The next one
+```python
+word += ", read"
+print(word)
+```
+<!-- output -->
+```text
+good, read
+```
 """
 
 
 def test_fences_share_a_folder_and_a_namespace(tmp_path: Path) -> None:
-    """Files, names, exit statuses, shown output and exceptions of a page are understood."""
+    """Files, names, exit statuses, shown output, needs and exceptions of a page are understood."""
     page = tmp_path / "page.md"
     page.write_text(GOOD, encoding="utf-8")
     assert run_page(page, tmp_path).stderr == ""
@@ -124,3 +146,41 @@ def test_a_page_that_lies_fails(tmp_path: Path, text: str, complaint: str) -> No
     done = run_page(page, tmp_path)
     assert done.returncode != 0
     assert complaint in done.stderr
+
+
+OUTDATED = """
+<!-- output -->
+```console
+$ seq 1 3
+1
+7
+$ printf 'alpha 12\\nbeta 3\\ngamma 4\\ndelta 5\\nend 6\\n'
+alpha 11
+...
+delta 4
+...
+```
+
+- In a list:
+
+  <!-- output -->
+  ```console
+  $ printf 'took 12 s\\nbeta 3\\n'
+  took ... s
+  beta 4
+  ```
+"""
+
+
+def test_outdated_outputs_are_renewed(tmp_path: Path) -> None:
+    """`--outputs` replaces the lines that differ and keeps `...`; a second time changes nothing."""
+    page = tmp_path / "page.md"
+    page.write_text(OUTDATED, encoding="utf-8")
+    assert run_page(page, tmp_path, "--outputs").returncode == 0
+    renewed = page.read_text(encoding="utf-8")
+    changed = {"7": "2\n3", "alpha 11": "alpha 12", "delta 4": "delta 5", "  beta 4": "  beta 3"}
+    assert renewed.splitlines() == [
+        new for line in OUTDATED.splitlines() for new in changed.get(line, line).splitlines() or [""]
+    ]
+    assert run_page(page, tmp_path, "--outputs").returncode == 0
+    assert page.read_text(encoding="utf-8") == renewed

@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 RESULTS: Final = ROOT / "benchmarks" / "results" / "embedded"
 TEMPLATE: Final = Path(__file__).with_name("card.md.jinja")
 PAGE: Final = ROOT / "docs" / "embedded-judge.md"
-STEPS: Final = ("blind", "copied", "stuffed", "speed")
+STEPS: Final = ("blind", "stuffed", "speed")
 
 
 def page(folder: Path) -> str:

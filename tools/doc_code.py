@@ -2,50 +2,73 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
+import re
 import sys
 import textwrap
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 import merilo
-from merilo import api as verbs
-from merilo import errors
+from merilo import api, errors
 from merilo.cli import app
+from merilo.commands.evaluate.options import Options
+from merilo.commands.option import docs_of, flag_name, flags_of
 from merilo.judging.registry import KINDS
-from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-_ITEM_INDENT: Final = 4
+WORDS: Final = 14
+"""Words of a line about one parameter, unless it cannot be shortened."""
+
+INDENT: Final = "    "
+MOST: Final = 9
+"""From so many commands on, an option is one of most commands."""
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table. It has no `|` at the ends of lines, which would count as words of the page."""
+    names = list(head)
+    lines = [names, ["---"] * len(names), *(list(row) for row in rows)]
+    return "".join(" | ".join(cell.replace("|", "\\|") for cell in line).rstrip() + "\n" for line in lines)
+
+
+def options() -> str:
+    """Return the table of the options of an evaluation, the ones in `--help` first."""
+    names = {flag_name(option, flag): option for option, flag in flags_of(Options).items()}
+    found = sorted((each for each in _commands()["run"].params if each.opts[0] in names), key=lambda each: each.hidden)
+    rows = ((_shown(each), f"`{names[each.opts[0]]}`", _text(each)) for each in found)
+    return table(("option", "Python, `merilo.toml`", "meaning"), rows)
 
 
 def commands() -> str:
-    """Return every command with its arguments and options, whichever version of typer is installed."""
-    root: Any = typer.main.get_command(app)  # Any: typer carries click's classes under different names
-    found = [*_leaves(root, "")]
-    return "\n".join([*(_command(name, command) for name, command in found), _hidden(found)])
+    """Return a section for each command, with its visible options unless another table has them in the same words."""
+    found = _commands()
+    having = _having(hidden=False)
+    return "\n".join(_command(name, command, having) for name, command in found.items())
 
 
-def _hidden(found: list[tuple[str, Any]]) -> str:  # Any: as above
-    """Return the table of the options that only `--help-all` shows, each once with its commands."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
-    for name, command in found:
-        for each in command.params:
-            if getattr(each, "hidden", False):
-                rows.setdefault(_option(each, None), []).append(f"`{name}`")
-    lines = [f"| {' | '.join(row)} | {', '.join(names)} |" for row, names in rows.items()]
-    head = "## Other options\n\n`--help-all` shows them. [merilo.toml](../how-to/project-file.md) sets most of them.\n"
-    return "\n".join([head, "| | | default | commands |\n| --- | --- | --- | --- |", *sorted(lines)]) + "\n"
+def other_options() -> str:
+    """Return the table of the visible options that several commands have, and of the hidden options."""
+    several = [(option, names) for option, names in _having(hidden=False).items() if len(names) > 1]
+    hidden: dict[str, tuple[str, list[str]]] = {}
+    for (shown, text), names in sorted(_having(hidden=True).items()):
+        hidden.setdefault(shown, (text, []))[1].extend(names)
+    several += [((shown, text), names) for shown, (text, names) in hidden.items()]
+    rows = ((*option, ", ".join(names) if len(names) < MOST else "most") for option, names in several)
+    return table(("option", "meaning", "commands"), rows)
+
+
+def _commands() -> dict[str, Any]:  # Any: typer carries click's classes under different names
+    """Return every visible command by its full name such as "judge check", in the app's order."""
+    return dict(_leaves(typer.main.get_command(app), ""))
 
 
 def _leaves(group: Any, before: str) -> Iterator[tuple[str, Any]]:  # Any: as above
-    """Yield every visible command below a group, with its full name such as "judge check", in the app's order."""
     for name, found in group.commands.items():
         if found.hidden:
             continue
@@ -55,31 +78,49 @@ def _leaves(group: Any, before: str) -> Iterator[tuple[str, Any]]:  # Any: as ab
             yield before + name, found
 
 
-def _command(name: str, found: Any) -> str:  # Any: as above
-    parts = [f"## merilo {name}\n", inspect.cleandoc(found.help), ""]
-    declared = get_type_hints(inspect.unwrap(found.callback), include_extras=True)
-    rows = [_option(each, declared.get(each.name)) for each in found.params if not getattr(each, "hidden", False)]
-    parts.append("| | | default |\n| --- | --- | --- |")
-    parts += [f"| {shown} | {text} | {default} |" for shown, text, default in rows]
-    if found.epilog:
-        examples = inspect.cleandoc(found.epilog.replace("\b", "")).splitlines()
-        lines = [line.strip() for line in examples if line.strip().startswith("merilo")]
-        parts += ["", "```text", *lines, "```"]
-    return "\n".join(parts) + "\n"
+def _having(*, hidden: bool) -> dict[tuple[str, str], list[str]]:
+    """Return the hidden or the visible options, with the commands that have each in the same words.
 
-
-def _option(option: Any, declared: Any) -> tuple[str, str, str]:  # Any: as above
-    """Return name, text and default. The text is the declared one: typer 0.16 loses that of arguments on a newer
-    click.
+    Without those of an evaluation: all of `run`, the hidden ones of other commands, and those in the same words.
     """
-    told = getattr(option, "help", None) or getattr(declared, "__metadata__", [option])[0].help or ""
-    text = told.replace("|", "\\|")
-    if option.param_type_name == "argument":
-        return f"`{option.metavar or option.name.upper()}`", text, "required" if option.required else ""
-    flag = bool(getattr(option, "is_flag", False))
-    shown = f"`{option.opts[0]}{'' if flag or not option.metavar else ' ' + option.metavar}`"
-    default = "" if flag or option.default in (None, ()) or callable(option.default) else f"`{option.default}`"
-    return shown, text, default
+    flags = {flag_name(option, flag) for option, flag in flags_of(Options).items()}
+    evaluating = {(_shown(each), _text(each)) for each in _commands()["run"].params if each.opts[0] in flags}
+    having: dict[tuple[str, str], list[str]] = {}
+    for name, command in _commands().items():
+        for each in command.params:
+            option = (_shown(each), _text(each))
+            known = option in evaluating or (hidden and each.opts[0] in flags)
+            if each.param_type_name != "argument" and each.hidden is hidden and not known:
+                having.setdefault(option, []).append(name)
+    return having
+
+
+def _command(name: str, found: Any, having: Mapping[tuple[str, str], list[str]]) -> str:  # Any: as above
+    arguments = [each.metavar or each.name.upper() for each in found.params if each.param_type_name == "argument"]
+    visible = [each for each in found.params if each.param_type_name != "argument" and not each.hidden]
+    shared = {(_shown(each), _text(each)): len(having.get((_shown(each), _text(each)), ())) for each in visible}
+    rows = [option for option, commands in shared.items() if commands == 1]
+    also = ", ".join(shown for (shown, _), commands in shared.items() if commands < MOST and commands != 1)
+    if name == "run":
+        also = "the options of an evaluation"
+    summary = " ".join(inspect.cleandoc(found.help).partition("\n\n")[0].split())
+    parts = [f"### merilo {' '.join([name, *arguments])}\n", summary + f" Also {also}." * bool(also) + "\n"]
+    if len(rows) == 1:
+        return "\n".join([*parts, ": ".join(rows[0]) + "\n"])
+    return "\n".join([*parts, table(("option", "meaning"), rows) if rows else ""])
+
+
+def _shown(option: Any) -> str:  # Any: as above
+    """Return an option as code, with a star if it is hidden. Markdown tables have no `|` in code."""
+    value = "" if getattr(option, "is_flag", False) or not option.metavar else f" {option.metavar}"
+    return f"`{max(option.opts, key=len)}{value.replace('|', '/')}`" + "*" * bool(getattr(option, "hidden", False))
+
+
+def _text(option: Any) -> str:  # Any: as above
+    """Return the text of an option, with its default."""
+    text = " ".join((getattr(option, "help", "") or "").split())
+    default = "" if getattr(option, "is_flag", False) or callable(option.default) else str(option.default)
+    return text if "[default" in text or default in {"None", "()", ""} else f"{text} [default: {default}]"
 
 
 def error_tree() -> str:
@@ -89,53 +130,73 @@ def error_tree() -> str:
     return "```text\n" + "\n".join(drawn) + "\n```\n"
 
 
-def api() -> str:
-    """Return every public name with its signature and docstring."""
-    return "\n".join(_public(name, getattr(merilo, name)) for name in merilo.__all__)
+def python() -> str:
+    """Return the public functions and classes of options as Python, then the other names in tables."""
+    public = {name: getattr(merilo, name) for name in merilo.__all__ if not _is_error(getattr(merilo, name))}
+    called = {name: _call(name, each) for name, each in public.items() if _notes(each) or _is_options(each)}
+    code = "".join(called[name] for name in sorted(called, key=[*vars(api), *called].index))
+    rest = ((f"`{name}`", _content(each)) for name, each in public.items() if not {name, name[1:]} & called.keys())
+    members = ((f"`{name}`", _value(text)) for name, text in _members(merilo.Run))
+    tables = [table(("of a `Run`", "content"), members), table(("name", "content"), rest)]
+    return "\n".join([f"<!-- norun: signatures -->\n```python\n{code}```\n", *tables])
 
 
-def api_verbs() -> str:
-    """Return the functions of `merilo.api` that `import merilo` does not export, with signature and docstring."""
-    named = vars(verbs).items()
-    own = [name for name, each in named if inspect.isfunction(each) and each.__module__ == verbs.__name__]
-    wanted = [name for name in own if not name.startswith("_") and name not in merilo.__all__]
-    return "\n".join(_public(name, getattr(verbs, name)) for name in sorted(wanted))
+def _value(text: str) -> str:
+    """Return the first sentence on a function as what it returns."""
+    text = re.sub(r"^(Return|Yield) (the |this )?", "", _brief(text))
+    return text[:1].upper() + text[1:]
 
 
-def _public(name: str, value: Any) -> str:  # Any: whatever is public
-    if not inspect.isclass(value) and not inspect.isfunction(value):
-        return f"### {name}\n\n`{' | '.join(part.__name__ for part in value.__args__)}`\n"
-    plain = inspect.isclass(value) and (issubclass(value, Exception) or getattr(value, "_is_protocol", False))
-    signature = "" if plain else f"\n```text\n{name}{_signature(value)}\n```\n"
-    doc = _prose(inspect.getdoc(value) or "")
-    members = [] if not inspect.isclass(value) or issubclass(value, Exception) else _members(value)
+def _content(value: Any) -> str:  # Any: whatever is public
+    kinds = getattr(value, "__args__", None)
+    return " or ".join(f"`{kind.__name__}`" for kind in kinds) if kinds else _value(inspect.getdoc(value) or "")
+
+
+def _is_options(value: Any) -> bool:  # Any: whatever is public
+    return is_dataclass(value) and any("doc" in each.metadata for each in fields(value))
+
+
+def _is_error(value: Any) -> bool:  # Any: whatever is public
+    return inspect.isclass(value) and issubclass(value, Exception)
+
+
+def _notes(value: Any) -> dict[str, str]:  # Any: as above
+    """Return the text on each parameter of a function or class of options, unless the table of options has it."""
     if is_dataclass(value):
-        noted = [(field.name, field.metadata.get("doc") or " ".join(text.split())) for field, text in _noted(value)]
-        noted = [(name, text) for name, text in noted if text]
-        members = [*noted, *members]
-    listed = "\n" + "\n".join(f"- `{shown}`: {text}" for shown, text in members) + "\n" if members else ""
-    return f"### {name}\n{signature}\n{doc}\n{listed}"
+        return {each.name: each.metadata["doc"] for each in fields(value) if each.metadata.keys() == {"doc"}}
+    listed = (inspect.getdoc(value) or "").partition("Args:\n")[2].partition("\n\n")[0]
+    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", listed, re.MULTILINE)
+    texts = {name: " ".join(text.split()) for name, text in found}
+    flagged = {option.partition(".")[0] for option in flags_of(Options)}
+    return {name: text for name, text in texts.items() if name not in flagged or docs_of(Options)[name] != text}
 
 
-def _signature(value: Any) -> str:  # Any: as above
-    signature = inspect.signature(value)
-    bare = [each.replace(annotation=_plain(each.annotation)) for each in signature.parameters.values()]
-    shown = [str(each) if each.default is MISSING else _with_default(each) for each in bare]
-    star = next((n for n, each in enumerate(bare) if each.kind is each.KEYWORD_ONLY), None)
-    if star is not None:
-        shown.insert(star, "*")
-    return f"({', '.join(shown)})" if len(str(shown)) < 90 else "(\n    " + ",\n    ".join(shown) + ",\n)"
+def _call(name: str, value: Any) -> str:  # Any: as above
+    """Return a call: a parameter, its default and its text on each line, the others on the first or as dots."""
+    parameters = inspect.signature(value).parameters.values()
+    shown = {
+        each.name: "*" * (each.kind is each.VAR_POSITIONAL)
+        + each.name
+        + (f"={each.default!r}" if each.default is not each.empty else "")
+        for each in parameters
+    }
+    notes = _notes(value)
+    if not notes:
+        return textwrap.fill(f"{name}({', '.join(shown.values())})", 100, subsequent_indent=INDENT) + "\n"
+    lines = [f"{INDENT}{shown[each]},  # {_brief(text)}" for each, text in notes.items() if each in shown]
+    dots = [f"{INDENT}...,  # the options of an evaluation"] * (len(lines) < len(shown))
+    return "\n".join([f"{name}(  # {_brief(inspect.getdoc(value) or '')}", *lines, *dots, ")\n"])
 
 
-def _plain(annotation: object) -> object:
-    return inspect.Parameter.empty if isinstance(annotation, str) and len(annotation) > 60 else annotation
-
-
-def _with_default(parameter: inspect.Parameter) -> str:
-    if parameter.default is parameter.empty:
-        return parameter.name if parameter.kind is not parameter.VAR_KEYWORD else f"**{parameter.name}"
-    shown = repr(parameter.default)
-    return f"{parameter.name}={shown if len(shown) < 24 and 'object at' not in shown and '<' not in shown else '...'}"
+def _brief(text: str) -> str:
+    """Return the first sentence of a text; of a long one the part before a semicolon, colon or comma."""
+    sentence = re.split(r"(?<=[.:\"]) (?=[A-Z\"`\[])", " ".join(text.replace("``", "`").split()))[0].rstrip(".:")
+    if len(sentence.split()) > WORDS:
+        sentence = re.sub(r" \([^()]*\)", "", sentence)
+    for boundary in ("; ", ": ", ", "):
+        while boundary in sentence and len(sentence.split()) > WORDS:
+            sentence = sentence.rpartition(boundary)[0]
+    return sentence
 
 
 def _members(value: type) -> list[tuple[str, str]]:
@@ -144,77 +205,28 @@ def _members(value: type) -> list[tuple[str, str]]:
         target = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
         doc = inspect.getdoc(target) if not name.startswith("_") else None
         if doc and (inspect.isfunction(target) or isinstance(member, property) or hasattr(member, "func")):
-            shown = f"{name}()" if inspect.isfunction(target) else name
-            found.append((shown, " ".join(doc.split("\n\n")[0].split())))
+            found.append((f"{name}()" if inspect.isfunction(target) else name, doc))
     return found
 
 
-def _prose(doc: str) -> str:
-    """Return a docstring as Markdown: its lists of arguments and errors become lists."""
-    titles = {"Args:": "\n**Arguments**\n", "Raises:": "\n**Raises**\n"}
-    out: list[str] = []
-    for line in doc.replace("``", "`").splitlines():
-        text, indent = line.strip(), len(line) - len(line.lstrip())
-        if line in titles:
-            out.append(titles[line])
-        elif text.startswith("**arguments:"):
-            continue
-        elif text.startswith("- ") or (indent == _ITEM_INDENT and text.split(" ")[0].endswith(":")):
-            out.append(f"- {_item(text.removeprefix('- '))}")
-        elif text or (out and not out[-1].startswith("- ")):
-            out.append(f"  {text}" if indent and text else text)
-    return "\n".join(out).strip()
-
-
-def _item(text: str) -> str:
-    name, sign, rest = text.partition(": ")
-    return f"`{name}`: {rest}" if sign and name.isidentifier() else text
-
-
 def kinds() -> str:
-    """Return every kind of question with its fields and its verdict's."""
-    return "\n".join(_kind(name, kind) for name, kind in KINDS.items())
+    """Return the table of the kinds of question: what each asks, and the fields of its verdict."""
+    rows = ((f"`{name}`", _asked(kind), _verdict(kind.verdict)) for name, kind in KINDS.items())
+    return table(("kind", "question", "verdict"), rows)
 
 
-def _kind(name: str, kind: type[Any]) -> str:  # Any: questions of all verdict types
-    verdict = kind.verdict
-    own = [field.name for field in fields(kind) if field.name not in {"role", "draw", "language", "history"}]
-    rows = [f"| `{each.name}` | {_type(each.type)} | {notes} |" for each, notes in _noted(verdict)]
-    packed = f" May be judged in packs that share {', '.join(sorted(kind.shared))}." if kind.shared else ""
-    return (
-        f"### {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n"
-        f"Kind `{name}`; fields {', '.join(f'`{each}`' for each in own)}.{packed}\n\n"
-        f"`{verdict.__name__}`: {inspect.getdoc(verdict)}\n\n"
-        "| field of the verdict | type | meaning |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
-    )
+def _asked(kind: type[Any]) -> str:  # Any: questions of all verdict types
+    text = _brief((inspect.getdoc(kind) or "").removeprefix("Question: "))
+    return text[:1].upper() + text[1:]
 
 
-def _type(annotation: object) -> str:
-    return f"`{annotation}`".replace(" | ", "` or `")
-
-
-def _noted(cls: type[Any]) -> list[tuple[Any, str]]:  # Any: dataclass fields
-    """Return the fields of a dataclass with the docstrings below them."""
-    if not is_dataclass(cls):
-        return []
-    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    notes: dict[str, str] = {}
-    last = ""
-    for node in getattr(body, "body", []):
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            last = node.target.id
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and last:
-            notes[last] = " ".join(str(node.value.value).split())
-            last = ""
-        else:
-            last = ""
-    if issubclass(cls, Verdict):
-        labels = vars(sys.modules[cls.__module__])
-        for field in fields(cls):
-            kind = labels.get(str(field.type))
-            if inspect.isclass(kind) and issubclass(kind, StrEnum):
-                notes.setdefault(field.name, ", ".join(f"`{member.value}`" for member in kind))
-        notes.setdefault("probability", "the judge's own probability of yes; None when it gives none")
-        notes.setdefault("reason", "one sentence; may be empty")
-        notes.setdefault("averaged", "keyword-only; True if metrics average the probability instead of counting")
-    return [(field, notes.get(field.name, "")) for field in sorted(fields(cls), key=lambda each: each.kw_only)]
+def _verdict(verdict: type[Any]) -> str:  # Any: verdicts of all kinds
+    """Return the fields of a verdict, those of every verdict left out, each with its labels if it has some."""
+    labels = vars(sys.modules[verdict.__module__])
+    found: list[str] = []
+    for each in fields(verdict):
+        kind = labels.get(str(each.type))
+        members = ", ".join(kind) if inspect.isclass(kind) and issubclass(kind, StrEnum) else ""
+        if each.name not in {"reason", "probability", "averaged", "flag"}:
+            found.append(f"`{each.name}`" + f" ({members})" * bool(members))
+    return ", ".join(found)

@@ -45,9 +45,9 @@ def evaluate(
     Works inside a running event loop too (a notebook), because the evaluation has its own thread and loop.
 
     Args:
-        data: a path (.jsonl, .json, .csv or .tsv, .gz accepted; .parquet; a `save_to_disk` folder), "-", an iterable of
-            dicts or `Sample`s, a pandas or polars frame, an Arrow table, a `datasets.Dataset`, or results of LangChain,
-            LlamaIndex, Haystack or DSPy.
+        data: a path, dicts or `Sample`s, a data frame, or results of a framework. Paths: .jsonl, .json, .csv or .tsv
+            (.gz accepted), .parquet, a `save_to_disk` folder, or "-". Frames: pandas, polars, Arrow,
+            `datasets.Dataset`. Frameworks: LangChain, LlamaIndex, Haystack, DSPy.
         {options}
 
     Raises:
@@ -87,9 +87,9 @@ def evaluate_pipeline(
     Takes the arguments of `evaluate` except `data`, and:
 
     Args:
-        pipeline: a blocking or async function of the question, a LangChain runnable, a LlamaIndex query engine or
-            retriever, a Haystack pipeline or a DSPy module. It returns a text, a pair of a text and contexts, a list of
-            contexts, a dict with the fields of a sample, or the framework's own result.
+        pipeline: a blocking or async function of the question, or a pipeline of LangChain, LlamaIndex, Haystack, DSPy.
+            It returns a text, a pair of a text and contexts, a list of contexts, a dict with the fields of a sample, or
+            the framework's own result.
         {own}
 
     Raises what `evaluate` raises, DataError also if the pipeline fails on every question.

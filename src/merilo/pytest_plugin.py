@@ -92,26 +92,14 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
 
 
 def _means(path: str) -> str:
-    """Return the title of a run and the table of its means; the error if the run is no longer readable."""
+    """Return the screen of a run; the error if the run is no longer readable."""
     from merilo.errors import MeriloError
-    from merilo.rendering.aggregate import mean_rows, means_notes, table
-    from merilo.rendering.overview import title
-    from merilo.rendering.page import Page
-    from merilo.rendering.weak import WeakMarks
     from merilo.runs.run import Run
 
-    page = Page(80)
     try:
-        run = Run.open(path)
-        aggregates = tuple(run.metrics.values())
-        title(page, run)
-        table(page, mean_rows(aggregates, WeakMarks.of(run.manifest)), aggregates)
-        for text in means_notes(run.manifest, aggregates):
-            page.text(text)
-        page.line(f"merilo show {path}")
+        return f"{Run.open(path)}merilo show {path}\n"
     except MeriloError as error:
-        page.text(f"{path}: {error}")
-    return str(page)
+        return f"{path}: {error}\n"
 
 
 def _shared_folder(config: pytest.Config, factory: pytest.TempPathFactory) -> Path:

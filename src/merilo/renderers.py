@@ -13,8 +13,11 @@ RENDERERS: Final = {
     ("JudgeCheck", "text"): "merilo.commands.check.page:check_page",
     ("Run", "frame"): "merilo.rendering.frames:run_frame",
     ("Run", "plot"): "merilo.rendering.html:run_plot",
-    ("Run", "html"): "merilo.rendering.summary:run_table",
-    ("Run", "text"): "merilo.rendering.summary:run_text",
+    ("Run", "html"): "merilo.commands.show.summary:run_table",
+    ("Run", "markdown"): "merilo.commands.show.summary:run_markdown",
+    ("Run", "page"): "merilo.commands.show.summary:run_page",
+    ("Run", "record"): "merilo.commands.show.summary:run_record",
+    ("Run", "text"): "merilo.commands.show.summary:run_text",
     ("RunComparison", "conclusion"): "merilo.commands.compare.wording:conclusion",
     ("RunComparison", "frame"): "merilo.commands.compare.record:comparison_frame",
     ("RunComparison", "html"): "merilo.commands.compare.record:comparison_table",
@@ -54,6 +57,8 @@ class Drawing:
 
 
 def render(result: object, form: str, **options: object) -> Any:  # Any: text, a data frame, or a drawing
-    """Return the result drawn in a form: `text`, `html`, `frame` (a data frame) or `plot` (a `Drawing`)."""
+    """Return the result drawn in a form: `text`, `html`, `frame` (a data frame), `plot` (a `Drawing`), or one that a
+    command writes.
+    """
     module, _, function = RENDERERS[type(result).__name__, form].partition(":")
     return getattr(import_module(module), function)(result, **options)

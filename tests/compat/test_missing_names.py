@@ -25,14 +25,14 @@ MODULES = sorted(name for name in sys.modules if re.match(r"merilo\.compat\.(rag
         ("ragas.v0_1.testset.generator", "merilo does not have ragas' testset: load your own"),
         ("ragas.messages", "merilo does not have ragas' messages: give each turn as a SingleTurnSample."),
         ("ragas.metrics.base", "merilo does not have ragas' base: write a metric"),
-        ("ragas.metrics._bleu", r"merilo does not have ragas' _bleu; docs/how-to/from-ragas\.md lists"),
+        ("ragas.metrics._bleu", r"merilo does not have ragas' _bleu; docs/from-ragas\.md lists"),
         ("ragas.v0_3.metrics.collections", "collections: use merilo.compat.ragas.metrics.collections"),
         ("deepeval.tracing", "merilo does not have DeepEval's tracing: read the traces"),
         ("deepeval.metrics.g_eval", "merilo does not have DeepEval's g_eval: write a rubric"),
         ("deepeval.metrics.faithfulness.template", "DeepEval's template: the wording of the prompts is merilo's own"),
         ("axion.runners.evaluation_runner", "merilo does not have axion's evaluation_runner: use MetricRunner"),
         ("trulens.core", "merilo does not have a replacement of trulens: it has the published metrics"),
-        ("nothing", "merilo does not have a replacement of nothing; docs/reference/published.md lists"),
+        ("nothing", "merilo does not have a replacement of nothing; docs/reference/metrics.md lists"),
     ],
 )
 def test_a_missing_module_says_what_to_use(name: str, told: str) -> None:
@@ -58,7 +58,7 @@ def test_a_missing_module_says_what_to_use(name: str, told: str) -> None:
         ("deepeval", "observe", "merilo does not have DeepEval's observe: read the traces"),
         ("deepeval.metrics", "HallucinationMetric", "use FaithfulnessMetric with the context as retrieval_context"),
         ("deepeval.test_case", "Turn", "merilo does not have DeepEval's Turn: give each turn as an LLMTestCase"),
-        ("axion.metrics", "Zzz", r"merilo does not have axion's Zzz; docs/how-to/axion\.md lists what it has"),
+        ("axion.metrics", "Zzz", r"merilo does not have axion's Zzz; docs/axion\.md lists what it has"),
         ("spring_ai_ragas", "FaithfulnessConfig", "name the metric, such as metrics='spring-ai-ragas:faithfulness'"),
     ],
 )
@@ -77,7 +77,7 @@ def test_no_module_gives_a_bare_error(module: str) -> None:
     found: Any = sys.modules[module]
     with pytest.raises(ImportError, match="merilo"):
         import_module(f"{module}.zzz")
-    with pytest.raises(ImportError, match=r"docs/how-to/.*\.md lists what it has"):
+    with pytest.raises(ImportError, match=r"docs/.*\.md lists what it has"):
         exec(f"from {module} import Zzz")  # noqa: S102
     assert not hasattr(found, "Zzz")
     assert not hasattr(found, "__wrapped__")

@@ -11,9 +11,9 @@ from decision_server import DecisionServer
 import merilo
 from merilo.commands.evaluate.options import Model
 from merilo.commands.merge.run import merge_runs
+from merilo.commands.show.summary import run_markdown
 from merilo.judges.decisions import DecisionJudge, Packing
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.rendering.summary import run_markdown
 from merilo.runs.run import Run
 
 METRICS = ["context_relevance", "context_sufficiency", "faithfulness", "answer_relevancy"]

@@ -12,6 +12,7 @@ from merilo import evaluate
 from merilo.commands.evaluate.languages import unread_check
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
+from merilo.commands.show.summary import run_markdown
 from merilo.data.short_answers import stated
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.rounds import Batches
@@ -36,7 +37,6 @@ from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdi
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.rendering.summary import run_markdown, summary_page
 
 CONTEXT = "The Eiffel Tower stands in Paris. It was designed by Gustave Eiffel. It is 330 metres tall."
 SENTENCES = (
@@ -312,7 +312,8 @@ def test_every_page_says_which_samples_it_does_not_read(tmp_path: Path) -> None:
         "Samples in a language that embedded does not support: 3 of 6 for context_relevance (de 1, nl 1, ru 1: "
         "1, 3, 5); 4 of 6 for faithfulness (de 2, nl 1, ru 1: 1, 2, 3, 5). Scores there are weak."
     )
-    wide = str(summary_page(run, 400)), str(overview_page(run, 400)), run_page(report_run(run)), run._repr_html_()
+    assert "4 rows are German, Dutch or Russian: the embedded judge compares only words there." in " ".join(str(run).split())
+    wide = str(overview_page(run, 400)), run_page(report_run(run)), run._repr_html_()
     assert all(note in page for page in (*wide, run_markdown(run)))
     record = overview_record(run)
     assert record["notes"] == [note]
@@ -363,7 +364,8 @@ def test_a_score_states_how_many_statements_were_not_judged(tmp_path: Path) -> N
         "contradicted": None,
     }
     said = "Statements that the judge cannot judge, left out of the mean: 1 of 2 for faithfulness."
-    pages = (str(overview_page(run, 200)), str(run), run_page(report_run(run)), run_markdown(run))
+    assert "1 of 2 not judged" in " ".join(str(run).split())
+    pages = (str(overview_page(run, 200)), run_page(report_run(run)), run_markdown(run))
     assert all(said in " ".join(page.split()) for page in pages)
 
 

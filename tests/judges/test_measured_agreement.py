@@ -69,9 +69,7 @@ def test_the_weak_metrics_of_the_embedded_judge_follow_from_its_table() -> None:
     kinds = {each.kind for each in embedded_agreement() if not each.form and not each.clears_chance}
     assert EmbeddedJudge().weak_kinds == kinds
     assert "support" not in kinds
-    asking = {
-        name for name in all_metrics() if any(each.kind in kinds for each in decided_kinds(parse_metric(name)))
-    }
+    asking = {name for name in all_metrics() if any(each.kind in kinds for each in decided_kinds(parse_metric(name)))}
     assert asking == {"answer_relevancy"}
 
 

@@ -4,7 +4,7 @@ import pytest
 from each_case import each_case
 
 from merilo.metrics.base import Score
-from merilo.metrics.edges import Edge, edge_outcome, edge_table, edges
+from merilo.metrics.edges import Edge, edge_outcome, edge_scores, edges
 from merilo.metrics.registry import parse_metric
 
 TEXTS = (
@@ -37,9 +37,9 @@ ONE_OF_TWO = 1 / (1 + 1 / log2(3))
 """nDCG of one relevant id of two, at the first rank."""
 EXPECTED = {
     "the usual case": (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1),
-    "nothing retrieved": (U, U, U, U, 0, 0, U, 0, 1, 0, U, 1, 1, 1, U, 0, 0, 0, 0, 0, 0, 0, 1),
+    "nothing was retrieved": (U, U, U, U, 0, 0, U, 0, 1, 0, U, 1, 1, 1, U, 0, 0, 0, 0, 0, 0, 0, 1),
     "every context is blank": (0, U, 0, 0, 0, 0, U, 0, 1, 0, U, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1),
-    "one context": (1, U, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0.5, ONE_OF_TWO, 1, 0.5, 0.5, 0.5, 0.5, 1),
+    "there is one context": (1, U, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0.5, ONE_OF_TWO, 1, 0.5, 0.5, 0.5, 0.5, 1),
     "no context is relevant": (0, U, 0, 0, 1, 1, U, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1),
     "the response is blank": (1, 1, 1, 1, 1, 1, U, U, U, 1, U, 0, 0, U, 1, 1, 1, 1, 1, U, U, U, 0),
     "the response declines to answer": (1, 1, 1, 1, 1, 1, 1, U, U, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, U, U, U, 1),
@@ -90,13 +90,11 @@ def test_edge_cases(edge: Edge) -> None:
     assert values == pytest.approx(EXPECTED[edge.name])
 
 
-def test_the_table_leaves_the_usual_out() -> None:
-    """A cell is filled where an edge changes the outcome, with the value or the reason; a row has such a cell."""
-    table = edge_table({text: parse_metric(text) for text in ("context_ranking", "context_recall")})
-    lines = table.splitlines()
-    assert lines[0] == "|  | `context_ranking` | `context_recall` |"
-    assert "| the usual case | 1 | 1 |" in lines
-    assert "| nothing retrieved | undefined: no context was retrieved | 0 |" in lines
-    assert "| one context | undefined: one context has no order |  |" in lines
-    assert all(any(cells.strip() for cells in line.split("|")[2:]) for line in lines)
-    assert not any("the response is blank" in line for line in lines)
+def test_scores_at_edges() -> None:
+    """A metric's page names the edges that change its score to 0 or 1: not those that leave it undefined or between."""
+    assert edge_scores(parse_metric("id_recall")) == {"nothing was retrieved": 0}
+    assert edge_scores(parse_metric("context_ranking")) == {}
+    assert edge_scores(parse_metric("answering.declined_wrongly")) == {
+        "the response is blank": 1,
+        "the response declines to answer": 1,
+    }

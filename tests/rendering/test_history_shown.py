@@ -35,10 +35,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
 
 def test_the_page_of_a_sample_begins_with_them(run: merilo.Run) -> None:
     """`show --sample` prints the turns before the question, shortened; a sample without them has no such entry."""
-    text = str(case_page(SampleDetail.of(run, "a"), 100, full=False))
+    text = str(case_page(SampleDetail.of(run, "a"), 100))
     assert text.index("When was it built?") < text.index("How tall is it?")
     assert text.count("It rained.") < 40
-    assert "earlier turns" not in str(case_page(SampleDetail.of(run, "b"), 100, full=False))
+    assert "earlier turns" not in str(case_page(SampleDetail.of(run, "b"), 100))
 
 
 def test_html_pages_escape_them(run: merilo.Run) -> None:

@@ -100,7 +100,7 @@ def test_flags_are_in_the_record(run: merilo.Run) -> None:
 
 def test_a_sample_shows_its_flags(run: merilo.Run) -> None:
     """Where a sample's values are shown, each flag stands below its value."""
-    page = str(case_page(SampleDetail.of(run, "s0"), 100, full=False))
+    page = str(case_page(SampleDetail.of(run, "s0"), 100))
     lines = [line.strip() for line in page.splitlines()]
     assert lines[lines.index(LOST) + 1] == "the reply has no verdict"
 
@@ -136,7 +136,7 @@ def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
     judge = merilo.ScriptedJudge.by(verdict_for)
     metrics = ["context_recall", "answer_correctness"]
     run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", storage={"cache": False})
-    page = str(case_page(SampleDetail.of(run, "s0"), 100, full=False))
+    page = str(case_page(SampleDetail.of(run, "s0"), 100))
     assert "support, checked against the response: " in page
     assert "support, checked against the reference: " in page or "support, checked against the contexts" in page
     assert "support, checked against the response" in run_page(report_run(run))
@@ -149,7 +149,7 @@ def test_what_a_reference_supports_says_so(tmp_path: Path) -> None:
     run = merilo.evaluate(
         [row], judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", storage={"cache": False}
     )
-    page = str(case_page(SampleDetail.of(run, "s0"), 100, full=False))
+    page = str(case_page(SampleDetail.of(run, "s0"), 100))
     assert "support, checked against the contexts: not stated" in page
     assert "support, checked against the reference: supported" in page
 
@@ -170,7 +170,7 @@ def test_a_question_about_a_statement_says_what_it_was_held_against(tmp_path: Pa
     judge = merilo.ScriptedJudge.by(verdict_for)
     metrics = ["context_recall", "answer_correctness"]
     run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", storage={"cache": False})
-    page = str(case_page(SampleDetail.of(run, "s1"), 100, full=False))
+    page = str(case_page(SampleDetail.of(run, "s1"), 100))
     asked = [line.strip() for line in page.partition("Questions asked")[2].splitlines() if "support of" in line]
     assert any('.", checked against the reference: ' in line for line in asked)
     assert any('."' in line and "against" not in line for line in asked)

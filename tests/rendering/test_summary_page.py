@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import merilo
+from merilo.commands.show.summary import MAX_LINES, run_page
 from merilo.metrics.registry import all_metrics
-from merilo.rendering.summary import MAX_LINES, summary_page
+from merilo.runs.metric_names import metric_to_inspect
 from merilo.runs.run import Run
 from merilo.runs.weak import weak_metrics
 
@@ -36,58 +37,51 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_many_metrics_fit(run: Run, width: int) -> None:
     """Whatever does not fit is counted, and the command that shows it is named."""
-    page = summary_page(run, width, again="merilo run again --retry-failed")
-    lines = str(page).splitlines()
+    lines = str(run_page(run, width, again="merilo run again --retry-failed")).splitlines()
     assert len(lines) <= MAX_LINES
     assert any("more metric" in line for line in lines)
-    assert any(line.startswith("Details: merilo show") for line in lines)
-    assert sum(line.startswith("Worst samples by") for line in lines) == 1
+    assert any(line.startswith("Report: merilo report") for line in lines)
+    assert lines.count("Read first") == 1
 
 
-def test_an_interval_beside_failed_samples_has_bounds(tmp_path: Path) -> None:
-    """An interval beside failed samples says how far the mean could move, in the table or, on a narrow page, below."""
-    judge = merilo.ScriptedJudge.by(
-        lambda asked: merilo.Failure("refused", "no") if "1900" in str(asked) else {"grade": 2, "evidence": [0]}
+def refusing(sentence: str) -> merilo.ScriptedJudge:
+    """A judge that does not answer about a sentence."""
+    return merilo.ScriptedJudge.by(
+        lambda asked: merilo.Failure("refused", "no") if sentence in str(asked) else {"grade": 2, "evidence": [0]}
     )
-    run = merilo.evaluate(
-        ROWS, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", storage={"cache": False}
-    )
-    text = str(summary_page(run, 80, again="merilo run again --retry-failed"))
-    assert "interval         bounds  scored" in text
-    assert " 0.875 - 1.000       7     0      1\n" in text
-    assert "Bounds: the mean if all unscored samples had the worst or the best value." in text
-    assert "Retry what failed: merilo run again --retry-failed" in text
-    narrow = str(summary_page(run, 70))
-    assert "Bounds with unscored samples: context_relevance 0.875 - 1.000." in narrow
 
 
-def test_other_reasons_than_the_most_frequent_one_are_counted(tmp_path: Path) -> None:
-    """Samples that were not scored for different reasons are not all given the first one."""
-    judge = merilo.ScriptedJudge.by(
-        lambda asked: merilo.Failure("refused", "no") if "1900" in str(asked) else {"grade": 2, "evidence": [0]}
-    )
-    rows = [
-        {**row, "retrieved_contexts": row["retrieved_contexts"] if place else []}
-        for place, row in enumerate(ROWS[::-1])
-    ]
+def test_failed_samples_are_named_with_the_command_that_retries_them(tmp_path: Path) -> None:
+    """The row counts them; below are the reason and the command. --full has the bounds of the mean."""
+    metrics = ["context_relevance"]
+    run = merilo.evaluate(ROWS, metrics=metrics, judge=refusing("1900"), out=tmp_path / "run", storage={"cache": False})
+    text = str(run_page(run, 100, again="merilo run again --retry-failed"))
+    assert re.search(r"context_relevance  1\.000  .* 7  retrieved text that helps; 1 failed\n", text)
+    assert "1 outcome failed: no.\nRetry what failed: merilo run again --retry-failed\n" in text
+    assert "0.875 - 1.000 with failed samples" in str(run_page(run, 80, full=True))
+
+
+def test_undefined_samples_are_counted_in_the_row(tmp_path: Path) -> None:
+    """A metric without any value says why; one with some has their number in its row."""
+    rows = [{**row, "retrieved_contexts": row["retrieved_contexts"] if place else []} for place, row in enumerate(ROWS)]
+    judge = merilo.ScriptedJudge.by(lambda _: {"grade": 1, "evidence": [0]})
     run = merilo.evaluate(
         rows, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", storage={"cache": False}
     )
-    (line,) = [line for line in str(summary_page(run, 200)).splitlines() if line.startswith("Not scored")]
-    assert re.fullmatch(r"Not scored: context_relevance 2 \(1: .+, 1 for another reason\)\.", line)
+    assert "7  retrieved text that helps; 1\n" in str(run)
+    empty = [{**row, "retrieved_contexts": []} for row in ROWS]
+    none = merilo.evaluate(
+        empty, metrics=["context_relevance"], judge=judge, out=tmp_path / "none", storage={"cache": False}
+    )
+    assert "context_relevance, 8 undefined: no context was retrieved.\n" in str(none)
 
 
-def test_an_interval_beside_undefined_samples_has_bounds(tmp_path: Path) -> None:
-    """Undefined samples count like failed ones; a metric without unscored samples has no bounds."""
-    rows = [{**row, "retrieved_contexts": row["retrieved_contexts"] if place else []} for place, row in enumerate(ROWS)]
-    metrics = ["context_relevance"]
-    judge = merilo.ScriptedJudge.by(lambda _: {"grade": 1, "evidence": [0]})
-    run = merilo.evaluate(rows, metrics=metrics, judge=judge, out=tmp_path / "run", storage={"cache": False})
-    (row,) = [line for line in str(run).splitlines() if line.startswith("context_relevance ")]
-    assert row.split()[-6:] == ["0.438", "-", "0.562", "7", "1", "0"]
-    whole = merilo.evaluate(rows[1:], metrics=metrics, judge=judge, out=tmp_path / "whole", storage={"cache": False})
-    assert "Bounds" not in str(whole)
-    assert "  bounds  " not in str(whole)
+@pytest.mark.parametrize(("language", "name"), [("de", "German"), ("xx", "xx")])
+def test_unread_languages_are_one_line(tmp_path: Path, language: str, name: str) -> None:
+    """Languages that the embedded judge does not read are named in words, unknown ones by their code."""
+    rows = [row | {"language": language if place < 3 else "en"} for place, row in enumerate(ROWS)]
+    run = merilo.evaluate(rows, metrics=["context_relevance"], out=tmp_path / "run", storage={"cache": False})
+    assert f"3 rows are {name}: the embedded judge compares only words there.\n" in str(run)
 
 
 def test_a_run_prints_and_finds_its_samples(run: Run) -> None:
@@ -122,8 +116,8 @@ def test_a_run_prints_and_finds_its_samples(run: Run) -> None:
 
 def test_the_metric_to_inspect_asks_a_judge_that_is_not_weak(run: Run) -> None:
     """A metric of ids, or one that the judge is weak for, is chosen only if there is no other."""
-    line = next(line for line in str(run).splitlines() if line.startswith("Worst samples by"))
-    chosen = line.removeprefix("Worst samples by ").split()[0]
+    chosen = metric_to_inspect(run.manifest, run.metrics)
+    assert chosen is not None
     weak = weak_metrics(run.manifest)
     assert weak & set(run.metrics)
     assert chosen in run.metrics

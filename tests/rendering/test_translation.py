@@ -90,7 +90,7 @@ def test_a_russian_noun_agrees_with_its_number(amount: int, said: str) -> None:
         ("To resume: merilo run a.jsonl --out 'b. C'", "Продолжить: merilo run a.jsonl --out 'b. C'"),
         ("Cost: 2 requests (1 unanswered), 1,204 tokens in, 5 out, 0.42 USD, 1.0 s.",
          "Стоимость: 2 запроса (без ответа 1), токенов на входе 1 204, на выходе 5, 0.42 USD, 1.0 с."),
-        ("Not scored: a 2 (the response is blank); b 1 (boom).", "Без оценки: a 2 (ответ пуст); b 1 (boom)."),
+        ("a, 2 undefined: the response is blank.", "a, не определено 2: ответ пуст."),
         ("faithfulness: minimum 0.8; limits 0.810 to 0.900, decided after 21 samples.",
          "faithfulness: минимум 0.8; пределы от 0.810 до 0.900, решено после 21 образца."),
         ("relevance: grade 2 of 2, p(relevant) = 0.95. Because so.",

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Unanswered
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")]
+By = Annotated[
+    list[str] | None,
+    typer.Option("--by", metavar="FIELD", help="Slices by language, length, contexts or a metadata key. Repeatable."),
+]
 ColumnFields = Annotated[
     list[str] | None,
     typer.Option("--map", metavar="COLUMN=FIELD", help="Read a field from this column. Repeatable."),

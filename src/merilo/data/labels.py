@@ -1,6 +1,6 @@
 """Records with human labels, as JSON Lines, to measure a judge against.
 
-One JSON object per line, plain or gzipped; docs/how-to/judge-check.md describes the fields. If a record has no id,
+One JSON object per line, plain or gzipped; docs/judge-check.md describes the fields. If a record has no id,
 source or language, they default to its line, its file's name and the language that its texts show.
 """
 

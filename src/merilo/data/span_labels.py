@@ -1,7 +1,7 @@
 """Gold evidence as spans of source documents: the labels of a question by annotators and judges.
 
 A label says that a stretch of a document is relevant to a sample's question (a grade above 0) or is not (0). A file
-of labels is JSON Lines; docs/how-to/spans.md describes it. Human labels take precedence over those of a judge.
+of labels is JSON Lines; docs/retrieval.md describes it. Human labels take precedence over those of a judge.
 `load_judged` writes labels and documents into the samples that metrics read (`data/span_view.py`).
 """
 

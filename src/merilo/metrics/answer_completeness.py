@@ -52,6 +52,7 @@ class AnswerCompleteness(MetricDefaults):
     asks = Kinds({Answered, Parts})
     card: ClassVar[Card] = Card(
         summary="Share of what the user input asks for that the response answers.",
+        meaning="parts of the question that are answered",
         formula="Parts of the user input that the response answers / distinct parts of the user input. " + COUNTED,
         questions="One Parts question, and one Answered question for each distinct part.",
         undefined=(BLANK_USER_INPUT, _NO_PART),

@@ -71,6 +71,7 @@ class AnswerCorrectness(MetricDefaults):
     needs = frozenset({"response", "reference"})
     card: ClassVar[Card] = Card(
         summary="Agreement of the response's statements with those of the reference (F measure).",
+        meaning="agreement with the reference",
         formula="F measure of precision (statements of the response that the reference supports) and recall "
         "(statements of the reference that the response supports); with a similarity_weight w, (1 - w) F + w times "
         f"the cosine of both texts' embeddings, 0 if it is negative. {COUNTED}",

@@ -52,6 +52,7 @@ class AnswerRelevancy(MetricDefaults):
     asks = RESPONSE_QUESTIONS.kinds | ADDRESSING_QUESTIONS.kinds
     card: ClassVar[Card] = Card(
         summary="Share of the response's statements that address the user input.",
+        meaning="statements that address the question",
         formula=f"Statements that address the user input / distinct statements of the response. {COUNTED}",
         questions=f"{RESPONSE_QUESTIONS.text}, and {ADDRESSING_QUESTIONS.text}.",
         undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING, BLANK_USER_INPUT),

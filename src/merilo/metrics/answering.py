@@ -124,6 +124,7 @@ class Answering(MetricDefaults):
     """The category that the value is an indicator of; None for right or rightly declined."""
     card: ClassVar[Card] = Card(
         summary="Share of samples that are answered rightly or rightly declined, with a category for each sample.",
+        meaning="answered rightly, or rightly declined",
         formula="1 for right and rightly_declined; 0 for wrong, beyond_evidence, declined_wrongly, evidence_missing "
         "and invented.",
         questions="The questions of context_sufficiency and faithfulness; with a reference one Statements question and "
@@ -220,6 +221,7 @@ def _only(category: Category, says: str, not_monotone_in: Kinds) -> type[Answeri
         not_monotone_in=not_monotone_in,
         card=Card(
             summary=f"Share of samples that {says}",
+            meaning=f"answers: {category.replace('_', ' ')}",
             formula=f"1 if the category of answering is {category}, otherwise 0.",
             questions="Those of answering.",
             undefined=Answering.card.undefined,

@@ -118,6 +118,8 @@ class Card:
     """Sources of the definition, and differences from them."""
     family: str = ""
     """A `Family`, or a custom name, under which the metric is listed."""
+    meaning: str = ""
+    """A few words on the mean, for the table of a run: `the contexts hold the answer`."""
 
 
 class Metric(Protocol):

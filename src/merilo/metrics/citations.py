@@ -271,6 +271,7 @@ class CitationRecall(_Citations):
     alone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         summary="Share of the response's statements that the contexts they cite support.",
+        meaning="statements that what they cite supports",
         formula=f"Statements supported by what they cite / distinct statements of the response. {COUNTED}",
         questions=f"{RESPONSE_QUESTIONS.text}, and one Support question for each distinct statement that cites a "
         "context.",
@@ -309,6 +310,7 @@ class CitationPrecision(_Citations):
     name: ClassVar[str] = "citation_precision"
     card: ClassVar[Card] = Card(
         summary="Share of the response's citations that support a statement of their sentence.",
+        meaning="citations that support their statement",
         formula="Right citations / citations, including those of numbers that no context has.",
         questions=f"{RESPONSE_QUESTIONS.text}; for each distinct statement that cites a context one Support question "
         "about all it cites and, if it is supported, one for each cited context that the verdict does not name.",
@@ -347,6 +349,7 @@ class CitationF1(_Citations):
     name: ClassVar[str] = "citation_f1"
     card: ClassVar[Card] = Card(
         summary="Harmonic mean of citation precision and citation recall.",
+        meaning="citation precision and recall in one",
         formula="2 x precision x recall / (precision + recall).",
         questions="Those of citation_precision.",
         undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),

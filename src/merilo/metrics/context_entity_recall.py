@@ -56,6 +56,7 @@ class ContextEntityRecall(MetricDefaults):
     asks = Kinds({Entities, Mentions})
     card: ClassVar[Card] = Card(
         summary="Share of the reference's entities that the retrieved contexts mention.",
+        meaning="the reference's names in the contexts",
         formula="Entities of the reference that a context mentions / distinct entities of the reference. " + COUNTED,
         questions="One Entities question, and one Mentions question for each distinct entity.",
         undefined=(BLANK_REFERENCE, _NO_ENTITY),

@@ -67,6 +67,7 @@ class ContextPrecision(MetricDefaults):
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance, Usefulness})
     card: ClassVar[Card] = Card(
         summary="Average precision of the retrieved contexts: 1 if all relevant ones are ranked first.",
+        meaning="relevant contexts come first",
         formula="Mean, over the ranks r of relevant contexts, of (relevant among the first r) / r; 0 when "
         "none is relevant.",
         questions="One question for each context that is not blank: by default Relevance, shared with "

@@ -53,6 +53,7 @@ class ContextRanking(MetricDefaults):
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
     card: ClassVar[Card] = Card(
         summary="nDCG of the retrieved contexts: 1 if the more relevant ones are ranked first.",
+        meaning="the more relevant contexts come first",
         formula="nDCG@k: sum of grade / log2(rank + 1) over the first k ranks, divided by the same sum for "
         "the same grades sorted.",
         questions="One Relevance question for each context that is not blank.",

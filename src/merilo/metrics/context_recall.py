@@ -50,6 +50,7 @@ class ContextRecall(MetricDefaults):
     asks = Kinds({Statements, Support})
     card: ClassVar[Card] = Card(
         summary="Share of the reference's statements that the retrieved contexts support.",
+        meaning="the reference found in the contexts",
         formula=f"Supported statements / distinct statements of the reference. {COUNTED}",
         questions="One Statements question, and one Support question for each distinct statement.",
         undefined=(BLANK_REFERENCE, REFERENCE_STATES_NOTHING),

@@ -67,6 +67,7 @@ class ContextRelevance(MetricDefaults):
     asks = Kinds({Relevance})
     card: ClassVar[Card] = Card(
         summary="Share of the retrieved text that helps to answer the user input.",
+        meaning="retrieved text that helps",
         formula="unit=grade: mean of grade / 2 over the contexts. unit=context: share of contexts with a "
         "grade of at least `at`. unit=sentence: evidence sentences / all sentences. If the judge's probabilities are "
         "averaged, a context counts as its probability of being relevant (not with at=2 or unit=sentence).",

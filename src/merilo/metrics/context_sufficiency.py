@@ -32,6 +32,7 @@ class ContextSufficiency(MetricDefaults):
     asks = Kinds({Sufficiency})
     card: ClassVar[Card] = Card(
         summary="Sufficiency of the retrieved contexts together for answering the user input.",
+        meaning="the contexts hold the answer",
         formula="Sufficient 1, partly 0.5, insufficient 0; the probability of sufficient if the judge's probabilities "
         "are averaged.",
         questions="One Sufficiency question.",

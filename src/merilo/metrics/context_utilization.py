@@ -56,6 +56,7 @@ class ContextUtilization(MetricDefaults):
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
     card: ClassVar[Card] = Card(
         summary="Share of the relevant contexts that the response uses.",
+        meaning="relevant contexts that are used",
         formula="Contexts of grade ≥ 1 that support a statement of the response / contexts of grade ≥ 1.",
         questions="One Relevance question for each context that is not blank, one Statements question, and "
         "one Support question for each distinct statement if a context is relevant; all of them shared "

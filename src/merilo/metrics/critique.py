@@ -115,6 +115,7 @@ class Critique(MetricDefaults):
     asks = Kinds({Choice})
     card: ClassVar[Card] = Card(
         summary="The judge's yes (1) or no (0) on one property of the response.",
+        meaning="responses with this property",
         formula="1 if the judge answers yes, 0 if no; in every aspect yes is the good answer.",
         questions="One Choice question.",
         undefined=(BLANK_RESPONSE,),

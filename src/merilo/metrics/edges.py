@@ -1,6 +1,6 @@
-"""The edge cases of the metrics, as a table that is computed and so always agrees with the code.
+"""The edge cases of the metrics, computed for the page of each metric so that it always agrees with the code.
 
-Each case is a sample and a judge that gives the best verdicts; a cell shows the metric's outcome.
+Each case is a sample and a judge that gives the best verdicts, unless the name of the case says otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from merilo.judging.kinds.statements import Statements
 from merilo.metrics.base import Metric, Score, Undefined, drive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
@@ -48,10 +48,10 @@ def edges() -> tuple[Edge, ...]:
     """Return all cases, the usual one first."""
     return (
         Edge("the usual case", _USUAL, _good),
-        Edge("nothing retrieved", replace(_USUAL, retrieved_contexts=(), retrieved_context_ids=()), _good),
+        Edge("nothing was retrieved", replace(_USUAL, retrieved_contexts=(), retrieved_context_ids=()), _good),
         Edge("every context is blank", replace(_USUAL, retrieved_contexts=(Context(""), Context(" \n"))), _good),
         Edge(
-            "one context",
+            "there is one context",
             replace(_USUAL, retrieved_contexts=_USUAL.contexts[:1], retrieved_context_ids=("europe",)),
             _good,
         ),
@@ -84,26 +84,14 @@ def edge_outcome(metric: Metric, edge: Edge) -> Score | Undefined:
         return Undefined(f"{error.field} is missing")
 
 
-def edge_table(metrics: Mapping[str, Metric]) -> str:
-    """Return the cases as a Markdown table: a row for each case, a column for each metric under its text.
-
-    A cell is empty if the outcome is the same as in the usual case. A case that changes nothing has no row.
-    """
+def edge_scores(metric: Metric) -> dict[str, float]:
+    """Return the lowest and highest possible scores by the case that gives them, unless the usual case does."""
     usual, *others = edges()
-    header = ("", *(f"`{text}`" for text in metrics))
-    rows = [header, ("---",) * len(header)]
-    expected = [_cell(edge_outcome(metric, usual)) for metric in metrics.values()]
-    rows.append((usual.name, *expected))
-    for edge in others:
-        cells = [_cell(edge_outcome(metric, edge)) for metric in metrics.values()]
-        shown = ["" if cell == as_usual else cell for cell, as_usual in zip(cells, expected, strict=True)]
-        if any(shown):
-            rows.append((edge.name, *shown))
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def _cell(outcome: Score | Undefined) -> str:
-    return f"{outcome.value:g}" if isinstance(outcome, Score) else f"undefined: {outcome.reason}"
+    expected = edge_outcome(metric, usual)
+    outcomes = {edge.name: edge_outcome(metric, edge) for edge in others}
+    scores = {name: outcome.value for name, outcome in outcomes.items() if isinstance(outcome, Score)}
+    at_ends = {name: value for name, value in scores.items() if value in metric.range}
+    return {name: value for name, value in at_ends.items() if isinstance(expected, Score) and value != expected.value}
 
 
 def _good(question: Question[Any]) -> Verdict:

@@ -53,6 +53,7 @@ class Faithfulness(MetricDefaults):
     asks = RESPONSE_QUESTIONS.kinds | {Support}
     card: ClassVar[Card] = Card(
         summary="Share of the response's statements that the retrieved contexts support.",
+        meaning="statements that the contexts support",
         formula=f"Supported statements / distinct statements of the response. {COUNTED}",
         questions=f"{RESPONSE_QUESTIONS.text}, and one Support question for each distinct statement.",
         undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),

@@ -159,6 +159,7 @@ IdPrecision: Final = _row(
     "id_precision",
     """Share of the retrieved ids that are relevant.
 
+    Meaning: retrieved ids that are relevant
     Formula: Distinct retrieved ids that are relevant / distinct retrieved ids.
     Undefined: ... | no context was retrieved
     Use: To see how much of the retrieved text is known to be relevant, at no cost.
@@ -176,6 +177,7 @@ IdRecall: Final = _row(
     "id_recall",
     """Share of the relevant ids that were retrieved.
 
+    Meaning: relevant ids that are retrieved
     Formula: Distinct relevant ids that were retrieved / distinct relevant ids.
     Use: To see whether the retriever finds everything that is known to be relevant, at no cost.
     Not: If other contexts than the named ones can contain the answer: context_recall asks a judge.
@@ -191,6 +193,7 @@ ReciprocalRank: Final = _row(
     "reciprocal_rank",
     """One divided by the rank of the first relevant id; the mean over samples is MRR.
 
+    Meaning: 1 / rank of the first relevant id
     Formula: 1 / rank of the first relevant id; 0 when there is none (with k: among the first k).
     Use: If one context is enough and should come first.
     Not: If the answer needs several contexts: use average_precision or nDCG.
@@ -204,6 +207,7 @@ AveragePrecision: Final = _row(
     "average_precision",
     """Average precision: all relevant ids retrieved, before the others; the mean over samples is MAP.
 
+    Meaning: relevant ids come first
     Formula: Sum, over the ranks r of relevant ids, of (relevant among the first r) / r, divided by the number of
         relevant ids.
     Use: To compare retrievers by one number if the relevant ids are known.
@@ -221,6 +225,7 @@ NDCG: Final = _row(
     "nDCG",
     """nDCG of the retrieved ids: 1 if all relevant ids are retrieved, the most relevant first.
 
+    Meaning: relevant ids come first, by grade
     Formula: Sum of grade / log2(rank + 1) over the first k ranks / the same sum over the ideal ranking of all
         graded ids. Grades are in the metadata under qrels; without them each reference id has 1.
     Undefined: ... | the metadata's qrels are not a number for each id
@@ -240,6 +245,7 @@ HitRate: Final = _row(
     "hit_rate",
     """1 if one of the first k retrieved ids is relevant, otherwise 0.
 
+    Meaning: a relevant id among the first k
     Formula: 1 if a relevant id is among the first k, otherwise 0.
     Use: If one right context is enough for the answer.
     Not: If the answer needs several contexts: use recall.
@@ -255,6 +261,7 @@ Precision: Final = _row(
     "precision",
     """Share of the first k ranks whose ids are relevant.
 
+    Meaning: first k ids that are relevant
     Formula: Relevant ids among the first k / k.
     Use: To compare retrievers that all fill k ranks.
     Not: If fewer than k contexts are retrieved or relevant: the value cannot reach 1 then. Use id_precision or
@@ -271,6 +278,7 @@ Recall: Final = _row(
     "recall",
     """Share of the relevant ids that are among the first k retrieved.
 
+    Meaning: relevant ids among the first k
     Formula: Relevant ids among the first k / relevant ids.
     Use: To see how many of the known relevant ids reach a generator that reads k contexts.
     Not: If more than k ids are relevant: the value cannot reach 1 then. Also use precision.

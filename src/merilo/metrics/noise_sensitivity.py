@@ -70,6 +70,7 @@ class NoiseSensitivity(MetricDefaults):
     asks = Kinds({Statements, Support})
     card: ClassVar[Card] = Card(
         summary="Share of the response's statements that are wrong and come from the contexts; lower is better.",
+        meaning="wrong statements from the contexts",
         formula="Statements of the response that the reference does not support and a relevant context does "
         "(of=irrelevant: only contexts do that are not relevant) / distinct statements of the response. A context "
         "is relevant when it supports a statement of the reference.",

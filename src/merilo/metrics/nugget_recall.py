@@ -42,6 +42,7 @@ class NuggetRecall(MetricDefaults):
     asks = Kinds({Support})
     card: ClassVar[Card] = Card(
         summary="Share of the question's nuggets, weighted by importance, that the response states.",
+        meaning="expected facts that are stated",
         formula=f"Weights of the stated nuggets / weights of all nuggets; a vital nugget has the weight 1. {COUNTED}",
         questions="One Support question for each nugget.",
         undefined=(NO_NUGGETS, INVALID_NUGGETS, _NOTHING_COUNTS),

@@ -49,6 +49,7 @@ class RubricMetric(MetricDefaults):
     asks = Kinds({Choice})
     card: ClassVar[Card] = Card(
         summary="The rating of a sample on a custom scale from a YAML, TOML or JSON file; 1 is the best.",
+        meaning="rating by the rubric",
         formula="(Points of the label - lowest points) / (highest - lowest); 1 minus that if the file states that "
         "fewer points are better.",
         questions="One Choice question, about the texts that the file names.",

@@ -165,7 +165,15 @@ def _discounted(gains: Iterable[tuple[float, int]], characters: int | None) -> f
 
 
 def _card(
-    summary: str, *, formula: str, undefined: str, when: str, when_not: str, relatives: tuple[str, ...], source: str
+    summary: str,
+    *,
+    meaning: str,
+    formula: str,
+    undefined: str,
+    when: str,
+    when_not: str,
+    relatives: tuple[str, ...],
+    source: str,
 ) -> Card:
     return Card(
         summary,
@@ -177,6 +185,7 @@ def _card(
         relatives,
         (source,),
         Family.RETRIEVAL,
+        meaning,
     )
 
 
@@ -202,6 +211,7 @@ SpanPrecision: Final = variant(
     formula=staticmethod(_precision),
     card=_card(
         "Share of the retrieved characters that are relevant.",
+        meaning="retrieved text that is labelled relevant",
         formula="Distinct retrieved characters labelled as relevant / distinct retrieved characters.",
         undefined=NOTHING_RETRIEVED,
         when=_WHEN,
@@ -226,6 +236,7 @@ SpanRecall: Final = variant(
     formula=staticmethod(_recall),
     card=_card(
         "Share of the relevant characters that were retrieved.",
+        meaning="relevant text that is retrieved",
         formula="Distinct retrieved characters labelled as relevant / all characters labelled as relevant.",
         undefined=NO_EVIDENCE,
         when=f"{_WHEN} Set `characters` to the amount of text that the generator reads, equal for all.",
@@ -254,6 +265,7 @@ SpanNDCG: Final = variant(
     formula=staticmethod(_ndcg),
     card=_card(
         "nDCG of the retrieved characters: 1 if all evidence is retrieved, before other text.",
+        meaning="relevant text comes first",
         formula="Sum of grade / log2(rank + 1) over the retrieved characters / the same sum over all evidence, highest "
         f"grade first. The rank is 1 + the characters before / {_RANK:,}, in steps of {_STEP}.",
         undefined=NO_EVIDENCE,

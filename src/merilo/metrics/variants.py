@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound="type[Definition]")
 
 _LABELS: Final[Mapping[str, str]] = {
+    "Meaning": "meaning",
     "Formula": "formula",
     "Questions": "questions",
     "Undefined": "undefined",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.metrics.registry import known_metric
 from merilo.rendering.correction import correction_record, row_name
 from merilo.rendering.page import Tone
 from merilo.rendering.sanitize import clean
-from merilo.rendering.weak import WeakMarks, unread_note
+from merilo.rendering.weak import WEAK, WeakMarks, unread_note
 from merilo.rendering.wording import count, covers, covers_imported, number, percent, span
 from merilo.results.basis import basis_of
 from merilo.runs.scales import recorded_scale
+from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -29,18 +31,40 @@ def less_is_better(manifest: Manifest, aggregates: Sequence[Aggregate]) -> str:
     return f"Lower is better: {', '.join(map(clean, names))}." if names else ""
 
 
-def averaging(aggregates: Sequence[Aggregate], *, width: int | None = None) -> str:
-    """Return a sentence that names the metrics that average the judge's probabilities; empty if there are none.
-
-    `width`: a longer sentence only counts the metrics; None for no limit.
-    """
+def averaging(aggregates: Sequence[Aggregate]) -> str:
+    """Return a sentence that names the metrics that average the judge's probabilities; empty if there are none."""
     names = [clean(each.metric) for each in aggregates if each.averaged]
-    if not names:
-        return ""
-    found = f"Averages of the judge's probabilities: {', '.join(names)}."
-    if width is None or len(found) <= width:
-        return found
-    return f"Averages of the judge's probabilities: {len(names)} of {count(len(aggregates), 'metric')} (merilo show)."
+    return f"Averages of the judge's probabilities: {', '.join(names)}." if names else ""
+
+
+def short_rows(
+    manifest: Manifest, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction], *, meanings: bool
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Return the short table of means, and a note for each row: parts that are divided by semicolons.
+
+    `meanings`: begin each note with the meaning of the metric.
+    """
+    weak = weak_metrics(manifest)
+    rows = [(each.metric, number(each.mean), span(each.interval), f"{each.scored:,}") for each in aggregates]
+    notes = [""]
+    for each in aggregates:
+        known = known_metric(each.metric)
+        correction, left = corrections.get(each.metric), each.counts.get("not_judged")
+        labelled = correction is not None and correction.estimate is not None
+        parts = (
+            known.card.meaning if known is not None and meanings else "",
+            "" if recorded_scale(manifest, each.metric).higher_is_better else "lower is better",
+            f"corrected by {count(correction.labelled, 'labelled sample')}" if correction and labelled else "",
+            WEAK if each.metric in weak else "",
+            f"{left:,} of {left + (each.counts.get('statements') or 0):,} not judged" if left else "",
+            *(
+                f"{amount:,} {name}"
+                for amount, name in ((each.undefined, "undefined"), (each.failed, "failed"))
+                if amount
+            ),
+        )
+        notes.append("; ".join(filter(None, parts)))
+    return [("metric", "mean", interval_heading(aggregates), "scored"), *rows], notes
 
 
 def mean_rows(
@@ -92,29 +116,10 @@ def not_judged(aggregates: Sequence[Aggregate]) -> str:
     return f"Statements that the judge cannot judge, left out of the mean: {', '.join(found)}." if found else ""
 
 
-def table(
-    page: Page, rows: Sequence[tuple[str, ...]], aggregates: Sequence[Aggregate], *, bounds: bool = False
-) -> None:
-    """Add the `rows` that `mean_rows` returns to a page.
-
-    `bounds`: also add the bounds of each mean over unscored samples, if a row has any.
-    """
+def table(page: Page, rows: Sequence[tuple[str, ...]], aggregates: Sequence[Aggregate]) -> None:
+    """Add the `rows` that `mean_rows` returns to a page."""
     tones = [Tone.STRONG, *(Tone.BAD if each.failed else Tone.PLAIN for each in aggregates)]
-    rows = [(*rows[0][:4], "undef", *rows[0][5:]), *rows[1:]]
-    limits = [missing_bounds(each) for each in aggregates]
-    if bounds and any(limits):
-        column = ("bounds", *("" if each is None else span(each) for each in limits))
-        rows = [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
-        page.table(rows, tones, gaps=(_GAPS[0], 2, *_GAPS[1:]))
-    else:
-        page.table(rows, tones, gaps=_GAPS)
-
-
-def missing_bounds(aggregate: Aggregate) -> tuple[float | None, float | None] | None:
-    """Return the bounds of a mean over all its unscored samples; None if there are none, or the bounds are unknown."""
-    if aggregate.parts or not aggregate.scored or not (aggregate.undefined or aggregate.failed):
-        return None
-    return aggregate.bounds_with_undefined if aggregate.undefined else aggregate.bounds
+    page.table([(*rows[0][:4], "undef", *rows[0][5:]), *rows[1:]], tones, gaps=_GAPS)
 
 
 def interval_heading(aggregates: Sequence[Aggregate]) -> str:

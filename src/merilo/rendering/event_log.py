@@ -1,4 +1,4 @@
-"""The event log of a run: JSON Lines for programs, written as events happen. docs/how-to/progress.md lists them.
+"""The event log of a run: JSON Lines for programs, written as events happen. docs/cost.md lists them.
 
 The log holds no API key, no text of a sample and no message of an endpoint, since such a message may echo the request.
 """

@@ -34,25 +34,12 @@ if TYPE_CHECKING:
     from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
     from merilo.runs.store import StoredQuestion
 
-ALL_SENTENCES = 20
-"""Contexts with at most this many sentences are shown in full."""
-_AROUND = 1
-_MAX_EVIDENCE = 25
-_SENTENCE_CHARS = 500
-_TEXT_CHARS = 3_000
-_REPLY_CHARS = 600
 _COLUMN = 15
-_METADATA_CHARS = 400
 MARK = ">"
 
 
-def case_page(
-    case: SampleDetail, width: int, *, full: bool, language: str | None = None, marks: WeakMarks | None = None
-) -> Page:
-    """Return the page that explains the sample; long texts are truncated, with a note, unless `full`.
-
-    `marks`: marks the names of weak metrics.
-    """
+def case_page(case: SampleDetail, width: int, *, language: str | None = None, marks: WeakMarks | None = None) -> Page:
+    """Return the page with everything about the sample; `marks`: marks the names of weak metrics."""
     page = Page(width, language)
     sample = case.result.sample
     page.text(f"sample {sample.id}", tone=Tone.STRONG)
@@ -64,15 +51,11 @@ def case_page(
         ("reference", sample.reference),
     ):
         if text is not None:
-            page.entry(label, _cut(text, _TEXT_CHARS, full=full) if text.strip() else "(blank)", column=_COLUMN)
+            page.entry(label, text if text.strip() else "(blank)", column=_COLUMN)
     if sample.reference_context_ids:
         page.entry("reference ids", ", ".join(sample.reference_context_ids), column=_COLUMN)
     if sample.metadata:
-        page.entry(
-            "metadata",
-            _cut(json.dumps(dict(sample.metadata), ensure_ascii=False), _METADATA_CHARS, full=full),
-            column=_COLUMN,
-        )
+        page.entry("metadata", json.dumps(dict(sample.metadata), ensure_ascii=False), column=_COLUMN)
     values(page, case, marks or WeakMarks())
     for name, outcome in case.result.outcomes.items():
         explain(page, name, outcome, sample)
@@ -80,11 +63,11 @@ def case_page(
         page.heading("Sample as a whole")
         _said(page, case.whole, case.people_on_whole)
     for view in case.contexts:
-        context(page, view, full=full)
+        context(page, view)
     for metrics, views in case.statements.items():
         page.heading(f"Statements counted by {', '.join(metrics)}")
         statements(page, views)
-    _asked(page, case, full=full)
+    _asked(page, case)
     return page
 
 
@@ -99,7 +82,7 @@ def values(page: Page, case: SampleDetail, marks: WeakMarks) -> None:
         page.text(legend, indent=2, tone=Tone.QUIET)
 
 
-def context(page: Page, view: ContextView, *, full: bool) -> None:
+def context(page: Page, view: ContextView) -> None:
     """Add one context: the verdicts on it, then its numbered sentences, evidence marked at the left."""
     page.heading(f"Context {view.index + 1}")
     page.text(_about(view), indent=2, tone=Tone.QUIET)
@@ -108,19 +91,14 @@ def context(page: Page, view: ContextView, *, full: bool) -> None:
         page.text("(blank)", indent=2, tone=Tone.QUIET)
         return
     digits = len(str(len(view.sentences)))
-    last = -1
-    for index in shown_sentences(view, full=full):
-        _gap(page, index - last - 1, digits)
+    for index, text in enumerate(view.sentences):
         marked = index in view.evidence
         start = f"{MARK if marked else ' '} {index + 1:>{digits}}  "
-        text = _cut(view.sentences[index], _SENTENCE_CHARS, full=full)
         for row in wrap(clean(text), page.width - len(start)):
             page.line(
                 Span(start, Tone.STRONG if marked else Tone.QUIET), Span(row, Tone.STRONG if marked else Tone.PLAIN)
             )
             start = " " * len(start)
-        last = index
-    _gap(page, len(view.sentences) - last - 1, digits)
 
 
 def statements(page: Page, views: Sequence[StatementView]) -> None:
@@ -164,37 +142,10 @@ def _said(page: Page, answers: Sequence[Remark], people: Sequence[HumanVerdict],
         page.text(by_person(person), indent=indent, tone=Tone.PLAIN if person.agrees else Tone.BAD)
 
 
-def shown_sentences(view: ContextView, *, full: bool) -> list[int]:
-    """Return the indices of the sentences to show.
-
-    A short context is shown in full; of a long one, its first two sentences and the evidence with its neighbours.
-    """
-    size = len(view.sentences)
-    if full or size <= ALL_SENTENCES:
-        return list(range(size))
-    marked = sorted(view.evidence)[:_MAX_EVIDENCE]
-    near = {index + step for index in marked for step in range(-_AROUND, _AROUND + 1)}
-    return sorted(index for index in near | {0, 1} if 0 <= index < size)
-
-
-def _gap(page: Page, missing: int, digits: int) -> None:
-    if missing:
-        page.line(
-            " " * (digits + 4),
-            Span(page.translation.line(f"... {count(missing, 'sentence')} not shown (--full)"), Tone.QUIET),
-        )
-
-
-def _cut(text: str, most: int, *, full: bool) -> str:
-    if full or len(text) <= most * 5 // 4:  # truncating a text that is only a little longer saves nothing
-        return text
-    return f"{text[:most].rstrip()} ... {len(text) - most:,} characters not shown (--full)"
-
-
 # -- questions and replies ----------------------------------------------------------------------------
 
 
-def _asked(page: Page, case: SampleDetail, *, full: bool) -> None:
+def _asked(page: Page, case: SampleDetail) -> None:
     page.heading(f"Questions asked: {len(case.asked):,}")
     common = {_carried(asked) for asked in case.asked}
     if len(common) == 1:
@@ -211,12 +162,11 @@ def _asked(page: Page, case: SampleDetail, *, full: bool) -> None:
             page.text("answered in the reply above", indent=column, tone=Tone.QUIET)
         else:
             for reply in asked.replies:
-                _reply(page, reply, column, full=full)
+                _reply(page, reply, column)
         before = asked.replies
-    if full:
-        for text in dict.fromkeys(asked.rubric for asked in case.asked if asked.rubric):
-            page.heading("Rubric")
-            page.text(text, indent=2, verbatim=True)
+    for text in dict.fromkeys(asked.rubric for asked in case.asked if asked.rubric):
+        page.heading("Rubric")
+        page.text(text, indent=2, verbatim=True)
 
 
 def _subject(case: SampleDetail, asked: StoredQuestion, width: int) -> str:
@@ -258,7 +208,7 @@ def _carried(asked: StoredQuestion) -> str:
     return ", ".join(parts)
 
 
-def _reply(page: Page, reply: dict[str, Any], indent: int, *, full: bool) -> None:  # Any: a reply as it was recorded
+def _reply(page: Page, reply: dict[str, Any], indent: int) -> None:  # Any: a reply as it was recorded
     if "failure" in reply:
         failure = reply["failure"]
         page.text(f"no reply ({failure['kind']}): {failure['message']}", indent=indent, tone=Tone.BAD)
@@ -273,7 +223,7 @@ def _reply(page: Page, reply: dict[str, Any], indent: int, *, full: bool) -> Non
     page.text(", ".join(parts) + ":", indent=indent, tone=Tone.QUIET)
     whole = {each["index"]: each["characters"] for each in reply.get("truncated", [])}
     for index, text in enumerate(reply.get("texts", [])):
-        page.text(_cut(text, _REPLY_CHARS, full=full), indent=indent + 2, verbatim=True)
+        page.text(text, indent=indent + 2, verbatim=True)
         if index in whole:
             stored = f"{whole[index]:,} characters long; the first {len(text):,} are stored"
             page.text(stored, indent=indent + 2, tone=Tone.QUIET)

@@ -14,12 +14,14 @@ from merilo.data.remote import without_secrets
 from merilo.judges.routed import recorded_parts
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import aggregate_record, mean_rows, means_notes, missing_text, share_text, table
-from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows
+from merilo.rendering.correction import corrected_aggregates, counts_heading, estimate_record, label_rows
+from merilo.rendering.faults import fault_sentence
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.spring_ai_wording import interpret_means
 from merilo.rendering.weak import WeakMarks, neighbours_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, count, counts_text, number, span, spent_text
-from merilo.results.basis import BY_JUDGE, judge_noise, noise_record
+from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embedded, noise_record
+from merilo.results.faults import Faults
 from merilo.runs.weak import unread_metrics, weak_metrics
 from merilo.stats.gate import GateVerdict
 
@@ -43,6 +45,7 @@ def overview_record(
     *,
     metrics: Mapping[str, Aggregate] | None = None,
     corrections: Mapping[str, Correction] | None = None,
+    faults: Faults | None = None,
 ) -> dict[str, Any]:  # Any: JSON
     """Return the run as a JSON-able object; `cost_usd` is None if unknown, and 0.0 only if the run was free.
 
@@ -53,7 +56,7 @@ def overview_record(
     `raise_to`: the limit that was reached, with a value that probably suffices.
 
     `metrics`: aggregates to report instead of the stored ones. `corrections`: corrections by human labels, by metric;
-    a corrected mean replaces the judge's own.
+    a corrected mean replaces the judge's own. `faults`: the faults of the samples.
     """
     manifest, usage = run.manifest, run.usage
     known = corrections or {}
@@ -78,6 +81,7 @@ def overview_record(
         "metrics": {
             each.metric: aggregate_record(each, known.get(each.metric), weak=each.metric in weak) for each in aggregates
         },
+        **(_fault_record(faults) if faults else {}),
         **({"judge_noise": noise_record(run, noise)} if (noise := judge_noise(run)) else {}),
         **({"wordings": dict(manifest.wordings)} if manifest.wordings else {}),
         "left_out": dict(manifest.left_out),
@@ -90,6 +94,15 @@ def overview_record(
     }
 
 
+def _fault_record(faults: Faults) -> dict[str, Any]:  # Any: JSON
+    shares = {key: estimate_record(faults.share(key)) for key in faults.corrected}
+    return {
+        "faults": faults.counts,
+        "faults_checked": faults.checked,
+        **({"fault_shares": shares} if shares else {}),
+    }
+
+
 def overview_page(
     run: Run,
     width: int,
@@ -99,20 +112,21 @@ def overview_page(
     metrics: Mapping[str, Aggregate] | None = None,
     cluster: str | None = None,
     corrections: Mapping[str, Correction] | None = None,
+    faults: Faults | None = None,
     language: str | None = None,
 ) -> Page:
     """Return the summary page: the table, counts and reasons, the judge and cost, and the next commands.
 
     `again`: the command that asks failed questions again; shown if there are failed samples. `kept`: False for a
     temporary run, so that no line names its directory. `metrics`: aggregates to report instead of the stored ones,
-    with samples clustered by `cluster`. `corrections`: as in `overview_record`. `language`: of the page; None for that
-    of the run.
+    with samples clustered by `cluster`. `corrections`, `faults`: as in `overview_record`. `language`: of the page;
+    None for that of the run.
     """
     page = Page(width, language or run.manifest.language)
     known, marks = corrections or {}, WeakMarks.of(run.manifest)
     aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
     corrected = {metric for metric, each in known.items() if each.estimate is not None}
-    title(page, run, corrected)
+    title(page, run, Faults({}) if faults is None else faults, corrected)
     page.blank()
     table(page, mean_rows(aggregates, marks, known), aggregates)
     page.blank()
@@ -202,9 +216,32 @@ def title_text(run: Run, corrected: Collection[str] = (), shown: Callable[[str],
     return f"{shown(manifest.data)}: {count(manifest.samples, 'sample')}, {by}"
 
 
-def title(page: Page, run: Run, corrected: Collection[str] = ()) -> None:
-    """Add the title, as in `title_text`, and whether the run is incomplete."""
-    page.text(title_text(run, corrected), tone=Tone.STRONG)
+def lead(run: Run, faults: Faults, corrected: Collection[str] = (), shown: Callable[[str], str] = str) -> list[str]:
+    """Return the first sentences on a run: how many samples have each fault, and who judged; otherwise its title.
+
+    `corrected`, `shown`: as in `title_text`.
+    """
+    if not faults:
+        return [title_text(run, corrected, shown)]
+    return [fault_sentence(faults), *([] if faults.checked else [_judged(run, corrected, shown)])]
+
+
+def _judged(run: Run, corrected: Collection[str], shown: Callable[[str], str]) -> str:
+    """Return who gave the verdicts on the faults, and that no one has checked them."""
+    judge = judge_name(run)
+    by = f"By the {judge} judge" if judge == EMBEDDED else f"By {shown(judge)}"
+    if corrected:
+        return f"{by}. Human labels correct {', '.join(map(shown, corrected))}, not these counts."
+    use = ": use these counts to choose what to read" * judged_by_embedded(run.manifest)
+    return f"{by}, not checked on this data{use}."
+
+
+def title(page: Page, run: Run, faults: Faults, corrected: Collection[str] = ()) -> None:
+    """Add the first sentences, as in `lead`, and whether the run is incomplete."""
+    first, *more = lead(run, faults, corrected)
+    page.text(first, tone=Tone.STRONG)
+    for sentence in more:
+        page.text(sentence)
     if not run.complete:
         page.text(f"This run was {STOPPED}.", tone=Tone.BAD)
 

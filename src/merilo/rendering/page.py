@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 GAP = 2
 NARROWEST = 40
+_NARROWEST_NOTE = 20
+_NOTE_INDENT = 4
 DATA_LABELS = frozenset({"user input", "response", "reference", "reference ids", "metadata"})
 """Labels whose texts belong to the user and are never translated."""
 BLANK = "(blank)"
@@ -103,22 +105,37 @@ class Page:
         for label, text in found:
             self.entry(label, text, column=column, indent=indent)
 
-    def table(self, rows: Sequence[Sequence[str]], tones: Sequence[Tone], *, gaps: Sequence[int] = ()) -> None:
+    def table(
+        self,
+        rows: Sequence[Sequence[str]],
+        tones: Sequence[Tone],
+        *,
+        gaps: Sequence[int] = (),
+        notes: Sequence[str] = (),
+    ) -> None:
         """Add a table: names on the left, cells on the right, headings in the first row, each row in its tone.
 
-        A name that is too long for its column gets its own line. `gaps`: as in `columns`, for the cells.
+        A name that is too long for its column gets its own line. `gaps`: as in `columns`, for the cells. `notes`: a
+        text at the right of each row, whose parts are divided by semicolons; wrapped there, or below a narrow row.
         """
         rows = [[*map(self.translation.phrase, rows[0])], *rows[1:]]
         names = [clean(row[0]) for row in rows]
         cells = columns([row[1:] for row in rows], left=frozenset(), gaps=gaps)
         room = self.width - cell_len(cells[0]) - GAP
         column = max(cell_len(name) for name in names if cell_len(name) <= room or name == names[0])
-        for name, line, tone in zip(names, cells, tones, strict=True):
+        for name, line, tone, note in zip(names, cells, tones, notes or [""] * len(names), strict=True):
             label = name
             if cell_len(name) > column:
                 self.line(Span(name, tone))
                 label = ""
-            self.line(Span(f"{pad(label, column)}{' ' * GAP}{line}", tone))
+            row = f"{pad(label, column)}{' ' * GAP}{line}"
+            text = "; ".join(map(self.translation.phrase, note.split("; ")))
+            beside = self.width - cell_len(row) - GAP
+            narrow = beside < min(_NARROWEST_NOTE, cell_len(text))
+            first, *rest = ["", *wrap(text, self.width - _NOTE_INDENT)] if narrow else wrap(text, beside)
+            self.line(Span(f"{row}{' ' * GAP}{first}", tone))
+            for each in rest:
+                self.line(" " * (_NOTE_INDENT if narrow else cell_len(row) + GAP), Span(each, tone))
 
 
 def cells_of(text: str) -> int:

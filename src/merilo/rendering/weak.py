@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from merilo.rendering.sanitize import clean
+from merilo.results.basis import EMBEDDED
 from merilo.runs.weak import unread_metrics, weak_left_out, weak_metrics
 
 if TYPE_CHECKING:
@@ -19,6 +20,18 @@ WEAK: Final = "weak with this judge"
 _SHOWN: Final = 4
 _ID_CHARS: Final = 40
 WEAK_LEGEND: Final = f"{WEAK} (not clearly better than chance)"
+
+
+_LANGUAGES: Final = dict(
+    each.split("=")
+    for each in (
+        "ar=Arabic ca=Catalan cs=Czech da=Danish de=German el=Greek en=English es=Spanish et=Estonian fi=Finnish "
+        "fr=French he=Hebrew hi=Hindi hr=Croatian hu=Hungarian id=Indonesian it=Italian ja=Japanese ko=Korean "
+        "lt=Lithuanian lv=Latvian nl=Dutch no=Norwegian pl=Polish pt=Portuguese ro=Romanian ru=Russian sk=Slovak "
+        "sl=Slovenian sq=Albanian sv=Swedish th=Thai tr=Turkish uk=Ukrainian vi=Vietnamese zh=Chinese"
+    ).split()
+)
+"""Primary language tag → name; another language is shown by its tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,19 @@ def neighbours_note(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
         return ""
     advice = "Test the judge (merilo judge check SPEC --packing), or use --judged each."
     return f"{changed:,} of {asked:,} decisions changed when asked alone. {advice}"
+
+
+def unread_line(manifest: Manifest) -> str:
+    """Return a sentence on the samples in languages that a judge does not support; empty if there are none."""
+    if not (unread := unread_metrics(manifest)):
+        return ""
+    most = max(unread.values(), key=lambda each: each["samples"])
+    names = [clean(_LANGUAGES.get(code.partition("-")[0], code)) for code in most["languages"]]
+    listed = f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
+    rows = f"{most['samples']:,} {'row is' if most['samples'] == 1 else 'rows are'} {listed}"
+    if most["judge"] == EMBEDDED:
+        return f"{rows}: the embedded judge compares only words there."
+    return f"{rows}: {clean(most['judge'])} does not support that language. Scores there are weak."
 
 
 def unread_note(manifest: Manifest) -> str:

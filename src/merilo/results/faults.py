@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from heapq import nsmallest
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -258,6 +259,25 @@ def _answer(records: Mapping[str, OutcomeRecord]) -> Answer:
     return Answer.SUPPORTED if labels and not record.get("counts", {}).get("not_judged") else Answer.UNKNOWN
 
 
+def worst_faults(run: Run, count: int) -> list[tuple[str, str]]:
+    """Return at most `count` samples with a likely fault, the worst first: id and the key of the fault.
+
+    Of equal faults, the one with the lowest scores in the metrics that `fault_of` reads comes first.
+    """
+    judged = judged_metrics(run.manifest.metrics)
+    records = run.brief_records(judged, whole=judged) if has_faults(judged) else ()
+
+    def found() -> Iterator[tuple[int, float, int, str]]:
+        for place, (sample, group) in enumerate(groupby(records, key=lambda record: record["sample"])):
+            named = {record["metric"].partition("(")[0]: record for record in reversed(list(group))}
+            fault = PLACES[fault_of(named)]
+            values = [value for record in named.values() if (value := record.get("value")) is not None]
+            if FAULTS[fault].likely:
+                yield fault, sum(values) / len(values) if values else 0.0, place, sample
+
+    return [(sample, FAULTS[fault].key) for fault, _, _, sample in nsmallest(count, found())]
+
+
 def sample_faults(run: Run) -> Iterator[tuple[str, str]]:
     """Yield the id and the key of the fault of each sample, in dataset order. Raises RunError for damaged outcomes."""
     judged = judged_metrics(run.manifest.metrics)
@@ -280,7 +300,7 @@ class Faults(Mapping[str, int]):
 
     @property
     def checked(self) -> bool:
-        """True if human labels correct the shares. Otherwise they are verdicts of a judge that nobody has checked."""
+        """True if human labels correct the shares. Otherwise they are verdicts of a judge that no one has checked."""
         return bool(self.corrected)
 
     @property

@@ -18,7 +18,7 @@ def test_the_story(demo: Demo) -> None:
     assert "12 answers: 6 right, 3 cannot tell, 2 beyond the evidence, 1 invented." in text
     assert "An annotator agrees on the support of 9 of 9." in text
     assert "annotator not supported" in text
-    assert "cannot tell: nobody has checked the judge" in text
+    assert "cannot tell: no one has checked the judge" in text
     assert "40 labelled 0.208 to 0.143 -0.065 (-0.107 to -0.023) worse" in text
     assert "fail: id_recall is worse: 0.917 to 0.733" in text
     assert len(demo.text.splitlines()) <= 20

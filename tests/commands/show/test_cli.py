@@ -54,13 +54,15 @@ Questions asked: 6
 
 
 def test_a_sample_is_explained(run: Here) -> None:
-    """One sample shows its texts, the marked evidence, verdicts with reasons, values and questions."""
-    assert run.merilo("show", "out", "--sample", "tower").stdout == TOWER
+    """With --full a sample shows its texts, the marked evidence, verdicts with reasons, values and questions."""
+    assert run.merilo("show", "out", "--sample", "tower", "--full").stdout == TOWER
 
 
 def test_a_failed_sample_says_why(run: Here) -> None:
     """Where a question got no verdict, the context and the metric say what happened."""
-    shown = run.merilo("show", "out", "--sample", "lost").stdout
+    screen = run.merilo("show", "out", "--sample", "lost").stdout
+    assert "No score   context_relevance, context_precision: failed (refused): It will not.\n" in screen
+    shown = run.merilo("show", "out", "--sample", "lost", "--full").stdout
     assert "context_relevance  failed (refused): It will not." in shown
     assert "relevance: no verdict (refused): It will not." in shown
 
@@ -124,12 +126,18 @@ def hostile_run(here: Here) -> str:
 def test_hostile_text_cannot_steer_the_terminal(here: Here) -> None:
     """Escape sequences, bidi and invisible signs are shown as codes, markup as it is written, in every view."""
     name = hostile_run(here)
-    for arguments in ((), ("--sample", name), ("--worst", "3", "--metric", "context_relevance")):
+    for arguments in (
+        (),
+        ("--full",),
+        ("--sample", name),
+        ("--sample", name, "--full"),
+        ("--worst", "3", "--metric", "context_relevance"),
+    ):
         for colours in ({}, {"FORCE_COLOR": "1", "TERM": "xterm-256color"}):
             shown = here.merilo("show", "out", *arguments, env=colours).stdout
             own = re.sub("\x1b\\[(0|1|2|31|32)m", "", shown) if colours else shown
             assert DANGEROUS.findall(own) == []
-    shown = here.merilo("show", "out", "--sample", name).stdout
+    shown = here.merilo("show", "out", "--sample", name, "--full").stdout
     assert "[bold]markup[/bold] :smile:" in " ".join(shown.split())
     assert "\\x1b[31mred\\x1b[0m" in shown
     assert "bidi\\u202eevil" in shown
@@ -144,7 +152,7 @@ def test_hostile_text_in_json_is_escaped_and_whole(here: Here) -> None:
 
 
 def test_a_huge_context_is_cut_to_its_evidence(here: Here) -> None:
-    """Of a million characters the first sentences and the evidence with its neighbours are shown, and what is not."""
+    """Of a million characters the evidence is shown, and how much is not."""
     sentences = [f"Sentence number {n} speaks of nothing." for n in range(25_000)]
     sentences[12_345] = "The tower was completed in 1889."
     here.write("data.jsonl", [{"id": "big", "user_input": "When?", "retrieved_contexts": [" ".join(sentences)]}])
@@ -152,10 +160,8 @@ def test_a_huge_context_is_cut_to_its_evidence(here: Here) -> None:
     run = here.merilo("run", "data.jsonl", "--judge", "scripted:script.jsonl", "--out", "out")
     assert run.returncode == 0, run.stderr
     shown = here.merilo("show", "out", "--sample", "big").stdout
-    assert len(shown.splitlines()) < 40
-    assert "> 12346  The tower was completed in 1889." in shown
-    assert "... 12,342 sentences not shown (--full)" in shown
-    assert "... 12,653 sentences not shown (--full)" in shown
+    assert len(shown.splitlines()) < 10
+    assert "1  \u203a The tower was completed in 1889.  + 24,999 sentences\n" in shown
     assert len(here.merilo("show", "out", "--sample", "big", "--full").stdout.splitlines()) > 25_000
 
 
@@ -167,8 +173,8 @@ def test_raw_replies_are_shown(here: Here) -> None:
         assert here.merilo("run", "data.jsonl", *judge, "--out", "out").returncode == 0
         assert here.merilo("run", "data.jsonl", *judge, "--out", "again").returncode == 0
         assert server.count == 1
-    shown = here.merilo("show", "out", "--sample", "a").stdout
+    shown = here.merilo("show", "out", "--sample", "a", "--full").stdout
     assert "answered by openai:test-model, rubric en/relevance.v1" in shown
     assert "reply from test-model, as json_schema" in shown
     assert '"grade": 1' in shown
-    assert "answered from the cache" in here.merilo("show", "again", "--sample", "a").stdout
+    assert "answered from the cache" in here.merilo("show", "again", "--sample", "a", "--full").stdout

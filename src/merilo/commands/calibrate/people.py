@@ -83,10 +83,17 @@ def labels_by_sample(labels: Iterable[HumanLabel]) -> dict[str, tuple[GivenLabel
 
 def disagreements(run: Run, labels: Iterable[HumanLabel]) -> tuple[Disagreement, ...]:
     """Return where these annotators and the judge of a run differ: the judge's most certain verdicts first."""
+    return people_and_judge(run, labels)[2]
+
+
+def people_and_judge(run: Run, labels: Iterable[HumanLabel]) -> tuple[int, int, tuple[Disagreement, ...]]:
+    """Return the number of verdicts on which annotators and the judge agree, that of all, and `disagreements`."""
     by_sample = labels_by_sample(labels)
     known = dict.fromkeys(record["sample"] for record in run.records_of(frozenset(by_sample)))
-    found = [each for case in cases_of(run, list(known), by_sample).values() for each in _differing(case)]
-    return tuple(sorted(found, key=lambda each: -each.people[0].certainty))
+    cases = [*cases_of(run, list(known), by_sample).values()]
+    verdicts = [each.agrees for case in cases for each in case.people]
+    found = sorted((each for case in cases for each in _differing(case)), key=lambda each: -each.people[0].certainty)
+    return sum(verdicts), len(verdicts), tuple(found)
 
 
 def _differing(case: SampleDetail) -> Iterator[Disagreement]:

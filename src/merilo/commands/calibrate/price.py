@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.people import readable_labels
-from merilo.commands.label.run import label_run
+from merilo.commands.label.run import label_run, metric_to_label
 from merilo.commands.label.tasks import SETTLED, labelling_time, seconds_per_task
 from merilo.rendering.overview import command
 from merilo.rendering.wording import count
@@ -31,7 +31,7 @@ class LabelPrice:
     items: int
     """Tasks that are not labelled yet."""
     minutes: str
-    """For example `about 14 minutes`."""
+    """For example `about 14 min`."""
     population: int
     """Samples that could be drawn."""
     command: str
@@ -68,8 +68,12 @@ def labelling_price(
         drawn = label_run(own[0], metric=metric, samples=more, items=None, other=other)
         left = without_labelled(drawn, labels)
     helps = left.to_answer and drawn.population >= DECIDING_LABELLED
-    paths = [str(run.path) for run in own]
-    typed = command("label", *paths, "--metric", drawn.metric, "--number", str(drawn.samples)) if helps else ""
+    words = [str(run.path) for run in own]
+    if drawn.metric != metric_to_label(own):
+        words += ["--metric", drawn.metric]
+    if number is not None or labels:  # otherwise the number is that of `merilo label` by default
+        words += ["--number", str(drawn.samples)]
+    typed = command("label", *words) if helps else ""
     minutes = labelling_time(left.to_answer, seconds_of(labels))
     return LabelPrice(left.samples, left.to_answer, minutes, drawn.population, typed)
 

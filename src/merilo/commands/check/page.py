@@ -8,6 +8,7 @@ from merilo.commands.check.items import label_id
 from merilo.commands.check.judges import GRADE, RANKED_BY
 from merilo.commands.check.probes import Effect
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED, SEEN
+from merilo.data.labels import Task
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.rendering.correction import measurement_text
 from merilo.rendering.overview import command
@@ -129,8 +130,16 @@ def _noticed(result: Result) -> str:
 
 
 def _item(item: Item) -> str:
+    judge, people = (_label(item, each) for each in (item.judge, item.people))
     chance = "" if item.probability is None else f" {item.probability:.2f}"
-    return f"{clean(label_id(item.record))} (judge {item.judge:g}{chance}, people {item.people:g})"
+    return f"{clean(label_id(item.record))} (judge: {judge}{chance}, people: {people})"
+
+
+def _label(item: Item, label: float | None) -> str:
+    """Return a yes or no in a word, a grade or another label as a number."""
+    if label is None or item.record.task is Task.CHUNK_RELEVANCE:
+        return NONE if label is None else f"{label:g}"
+    return {0.0: "no", 1.0: "yes"}.get(label, f"{label:g}")
 
 
 def _answer(outcome: Outcome) -> str:
@@ -335,7 +344,9 @@ def _panels(found: JudgesAgreement, *, full: bool) -> Iterator[tuple[str, str]]:
             yield "Combined", f"{panel.stacked} ({_of(panel)})"
         elif panel.stacked is not None:
             each, best = panel.stacked, clean(found.judges[panel.stacked.best])
-            verdict = "better" if each.better else "not shown to be better"
+            ends = each.log_loss.difference.interval.ends
+            worse = ends is not None and ends[0] > 0  # of the log loss, so that lower is better
+            verdict = "better" if each.better else "worse" if worse else "not shown to be better"
             loss, measures = each.log_loss, {"AUROC": each.auroc, "kappa": each.kappa} if full else {}
             parts = [f"log loss {loss.combined:.3f} against {loss.single:.3f}, {measurement_text(loss.difference)}"]
             parts += [f"{name} {measurement_text(one.difference)}" for name, one in measures.items()]

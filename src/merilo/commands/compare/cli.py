@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, metric_texts
+from merilo.commands.flags import AcrossData, By, Cluster, GitHub, Json, JudgeOnly, metric_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from merilo.commands.compare.result import RunComparison
 
 HELP = """Compare runs of the same questions: better, worse, no difference shown, no change, or cannot tell.
@@ -46,6 +48,7 @@ def compare(
     samples: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Number of samples to show.", hidden=True)
     ] = None,
+    by: By = None,
     cluster: Cluster = None,
     undefined: Annotated[
         str, typer.Option(metavar="drop|worst", help="Undefined in one run only: drop the pair, or count it as worst.")
@@ -89,7 +92,7 @@ def compare(
     shown = _SHOWN if samples is None else samples
     _write(found, markdown, shown, github=github)
     if markdown != "-":
-        _show(found, shown, full=full or samples is not None, json=json)
+        _show(found, shown, by or (), full=full or samples is not None, json=json)
 
 
 def _write(found: RunComparison, markdown: str | None, samples: int, *, github: bool) -> None:
@@ -105,16 +108,25 @@ def _write(found: RunComparison, markdown: str | None, samples: int, *, github: 
             publish_on_github(text, comparison_annotations(found))
 
 
-def _show(found: RunComparison, samples: int, *, full: bool, json: bool) -> None:
+def _show(found: RunComparison, samples: int, by: Sequence[str], *, full: bool, json: bool) -> None:
     from merilo.commands.compare.record import comparison_record
     from merilo.commands.compare.text import comparison_page
     from merilo.rendering.sanitize import json_text
+    from merilo.rendering.slices import add_slices
     from merilo.rendering.terminal import page_width, show, write
 
+    slices = [(each, side.name, side.run.by(each)) for each in by for side in found.sides]
     if json:
-        write(json_text(comparison_record(found)) + "\n")
-    else:
-        show(comparison_page(found, page_width(), full=full, samples=samples))
+        record = comparison_record(found)
+        for field, name, each in slices:
+            record.setdefault("slices", {}).setdefault(field, {})[name] = each.record()
+        write(json_text(record) + "\n")
+        return
+    page = comparison_page(found, page_width(), full=full, samples=samples)
+    for _, name, each in slices:
+        page.heading(name)
+        add_slices(page, each)
+    show(page)
 
 
 COMMAND = Command(

@@ -22,6 +22,9 @@ _WIDEST_NAME = 10
 """Maximum width of a run's name on a page of 80 columns; on a wider one, a quarter of the rest is added."""
 ROWS: Final = 12
 """Maximum number of rows of one pair of runs, unless the full page is asked for."""
+_MAX_LINES: Final = 25
+_ROWS_OF_EACH: Final = 4
+"""The same of each pair, if more than two runs are compared."""
 
 
 def comparison_text(comparison: RunComparison) -> str:
@@ -30,8 +33,19 @@ def comparison_text(comparison: RunComparison) -> str:
 
 
 def comparison_page(found: RunComparison, width: int, *, full: bool = False, samples: int | None = None) -> Page:
-    """Return the page; `full`: with statistics, notes and changed samples, of which at most `samples` are shown."""
-    page = Page(width)
+    """Return the page; that of two runs has at most 25 lines.
+
+    `full`: with all rows, statistics, notes and changed samples, of which at most `samples` are shown.
+    """
+    rows = ROWS if len(found.sides) == 2 else _ROWS_OF_EACH
+    page = _page(Page(width), found, rows, full=full, samples=samples)
+    while not full and len(found.sides) == 2 and len(page.lines) > _MAX_LINES and rows > 1:
+        rows -= 1
+        page = _page(Page(width), found, rows, full=full, samples=samples)
+    return page
+
+
+def _page(page: Page, found: RunComparison, rows: int, *, full: bool, samples: int | None) -> Page:
     for other in range(1, len(found.sides)):
         if len(found.sides) > 2:
             page.heading(words.pair_title(found, other))
@@ -41,7 +55,7 @@ def comparison_page(found: RunComparison, width: int, *, full: bool = False, sam
         for sentence in words.beware(found) if other == 1 else ():
             page.text(sentence, tone=Tone.BAD)
         page.blank()
-        differences(page, found, other, most=None if full else ROWS)
+        differences(page, found, other, most=None if full else rows)
     page.blank()
     if full:
         page.text(words.basis(found))
@@ -151,9 +165,13 @@ def _notes(page: Page, found: RunComparison) -> None:
 def _next(page: Page, found: RunComparison, *, full: bool) -> None:
     paths = [str(side.run.path) for side in found.sides]
     if advice := to_decide(found):
-        page.line(advice)
-    more = "" if full else "      All metrics and statistics: --full"
-    page.line("What changed: " + command("report", *paths) + more)
+        typed, opened, price = advice.rpartition(" (")
+        for line in [advice] if cells_of(advice) <= page.width or not opened else [typed, f"  ({price}"]:
+            page.line(line)
+    lines = ["What changed: " + command("report", *paths), *([] if full else ["All metrics and statistics: --full"])]
+    both = (" " * 6).join(lines)
+    for line in [both] if cells_of(both) <= page.width else lines:
+        page.line(line)
 
 
 def to_decide(found: RunComparison) -> str:

@@ -98,11 +98,9 @@ def _good(sample: Sample) -> bool:
 
 
 def _retrievers(page: Page, story: Story) -> None:
-    page.line(
-        Span(f"2  Somebody replaces BM25 by word overlap. {METRIC} over {story.alone.common} questions:", Tone.STRONG)
-    )
+    page.line(Span(f"2  Word overlap replaces BM25. {METRIC} over {story.alone.common} questions:", Tone.STRONG))
     for name, found in (("judge alone", story.alone), (f"{story.labelled} labelled", story.corrected)):
         row = found.metrics[METRIC]
         means = f"{number(row.base_mean)} to {number(row.run_mean)}"
-        verdict = f"{row.verdict or ''}{': nobody has checked the judge' * row.unchecked}"
+        verdict = f"{row.verdict or ''}{': no one has checked the judge' * row.unchecked}"
         page.line(f"     {name:<12} {means}   {difference(row)}   {verdict}")

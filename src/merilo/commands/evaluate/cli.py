@@ -12,12 +12,12 @@ import typer
 from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import GitHub, Json, Markdown, Quiet, given, share
+from merilo.commands.flags import By, GitHub, Json, Markdown, Quiet, given, share
 from merilo.commands.option_flags import takes_options
 from merilo.errors import Interrupted, LimitReached, MeriloError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from merilo.rendering.progress_line import ProgressLine
     from merilo.runs.run import Run
@@ -55,7 +55,8 @@ def run(
     max_failed: Annotated[
         str, typer.Option(metavar="RATE", help="Exit with 4 if a larger fraction of the outcomes failed.")
     ] = "1%",
-    full: Annotated[bool, typer.Option("--full", help="Print all details, as merilo show does.")] = False,
+    by: By = None,
+    full: Annotated[bool, typer.Option("--full", help="Print all tables and notes.")] = False,
     markdown: Markdown = None,
     github: GitHub = False,
     json: Json = False,
@@ -75,7 +76,7 @@ def run(
         _drop_worthless(found, json=json)
     _write_markdown(found, markdown, largest, github=github)
     if markdown != "-":
-        _report(found, json=json, full=full)
+        _report(found, by or (), json=json, full=full)
     _check_whole(found)
     _check_failed(found, largest)
 
@@ -169,28 +170,26 @@ def _command(words: list[str], path: Path, *more: str) -> str:
     return command(*words, *([] if named else ["--out", str(path)]), *extra)
 
 
-def _report(found: Run, *, json: bool, full: bool) -> None:
-    from merilo.rendering.overview import overview_page, overview_record
+def _report(found: Run, by: Sequence[str], *, json: bool, full: bool) -> None:
+    from merilo.renderers import render
     from merilo.rendering.sanitize import json_text
-    from merilo.rendering.summary import summary_page
     from merilo.rendering.terminal import page_width, show, write
 
     if json:
-        write(json_text(overview_record(found)) + "\n")
+        write(json_text(render(found, "record", by=by)) + "\n")
     else:
         retry = "" if found.usage.get("stopped") or _RETRY in sys.argv else again(found.path, _RETRY)
-        page = overview_page if full else summary_page
-        show(page(found, page_width(), again=retry))
+        show(render(found, "page", width=page_width(), full=full, again=retry, by=by))
 
 
 def _write_markdown(found: Run, markdown: str | None, most: float, *, github: bool) -> None:
     """Write the Markdown report, and add it to GitHub's step summary with annotations on what went wrong."""
     if markdown is None and not github:
         return
+    from merilo.renderers import render
     from merilo.rendering.ci import Annotation, publish_on_github, write_markdown
-    from merilo.rendering.summary import run_markdown
 
-    text = run_markdown(found)
+    text = render(found, "markdown")
     if markdown is not None:
         write_markdown(markdown, text)
     if github:
@@ -247,7 +246,7 @@ COMMAND = Command(
     summary="Evaluate a data set.",
     help=HELP,
     call=run,
-    options="--metrics --judge --base-url --map --language --limit --cluster --draws --max-cost --concurrency "
+    options="--metrics --judge --base-url --map --language --limit --cluster --by --draws --max-cost --concurrency "
     "--rpm --out --plan --batch --until --full --markdown --json --quiet",
     examples=EXAMPLES,
 )

@@ -94,11 +94,22 @@ class Gate:
         return self.decision.verdict
 
     @property
+    def facts(self) -> str:
+        """The number, its interval, the number of samples and the requirement, in one line."""
+        return f"{_reading(self).rstrip('.')}."
+
+    @property
+    def numbers(self) -> str:
+        """The number and its interval, in few words."""
+        if self.decision.lower is None or self.decision.upper is None or self.same_outputs:
+            return self.facts
+        return f"{self.metric}{_worse(self)}{_change(self)} ({_interval(self)})."
+
+    @property
     def reading(self) -> str:
-        """The result in one line: number, interval, number of samples and requirement."""
-        text = _reading(self).rstrip(".")
+        """The result in one line: the facts, and why they do not decide."""
         more = [f"Cannot tell: {self.withheld}." if self.withheld else "", f"{WEAK.capitalize()}." if self.weak else ""]
-        return " ".join([f"{text}.", *filter(None, more)])
+        return " ".join([self.facts, *filter(None, more)])
 
     def __repr__(self) -> str:
         """Return the verdict and the result in one line, shortened."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
@@ -12,7 +14,7 @@ from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
 from merilo.rendering.html import table_html
 from merilo.rendering.overview import command
-from merilo.rendering.page import Page, Span, Tone, cut
+from merilo.rendering.page import Page, Span, Tone, cells_of, cut
 from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import covers_imported, number
@@ -100,6 +102,8 @@ def _scores(run: Run, metric: str) -> dict[str, float]:
 
 _TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD}
 _MOST = 5
+_MAX_LINES: Final = 25
+_READ: Final = " Read them: "
 
 
 def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
@@ -125,23 +129,61 @@ def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
 
 
 def gates_page(found: Gates, width: int) -> Page:
-    """Return the page with every decision, and what to do about those that do not pass."""
-    page = Page(width)
+    """Return the page with every decision, and what to do about those that do not pass.
+
+    If it would have more than 25 lines, it is brief: each decision has its numbers only.
+    """
+    page = _page(Page(width), found, brief=False)
+    return page if len(page.lines) <= _MAX_LINES else _page(Page(width), found, brief=True)
+
+
+def _page(page: Page, found: Gates, *, brief: bool) -> Page:
     column = len(GateVerdict.CANNOT_TELL.value) + 2
-    if len(found.gates) > 1 or {found.verdict} != {gate.verdict for gate in found.gates}:
+    single = len(found.gates) <= 1 and (found.no_baseline or {found.verdict} == {gate.verdict for gate in found.gates})
+    if not single:
         page.line(Span(found.headline, _TONES.get(found.verdict, Tone.STRONG)))
     if found.no_baseline:
         make = f"Make the baseline: {command('run', '...', '--out', str(found.baseline))}"
         page.entry(NO_BASELINE, f"{found.no_baseline} {make}", column=column, tone=Tone.STRONG)
-    for gate in found.ordered:
-        page.entry(gate.verdict.value, gate.reading, column=column, tone=_TONES.get(gate.verdict, Tone.STRONG))
-        if advice := gate_advice(found, gate):
-            page.text(advice, indent=column)
-        for sample in gate.deciding[:_MOST]:
-            page.line(" " * column + command("show", str(found.run), "--sample", sample))
+    passed = [gate for gate in found.gates if gate.verdict is GateVerdict.PASS]
+    joined = brief and len(passed) > 1
+    for (verdict, withheld), own in groupby(found.ordered, key=lambda gate: (gate.verdict, gate.withheld)):
+        gates = [] if joined and verdict is GateVerdict.PASS else [*own]
+        shared = bool(withheld) and len(gates) > 1
+        for gate in gates:
+            text = gate.numbers if brief else gate.facts if shared else gate.reading
+            page.entry(verdict.value, text, column=column, tone=_TONES.get(verdict, Tone.STRONG))
+            if not (shared or (brief and withheld)) and (advice := _short_advice(found, gate, brief=brief)):
+                _advise(page, advice, column)
+            for sample in gate.deciding[:_MOST]:
+                page.line(" " * column + command("show", str(found.run), "--sample", sample))
+        if shared or (brief and withheld and gates):
+            _advise(page, f"Cannot tell: {withheld}. {gate_advice(found, gates[0])}".rstrip(), column)
+    if joined:
+        page.entry(
+            GateVerdict.PASS.value, f"{', '.join(gate.metric for gate in passed)}.", column=column, tone=Tone.GOOD
+        )
     for note in filter(None, (_covered(found), found.weak_note, *found.notes)):
         page.text(note, tone=Tone.QUIET)
     return page
+
+
+def _advise(page: Page, text: str, indent: int) -> None:
+    """Add an advice; the command in one that is longer than a line gets its own."""
+    fits = cells_of(text) <= page.width - indent
+    for part in [text] if fits else re.split(" (?=Read them: |To decide: )", text):
+        page.text(part, indent=indent)
+
+
+def _short_advice(found: Gates, gate: Gate, *, brief: bool) -> str:
+    """Return the advice, without a command that is also in that on a later gate; `brief`: that on the last one only."""
+    failed = [each for each in found.gates if each.verdict is GateVerdict.FAIL]
+    if gate not in failed:
+        return gate_advice(found, gate)
+    same = [each for each in failed if _read(found, each) == _read(found, gate)]
+    if gate is same[-1]:
+        return gate_advice(found, gate)
+    return "" if brief else gate_advice(found, gate).partition(_READ)[0]
 
 
 def _covered(found: Gates) -> str:
@@ -227,10 +269,7 @@ def gate_advice(found: Gates, gate: Gate) -> str:
         return ""
     if gate.verdict is GateVerdict.FAIL:
         worst = ", ".join(each.id for each in deciding_samples(found, gate))
-        read = command("show", str(found.run), "--worst", "5", "--metric", gate.metric)
-        if gate.kind is Kind.DROP and found.baseline is not None:
-            read = command("report", str(found.baseline), str(found.run))
-        return f"Most of it: {worst}. Read them: {read}" if worst else ""
+        return f"Most of it: {worst}.{_READ}{_read(found, gate)}" if worst else ""
     if gate.withheld:
         return f"To decide: {_labels(found, gate)}" if gate.basis is Basis.JUDGE else ""
     if gate.deciding:
@@ -241,6 +280,13 @@ def gate_advice(found: Gates, gate: Gate) -> str:
     if gate.missing:  # the number of questions that would decide depends on their scores, which are unknown
         more = f"Read the {gate.missing:,} without a score, and use more questions."
     return " ".join(filter(None, (_open(gate), more)))
+
+
+def _read(found: Gates, gate: Gate) -> str:
+    """Return the command that shows the samples of a gate that fails."""
+    if gate.kind is Kind.DROP and found.baseline is not None:
+        return command("report", str(found.baseline), str(found.run))
+    return command("show", str(found.run), "--worst", "5", "--metric", gate.metric)
 
 
 def _open(gate: Gate) -> str:

@@ -72,7 +72,7 @@ def import_(
         return
     from merilo.commands.blocking import run_blocking
     from merilo.commands.imports.run import ImportRequest, run_import
-    from merilo.rendering.overview import overview_page, overview_record
+    from merilo.renderers import render
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
@@ -88,9 +88,9 @@ def import_(
     )
     found = run_blocking(run_import(file, wanted))
     if json:
-        write(json_text(overview_record(found)) + "\n")
+        write(json_text(render(found, "record")) + "\n")
     else:
-        show(overview_page(found, page_width()))
+        show(render(found, "page", width=page_width()))
 
 
 def _show_contents(file: str, out: str | None, *, json: bool) -> None:

@@ -189,14 +189,22 @@ def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> bool:
     return any(task.label for task in file.tasks)
 
 
-def _attach(runs: list[str], file: Path, decision: str) -> None:
+def _attach(runs: list[str], path: Path, decision: str) -> None:
     """Attach the labels given so far to the runs, and report it; `decision`: what they decided, if they should."""
     from merilo.commands.calibrate.human_labels import attach_files
-    from merilo.commands.label.text import attached_page
+    from merilo.commands.calibrate.people import people_and_judge, readable_labels
+    from merilo.commands.label.task_file import TaskFile
+    from merilo.commands.label.text import Agreed, attached_page
     from merilo.rendering.terminal import page_width, show
+    from merilo.runs.run import Run
 
-    if labels := attach_files(runs, [str(file)]):
-        show(attached_page(labels, runs, decision, page_width()))
+    if not attach_files(runs, [str(path)]):
+        return
+    found: list[Agreed] = []
+    for each in map(Run.open, runs):
+        agreed, verdicts, differ = people_and_judge(each, readable_labels(each))
+        found.append(Agreed(agreed, verdicts, tuple(f"{one.sample} {one.about} ({one.words})" for one in differ)))
+    show(attached_page(TaskFile(path), runs, decision, found, page_width()))
 
 
 def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, full: bool, json: bool) -> None:

@@ -48,6 +48,10 @@ _TARGET: Final = 240
 _LONGEST: Final = 12
 """Items of a sample up to which whole samples are drawn by default; otherwise `SOME` of each."""
 SOME: Final = 3
+_RELEVANCE: Final = "context_relevance"
+_FAULT_METRICS: Final = ("answering", "faithfulness", "context_sufficiency")
+"""Metrics with the verdicts of the fault table, the one with the most of them first."""
+_NEARLY: Final = 0.95
 _TESTED: Final = 40
 """The number of drawn samples on which merilo tests whether a metric's value is a sum over its items."""
 _WHY_VALUE: Final = (
@@ -116,7 +120,7 @@ def label_run(
     if other is not None and stratify:
         raise UsageError("Tasks for a pair of runs are drawn uniformly. Leave --stratify out.")
     runs = [opened(each) for each in (run, other) if each is not None]
-    text = metric_to_label(runs[0], metric)
+    text = metric_to_label(runs, metric)
     for each in runs:
         if text not in each.manifest.metrics:
             raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
@@ -139,22 +143,36 @@ def tasks_file(runs: Sequence[str | PathLike[str]], tasks: Tasks) -> Path:
     return path
 
 
-def metric_to_label(run: Run, metric: str | None) -> str:
-    """Return the full text of the metric to label.
+def metric_to_label(runs: Sequence[Run], metric: str | None = None) -> str:
+    """Return the full text of the metric to label; for None, one that has the verdicts of the fault table.
 
-    Raises UsageError if it has no judge, or if none is named and the run has several metrics with a judge, or none.
+    For a pair of runs with different scores of context_relevance, that one. Raises UsageError if the metric has no
+    judge.
     """
+    first = runs[0]
     if metric is not None:
-        (text,) = read_scores(run, metrics=(metric,), cluster="").columns
+        (text,) = read_scores(first, metrics=(metric,), cluster="").columns
         if not asks_judge(text):
             raise UsageError(f"{text} is computed without a judge, so human labels cannot correct it.")
         return text
-    with_judge = [text for text in run.manifest.metrics if asks_judge(text)]
+    with_judge = {text.partition("(")[0]: text for text in reversed(first.manifest.metrics) if asks_judge(text)}
     if not with_judge:
-        raise UsageError(f"{run.path} has no metric that uses a judge, so there are no verdicts to label.")
-    if len(with_judge) > 1:
-        raise UsageError(f"Several metrics of {run.path} use a judge; name one with --metric: {', '.join(with_judge)}.")
-    return with_judge[0]
+        raise UsageError(f"{first.path} has no metric that uses a judge, so there are no verdicts to label.")
+    relevance = with_judge.get(_RELEVANCE)
+    if relevance is not None and len(runs) > 1 and relevance in runs[1].manifest.metrics:
+        one, other = (read_scores(run, metrics=(relevance,), cluster="") for run in runs)
+        if _by_sample(one, relevance) != _by_sample(other, relevance):
+            return relevance
+    return next((with_judge[name] for name in _FAULT_METRICS if name in with_judge), [*with_judge.values()][-1])
+
+
+def _by_sample(scores: RunScores, metric: str) -> dict[str, str]:
+    return dict(zip(scores.ids, map(repr, scores.columns[metric].values.tolist()), strict=True))
+
+
+def _studies(power: float) -> str:
+    """Return a probability as a number of studies."""
+    return "nearly every study" if power >= _NEARLY else f"about {round(10 * power)} of 10 studies"
 
 
 class _Among(NamedTuple):
@@ -230,8 +248,10 @@ class _Drawing:
         values = [dict(zip(each.ids, each.columns[self.metric].values.tolist(), strict=True)) for each in scores]
         spread = LabelSpread(variance(values[0][each] - values[1][each] for each in ids), 0.0, len(ids))
         effect = 0.1 * (high - low)
-        found = f"{spread.power(effect, labelled):.0%}, or more if the judge is good"
-        return [f"Labels of {labelled:,} samples show a true difference of {effect:.2g} with a probability of {found}."]
+        found = f"A true difference of {effect:.2g} is found in {_studies(spread.power(effect, labelled))}."
+        few = labelled < len(ids) and spread.power(effect, labelled) < _NEARLY
+        more = f" With --number {len(ids)}: {_studies(spread.power(effect, len(ids)))}." if few else ""
+        return [found + more]
 
     def _drawn(self, ids: Sequence[Sequence[str]], wanted: int) -> dict[str, float]:
         return drawn(ids, wanted=min(wanted, sum(map(len, ids))), key=self._name("draw"))

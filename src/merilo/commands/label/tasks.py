@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.data.csv_records import escaped
 from merilo.data.source import Format, format_of
 from merilo.errors import RunError, UsageError
-from merilo.rendering.wording import count
 from merilo.runs.publish import create_file
 
 if TYPE_CHECKING:
@@ -55,8 +54,15 @@ def seconds_per_task(measured: Sequence[float]) -> float:
 
 
 def labelling_time(tasks: int, seconds: float) -> str:
-    """Return the time that tasks take, such as `about 14 minutes`; `seconds`: of one task."""
-    return f"about {count(max(1, round(tasks * seconds / 60)), 'minute')}"
+    """Return the time that tasks take, such as `about 14 min`; `seconds`: of one task."""
+    return f"about {max(1, round(tasks * seconds / 60)):,} min"
+
+
+def things_of(texts: Iterable[Sequence[tuple[str, str]]]) -> str:
+    """Return the name of what the tasks with these texts are about: `context`, `statement`, or `item` for several."""
+    names = {"context", "statement"}
+    found = {next((name for name, _ in each if name in names), "item") for each in texts}
+    return found.pop() if len(found) == 1 else "item"
 
 
 def read_seconds(value: object) -> float | None:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.commands.label.tasks import labelling_time
+from merilo.commands.label.tasks import SETTLED, labelling_time, things_of
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page
+from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from merilo.commands.label.run import Tasks
+    from merilo.commands.label.task_file import TaskFile
+
+_APART: Final = 3
+_MINUTE: Final = 60
+
+
+class Agreed(NamedTuple):
+    """How often the judge of a run agrees with people."""
+
+    agreed: int
+    verdicts: int
+    apart: tuple[str, ...] = ()
+    """The verdicts on which they differ, the judge's most certain first."""
 
 
 def drawn_page(
@@ -20,18 +35,19 @@ def drawn_page(
 ) -> Page:
     """Return what was drawn, the time that it takes, and how to use the labels; `asked`: the form follows."""
     page = Page(width)
-    both = " of both runs" if len(runs) > 1 else ""
-    drawn = f"{tasks.samples:,} of {count(tasks.population, 'scored sample')}{both}"
-    how = "stratified by score" if tasks.stratified else "drawn uniformly"
-    price = f"{count(tasks.to_answer, 'task')}, {labelling_time(tasks.to_answer, tasks.seconds)}"
-    page.text(f"{price}, for {tasks.metric}: {drawn}, {how} (seed {tasks.seed}).")
+    how = "drawn in proportion to their scores" if tasks.stratified else "drawn at random"
+    to_label = [line.texts for line in tasks.lines if line.label != SETTLED]
+    things = count(tasks.to_answer, things_of(to_label))
+    page.text(
+        f"{tasks.samples:,} of {count(tasks.population, 'question')}, {how}, {things} to label for {tasks.metric}: "
+        f"{labelling_time(tasks.to_answer, tasks.seconds)}. You see neither verdict nor run."
+        f"{' q stops, nothing is lost.' if asked else ''}"
+    )
     for sentence in tasks.remarks:
         page.text(sentence)
     if html is not None:
         _in_browser(page, runs, html)
-    elif asked:
-        page.text(f"You see neither verdict nor run. Answers are saved in {output}. q stops; repeat to resume.")
-    elif output is not None:
+    elif output is not None and not asked:
         page.heading("Next")
         page.line("  " + command("label", output))
         page.line("  " + command("label", *runs, "--labels", output))
@@ -57,15 +73,31 @@ def attach_page(file: str, width: int) -> Page:
     return page
 
 
-def attached_page(labels: int, runs: Sequence[str], decision: str, width: int) -> Page:
-    """Return the number of labels attached, what they decided (if they should), and the command that uses them."""
+def attached_page(file: TaskFile, runs: Sequence[str], decision: str, found: Sequence[Agreed], width: int) -> Page:
+    """Return what was answered and attached, where the judge differs most, and the command that uses the labels.
+
+    `decision`: what the labels decided, if they should. `found`: by run, how often the judge agrees.
+    """
     page = Page(width)
     if decision:
         page.text(f"{decision}.".replace("..", "."))
-    page.text(f"{count(labels, 'label')} attached to {' and '.join(runs)}.")
-    page.heading("Next")
-    page.line("  " + command("compare" if len(runs) > 1 else "show", *runs))
-    page.line("  " + command("show", runs[0], "--people"))
+    done = [task for task in file.tasks if task.label]
+    seconds = sum(task.seconds or 0 for task in done)
+    took = f" in {round(seconds / 60):,} min" if seconds >= _MINUTE else ""
+    thing = things_of(task.texts for task in done)
+    agrees = " and ".join(
+        f"{each.agreed:,} of {count(each.verdicts, thing)}{f' of {Path(run).name}' if len(runs) > 1 else ''}"
+        for run, each in zip(runs, found, strict=True)
+        if each.verdicts
+    )
+    with_you = f" The judge agrees with people on {agrees}." if agrees else ""
+    page.text(f"{len(done):,} of {len(file.tasks):,} answered{took}; attached to {' and '.join(runs)}.{with_you}")
+    apart = next((each for each in reversed(found) if each.apart), None)
+    if apart is not None:
+        path = runs[found.index(apart)]
+        first = " \u00b7 ".join(f"{clean(each)}" for each in apart.apart[:_APART])
+        page.text(f"Farthest apart: {first}.  All: {command('show', path, '--people')}")
+    page.line("Next: " + command("compare" if len(runs) > 1 else "show", *runs))
     return page
 
 

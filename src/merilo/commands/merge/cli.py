@@ -44,17 +44,16 @@ def merge(
 ) -> None:
     """Merge shards and print the summary of the merged run."""
     from merilo.commands.merge.run import merge_runs
-    from merilo.rendering.overview import overview_record
+    from merilo.renderers import render
     from merilo.rendering.sanitize import json_text
-    from merilo.rendering.summary import summary_page
     from merilo.rendering.terminal import page_width, show, tell, write
     from merilo.rendering.wording import count
 
     found = merge_runs(runs, given(out))
     if json:
-        write(json_text(overview_record(found.run)) + "\n")
+        write(json_text(render(found.run, "record")) + "\n")
     else:
-        show(summary_page(found.run, page_width()))
+        show(render(found.run, "page", width=page_width()))
     if found.labelled:
         tell(
             f"{count(len(found.labelled), 'shard')} had human labels, which were left out: they were sampled from one "

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.metrics.base import is_composite
+from merilo.metrics.edges import edge_scores
 from merilo.metrics.registry import (
     families,
     find_metric,
@@ -106,6 +107,7 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
         "questions": card.questions,
         "formula": card.formula,
         "undefined": list(card.undefined),
+        "edge_cases": {} if reproduced or not _forms(name) else edge_scores(next(iter(_forms(name).values()))),
         "when": card.when,
         "when_not": card.when_not,
         "relatives": list(card.relatives),
@@ -132,6 +134,7 @@ def card_page(name: str, width: int) -> Page:
         ("range", f"{limit(low)} to {limit(high)}, {better} is better{order}"),
         ("formula", record["formula"]),
         ("undefined", "\n".join(f"{reason};" for reason in record["undefined"]).rstrip(";")),
+        *_edges(record["edge_cases"]),
         ("made of", ", ".join(record["made_of"])),
         ("asks", record["questions"] or ", ".join(record["asks"])),
         *(("parameter", text) for text in _parameters(record["parameters"])),
@@ -155,6 +158,13 @@ def _reproduced(record: dict[str, Any] | None) -> list[tuple[str, str]]:  # Any:
         ("differs", "\n".join(f"{each};" for each in record["not_reproduced"]).rstrip(";")),
         ("checked", f"compared with {record['checked']}"),
     ]
+
+
+def _edges(cases: dict[str, float]) -> list[tuple[str, str]]:
+    """Return one entry for each score in the edge cases of a native metric, with its cases."""
+    scores = sorted(set(cases.values()))
+    named = {score: ", or if ".join(name for name in cases if cases[name] == score) for score in scores}
+    return [("edge case", f"{score:g} if {names}; everything else is good") for score, names in named.items()]
 
 
 def limit(end: float | None) -> str:

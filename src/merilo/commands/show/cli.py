@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Json, JudgeOnly, Markdown, given
+from merilo.commands.flags import By, Json, JudgeOnly, Markdown, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from merilo.rendering.page import Page
-    from merilo.stats.correction import Correction
 
 HELP = """Show a run: its summary, its worst samples, or one sample with all its evidence.
 
@@ -25,7 +24,8 @@ Examples:
   merilo show runs/first
   merilo show runs/first --worst 5 --metric faithfulness
   merilo show runs/first --sample 17
-  merilo show runs/first --people --by language --by source
+  merilo show runs/first --by source
+  merilo show runs/first --people --by language
 """
 _WORST = 10
 
@@ -42,15 +42,9 @@ def show(
         str | None, typer.Option(metavar="M", help=f"Metric for --worst; alone, lists its {_WORST} worst samples.")
     ] = None,
     people: Annotated[bool, typer.Option("--people", help="List where people and the judge differ.")] = False,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FIELD",
-            help="With --people: the judge's errors by language, length or a metadata key such as source. Repeatable.",
-        ),
-    ] = None,
+    by: By = None,
     full: Annotated[
-        bool, typer.Option("--full", help="With --sample: do not truncate texts. With --people: all tables.")
+        bool, typer.Option("--full", help="Everything: all tables and notes, all texts, questions and replies.")
     ] = False,
     language: Annotated[
         str | None, typer.Option(metavar="CODE", help="Language of the screen, en or ru. [default: that of the run]")
@@ -76,9 +70,11 @@ def show(
     check_reports(markdown=markdown, json=json, github=False)
     listed = worst is not None or metric is not None
     _check_parts(sample, again=again, listed=listed, people=people, by=by, reports=markdown is not None)
+    from merilo.commands.show.summary import RunView
     from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, write
     from merilo.rendering.terminal import show as show_page
-    from merilo.rendering.terminal import write
+    from merilo.runs.run import Run
 
     if sample is not None:
         shown = _sample(run, sample, language, json=json, full=full)
@@ -87,7 +83,8 @@ def show(
     elif listed:
         shown = _worst(run, worst or _WORST, metric, language, json=json)
     else:
-        shown = _summary(run, cluster, undefined, level, language, json=json, judge_only=judge_only)
+        view = RunView.of(Run.open(run), cluster=cluster, undefined=undefined, level=level, judge_only=judge_only)
+        shown = view.record(by or ()) if json else view.page(page_width(), full=full, language=language, by=by or ())
     if markdown is not None:
         _write_markdown(run, markdown, judge_only=judge_only)
     if markdown == "-":
@@ -103,6 +100,7 @@ def _sample(
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.people import labels_by_sample, readable_labels
     from merilo.rendering.explain import case_page
+    from merilo.rendering.sample_page import sample_page
     from merilo.rendering.terminal import page_width
     from merilo.rendering.weak import WeakMarks
     from merilo.results.sample_detail import SampleDetail, case_record
@@ -110,17 +108,10 @@ def _sample(
 
     run = Run.open(path)
     case = SampleDetail.of(run, sample, labels_by_sample(readable_labels(run)).get(sample, ()))
-    return (
-        case_record(run, case)
-        if json
-        else case_page(
-            case,
-            page_width(),
-            full=full,
-            language=language or run.manifest.language,
-            marks=WeakMarks.of(run.manifest),
-        )
-    )
+    if json:
+        return case_record(run, case)
+    page = case_page if full else sample_page
+    return page(case, page_width(), language=language or run.manifest.language, marks=WeakMarks.of(run.manifest))
 
 
 def _worst(
@@ -159,8 +150,8 @@ def _check_parts(
     sample: str | None, *, again: bool, listed: bool, people: bool, by: list[str] | None, reports: bool
 ) -> None:
     """Raise UsageError for options that show different parts of the run."""
-    if by and not people:
-        raise UsageError("--by shows where the judge errs; add --people.")
+    if by and (sample is not None or listed):
+        raise UsageError("--by shows slices of the run, or with --people where the judge errs; leave out the rest.")
     if (sample is not None) + listed + people > 1:
         raise UsageError("--sample, --people and --worst with --metric show different parts; use one of them.")
     if again and (sample is not None or listed or people):
@@ -176,45 +167,11 @@ def _check_parts(
 
 
 def _write_markdown(path: str, markdown: str, *, judge_only: bool) -> None:
-    from merilo.commands.calibrate.correction import corrected_of
+    from merilo.commands.show.summary import run_markdown
     from merilo.rendering.ci import write_markdown
-    from merilo.rendering.summary import run_markdown
     from merilo.runs.run import Run
 
-    run = Run.open(path)
-    write_markdown(markdown, run_markdown(run, {} if judge_only else corrected_of(run)))
-
-
-def _summary(
-    path: str,
-    cluster: str | None,
-    undefined: str | None,
-    level: float | None,
-    language: str | None,
-    *,
-    json: bool,
-    judge_only: bool,
-) -> Page | dict[str, Any]:  # Any: JSON
-    from merilo.commands.calibrate.correction import corrected_of
-    from merilo.rendering.overview import overview_page, overview_record
-    from merilo.rendering.terminal import page_width
-    from merilo.results.recomputed import summarise
-    from merilo.runs.run import Run
-    from merilo.stats.intervals import LEVEL
-
-    run = Run.open(path)
-    wanted = LEVEL if level is None else level
-    metrics = None
-    if any(each is not None for each in (cluster, undefined, level)):
-        metrics = summarise(run, cluster=cluster, level=wanted, undefined=undefined or "drop")
-    corrections: Mapping[str, Correction] = {}
-    if undefined in {None, "drop"} and not judge_only:  # labels correct means over scored samples alone
-        corrections = corrected_of(run, cluster=cluster, level=wanted)
-    if json:
-        return overview_record(run, metrics=metrics, corrections=corrections)
-    return overview_page(
-        run, page_width(), metrics=metrics, cluster=cluster, corrections=corrections, language=language
-    )
+    write_markdown(markdown, run_markdown(Run.open(path), judge_only=judge_only))
 
 
 COMMAND = Command(

@@ -2,7 +2,7 @@
 
 `axion.metrics`, `axion.dataset` and `axion.runners` are modules here too, and this module has all their names. If the
 page and axion's code disagree, the interface is the page's (`execute`, `run`, `pretty`, the names of the signals) and
-the numbers are the code's. docs/how-to/axion.md shows all of it.
+the numbers are the code's. docs/axion.md shows all of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DeepEval's documented names: a script written for its metrics of RAG runs with its import line changed.
 
 `test_case`, `metrics`, `dataset`, `models`, `errors` and `evaluate` are modules here too. Every number is one of
-merilo's published definitions, such as `deepeval-4.3.1:faithfulness`. docs/how-to/from-deepeval.md shows all of it.
+merilo's published definitions, such as `deepeval-4.3.1:faithfulness`. docs/from-deepeval.md shows all of it.
 """
 
 from __future__ import annotations

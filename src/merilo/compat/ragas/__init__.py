@@ -2,7 +2,7 @@
 
 This module and its `metrics` are the newest line, 0.4. `v0_0` to `v0_3` have the same modules for scripts and numbers
 of those lines. Every number is one of merilo's published definitions, such as `ragas-0.4.3:faithfulness`.
-docs/how-to/from-ragas.md shows all of it.
+docs/from-ragas.md shows all of it.
 
 ::
 

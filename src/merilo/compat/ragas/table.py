@@ -1,7 +1,7 @@
 """The metrics of ragas by version line: which definition each class computes, under which name, with which options.
 
 A line of ragas is a minor version. Its newest release counts, and differences within a line are in the table of
-docs/how-to/from-ragas.md. Everything in this package that depends on the line is made from these rows.
+docs/from-ragas.md. Everything in this package that depends on the line is made from these rows.
 """
 
 from __future__ import annotations

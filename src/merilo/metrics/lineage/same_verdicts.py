@@ -37,6 +37,7 @@ class SameVerdicts(MetricDefaults):
     ranked: ClassVar[bool] = True  # the forms of average precision are
     card: ClassVar[Card] = Card(
         summary="A published definition's formula over native verdicts.",
+        meaning="the formula of another tool",
         formula="That of the published metric named by `of`.",
         questions="Those of the native metric of the same family.",
         when="To see how much of a difference between two tools comes from the formula.",

@@ -1,0 +1,347 @@
+"""The screen of a run in at most 25 lines, for the terminal, `print(run)`, Markdown and notebooks; and as JSON."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.commands.calibrate.correction import corrected_of
+from merilo.commands.calibrate.faults import faults_of
+from merilo.commands.calibrate.price import labelling_price
+from merilo.commands.calibrate.slices import slices_of
+from merilo.data.sample import DOUBT
+from merilo.errors import UsageError
+from merilo.metrics.registry import asks_judge
+from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
+from merilo.rendering.ci import blocks_within, code, details, markdown_table
+from merilo.rendering.correction import corrected_aggregates
+from merilo.rendering.html import table_html
+from merilo.rendering.overview import (
+    command,
+    lead,
+    overview_page,
+    overview_record,
+    title,
+    unpriced,
+    until_decided,
+)
+from merilo.rendering.page import GAP, Page, Tone, cells_of, cut, pad
+from merilo.rendering.sample_evidence import add_evidence
+from merilo.rendering.sanitize import clean
+from merilo.rendering.slices import add_slices
+from merilo.rendering.weak import WeakMarks, left_out_note, neighbours_note, unread_line
+from merilo.rendering.wording import STOPPED, count, number, spent_text
+from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_metrics, worst_faults
+from merilo.results.recomputed import summarise
+from merilo.results.sample_detail import SampleDetail
+from merilo.runs.metric_names import metric_to_inspect, worst_scores
+from merilo.runs.run import open_store
+from merilo.stats.intervals import LEVEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from merilo.runs.manifest import Aggregate
+    from merilo.runs.run import Run
+    from merilo.stats.correction import Correction
+
+MAX_LINES: Final = 25
+_MIN_ROWS: Final = 4
+_WORST: Final = 3
+_WIDEST_ID: Final = 33
+_WIDTH: Final = 80
+_MARKDOWN_WIDTH: Final = 100
+_MARKDOWN_TEXT: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run with the numbers to show: corrected by the human labels stored with it, where these suffice."""
+
+    run: Run
+    metrics: Mapping[str, Aggregate]
+    faults: Faults = field(default_factory=lambda: Faults({}))
+    corrections: Mapping[str, Correction] = field(default_factory=dict[str, "Correction"])
+    cluster: str | None = None
+    judge_only: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        run: Run,
+        *,
+        cluster: str | None = None,
+        undefined: str | None = None,
+        level: float | None = None,
+        judge_only: bool = False,
+    ) -> RunView:
+        """Return the view; `cluster`, `undefined` and `level` compute the means again. `judge_only`: without labels."""
+        metrics, wanted = run.metrics, LEVEL if level is None else level
+        if any(each is not None for each in (cluster, undefined, level)):
+            metrics = summarise(run, cluster=cluster, level=wanted, undefined=undefined or "drop")
+        corrections: Mapping[str, Correction] = {}
+        if undefined in {None, "drop"} and not judge_only:  # labels correct means over scored samples alone
+            corrections = corrected_of(run, cluster=cluster, level=wanted)
+        return cls(run, metrics, faults_of(run, judge_only=judge_only), corrections, cluster, judge_only)
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The aggregates to report."""
+        return corrected_aggregates(tuple(self.metrics.values()), self.corrections)
+
+    @property
+    def corrected(self) -> tuple[str, ...]:
+        """The metrics whose means human labels correct."""
+        return tuple(metric for metric, each in self.corrections.items() if each.estimate is not None)
+
+    def record(self, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: JSON
+        """Return the view as a JSON-able object; `by`: with the slices by these fields."""
+        slices = {each: slices_of(self.run, each, judge_only=self.judge_only).record() for each in by}
+        found = overview_record(self.run, metrics=self.metrics, corrections=self.corrections, faults=self.faults)
+        return {**found, **({"slices": slices} if slices else {})}
+
+    def page(
+        self,
+        width: int,
+        *,
+        full: bool = False,
+        again: str = "",
+        language: str | None = None,
+        by: Sequence[str] = (),
+        whole: bool = False,
+    ) -> Page:
+        """Return the screen, or with `full` everything about the run.
+
+        `again`: the command that asks failed questions again. `language`: of the page; None for that of the run. `by`:
+        fields whose slices are shown, below the first sentences or, with `whole`, below the whole screen.
+        """
+        if by and not (full or whole):
+            page = Page(width, language or self.run.manifest.language)
+            title(page, self.run, self.faults, self.corrected)
+        elif full:
+            page = overview_page(
+                self.run,
+                width,
+                again=again,
+                metrics=self.metrics,
+                cluster=self.cluster,
+                corrections=self.corrections,
+                faults=self.faults,
+                language=language,
+            )
+        else:
+            page = summary_page(self, width, again=again, language=language)
+        for each in by:
+            page.blank()
+            add_slices(page, slices_of(self.run, each, judge_only=self.judge_only))
+        return page
+
+
+def run_page(run: Run, width: int, *, full: bool = False, again: str = "", by: Sequence[str] = ()) -> Page:
+    """Return the screen of a run; see `RunView.page`."""
+    return RunView.of(run).page(width, full=full, again=again, by=by, whole=True)
+
+
+def run_record(run: Run, *, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: JSON
+    """Return the run as a JSON-able object; see `RunView.record`."""
+    return RunView.of(run).record(by)
+
+
+def run_text(run: Run) -> str:
+    """Return the screen without the next commands, 80 columns wide."""
+    return str(summary_page(RunView.of(run), _WIDTH, commands=False))
+
+
+def run_table(run: Run) -> str:
+    """Return the run's means as an HTML table for a notebook, everything in it escaped."""
+    view = RunView.of(run)
+    head, *rows = mean_rows(view.aggregates, WeakMarks.of(run.manifest), view.corrections)
+    stopped = "" if run.complete else f"; {STOPPED}"
+    notes = means_notes(run.manifest, view.aggregates, corrected=view.corrected)
+    sentence, *more = lead(run, view.faults, view.corrected)
+    basis = " ".join(filter(None, (*more, *notes, left_out_note(run.manifest))))
+    return table_html(caption=f"{sentence}{stopped}", head=head, rows=rows, basis=basis)
+
+
+def run_markdown(run: Run, *, judge_only: bool = False) -> str:
+    """Return the faults, the means with their intervals and the worst samples as Markdown, within 60,000 characters."""
+    view, manifest = RunView.of(run, judge_only=judge_only), run.manifest
+    sentence, *more = lead(run, view.faults, view.corrected, code)
+    blocks = [f"### {sentence}", *more]
+    if not run.complete:
+        blocks.append(f"> **Warning:** This run was {STOPPED}.")
+    head, *rows = mean_rows(view.aggregates, WeakMarks.of(manifest), view.corrections)
+    blocks.append(markdown_table(head, ("---", *["---:"] * 5), [(code(name), *cells) for name, *cells in rows]))
+    notes = (
+        *means_notes(manifest, view.aggregates, corrected=view.corrected),
+        left_out_note(manifest),
+        neighbours_note(run.usage),
+    )
+    blocks += [code(note) for note in notes if note]
+    return blocks_within(blocks, _worst_blocks(view))
+
+
+def summary_page(
+    view: RunView, width: int, *, again: str = "", commands: bool = True, language: str | None = None
+) -> Page:
+    """Return the screen: the faults, the means, the samples to read first, cautions and the next commands.
+
+    Has at most `MAX_LINES` lines: of a run with many metrics it shows the first ones. `again`: the command that asks
+    failed questions again. `commands`: False to leave out what to do next.
+    """
+    rows, worst, meanings = len(view.metrics), _WORST, True
+    while True:
+        page = Page(width, language or view.run.manifest.language)
+        title(page, view.run, view.faults, view.corrected)
+        _means(page, view, rows, meanings=meanings)
+        _read_first(page, view, worst)
+        page.blank()
+        _cautions(page, view, again)
+        until_decided(page, view.run)
+        if commands:
+            _next(page, view)
+        if len(page.lines) <= MAX_LINES or rows <= _MIN_ROWS:
+            return page
+        # Metrics are left out last: the user asked for them.
+        if meanings:
+            meanings = False
+        elif worst > 1:
+            worst = 1
+        else:
+            rows -= 1
+
+
+def _means(page: Page, view: RunView, rows: int, *, meanings: bool) -> None:
+    page.blank()
+    shown = view.aggregates[:rows]
+    table, notes = short_rows(view.run.manifest, shown, view.corrections, meanings=meanings)
+    page.table(table, [Tone.STRONG, *(Tone.BAD if each.failed else Tone.PLAIN for each in shown)], notes=notes)
+    if left := len(view.metrics) - len(shown):
+        page.text(f"and {count(left, 'more metric')}: {command('show', str(view.run.path), '--full')}", tone=Tone.QUIET)
+
+
+def _cautions(page: Page, view: RunView, again: str) -> None:
+    """Add one line for each caution."""
+    run, aggregates = view.run, view.aggregates
+    for text in (*_skipped(run), *_without_value(view), *_remarks(aggregates)):
+        page.line(cut(page.translation.line(text), page.width))
+    clusters = any(each.clusters is not None for each in aggregates)
+    notes = (
+        unread_line(run.manifest),
+        *(note if note.startswith(DOUBT) else cut(note, page.width) for note in run.manifest.notes),
+        neighbours_note(run.usage),
+        intervals_text(aggregates, view.cluster or run.manifest.cluster, corrected=view.corrected) if clusters else "",
+    )
+    for note in filter(None, notes):
+        page.text(note)
+    failed = sum(each.failed for each in aggregates if not each.parts)
+    if failed:
+        reasons = {reason: amount for each in aggregates if each.failed for reason, amount in each.reasons.items()}
+        why = next(iter(reasons), "")
+        page.line(cut(page.translation.line(f"{count(failed, 'outcome')} failed: {clean(why)}."), page.width))
+        if again:
+            page.line(page.translation.line(f"Retry what failed: {again}"))
+
+
+def _skipped(run: Run) -> Iterator[str]:
+    if skipped := run.manifest.skipped:
+        yield f"Skipped: {count(len(skipped), 'invalid record')}: {clean(skipped[0])}"
+
+
+def _without_value(view: RunView) -> Iterator[str]:
+    """Yield, for each reason, the metrics that have no value for it: at all, or for the samples without a verdict."""
+    found: dict[tuple[str, int], list[str]] = {}
+    unknown = judged_metrics(view.metrics)[:1] if view.faults[CANNOT_TELL] else []
+    for each in view.aggregates:
+        if (each.mean is None and not each.failed) or (each.metric in unknown and each.undefined):
+            reason = each.note if each.parts else next(iter(each.reasons), "")
+            found.setdefault((clean(reason), each.undefined), []).append(clean(each.metric))
+    for (reason, amount), metrics in found.items():
+        if reason:
+            yield f"{', '.join(metrics)}{f', {amount:,} undefined' if amount else ''}: {reason}."
+
+
+def _remarks(aggregates: Sequence[Aggregate]) -> Iterator[str]:
+    """Yield the first remark on an interval, such as too few clusters, and the number of the others."""
+    if remarked := [each for each in aggregates if each.remark]:
+        more = f" (and {count(len(remarked) - 1, 'more metric')})" if len(remarked) > 1 else ""
+        yield f"Interval of {clean(remarked[0].metric)}{more}: {clean(remarked[0].remark)}."
+
+
+def _read_first(page: Page, view: RunView, size: int) -> None:
+    """Add the worst samples: by fault, or without a fault table those with the lowest score of a metric."""
+    heading, worst = _worst(view)
+    if not worst:
+        return
+    page.heading(heading)
+    say = page.translation.phrase
+    named = [(cut(clean(sample), _WIDEST_ID), say(why), question) for sample, why, question in worst]
+    ids, whys = (max(cells_of(each[place]) for each in named) for place in (0, 1))
+    for sample, why, question in named[:size]:
+        start = f"  {pad(sample, ids)}  {pad(why, whys)}"
+        page.line(start, "  ", cut(question, page.width - cells_of(start) - GAP))
+
+
+def _worst(view: RunView) -> tuple[str, list[tuple[str, str, str]]]:
+    """Return the heading, and of each of the worst samples its id, what is wrong, and the question."""
+    run = view.run
+    if view.faults:
+        found = [(sample, FAULTS[PLACES[key]].name) for sample, key in worst_faults(run, _WORST)]
+        heading = "Read first"
+    else:
+        metric = metric_to_inspect(run.manifest, run.metrics)
+        scores = (
+            () if metric is None else worst_scores(run.manifest, run.brief_records([metric]), metric, _WORST).samples
+        )
+        found = [(sample, number(value)) for sample, value in (scores if len(scores) > 1 else ())]
+        heading = f"Worst samples by {WeakMarks.of(run.manifest).name(metric or '')}"
+    with closing(open_store(run)) as store:
+        texts = [store.sample(sample) for sample, _ in found]
+    return heading, [
+        (*each, "" if text is None or text.user_input is None else text.user_input)
+        for each, text in zip(found, texts, strict=True)
+    ]
+
+
+def _next(page: Page, view: RunView) -> None:
+    run, path, say = view.run, str(view.run.path), page.translation.line
+    page.blank()
+    if run.usage.get("requests"):
+        page.text(f"Cost: {spent_text(run.usage)}.")
+        for text in unpriced(run):
+            page.text(f"Price {text}.")
+    commands = [say(f"Report: {command('report', path)}")]
+    if minutes := _minutes_to_check(view):
+        commands.append(say(f"Check the judge, {minutes}: {command('label', path)}"))
+    both = (" " * 6).join(commands)
+    for line in [both] if cells_of(both) <= page.width else commands:
+        page.line(line)
+
+
+def _minutes_to_check(view: RunView) -> str:
+    """Return the time that labels take; empty if some correct a mean, or if none would."""
+    if view.corrected or view.run.manifest.origin or not any(map(asks_judge, view.run.manifest.metrics)):
+        return ""
+    try:
+        price = labelling_price([view.run])
+    except UsageError:  # no sample has a score that could be labelled
+        return ""
+    return price.minutes if price.command else ""
+
+
+def _worst_blocks(view: RunView) -> list[str]:
+    """Return the worst samples with the evidence for the score of the metric that is farthest from its best value."""
+    run = view.run
+    metric = metric_to_inspect(run.manifest, run.metrics)
+    heading, worst = _worst(view)
+    if not worst or metric is None:
+        return []
+    blocks = [f"**{heading}**"]
+    for sample, why, question in worst:
+        page, case = Page(_MARKDOWN_WIDTH), SampleDetail.of(run, sample)
+        if question:
+            page.entry("user input", cut(question, _MARKDOWN_TEXT), column=14, indent=2)
+        add_evidence(page, case, metric, indent=2)
+        blocks.append(details(f"{sample}: {why}", str(page)))
+    return blocks
