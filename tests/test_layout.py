@@ -54,9 +54,10 @@ MOST_PUBLIC_NAMES = 38
 
 FILLED = {
     **dict.fromkeys(
-        (*("compat.deepeval", "compat.deepeval.models", "compat.ragas"),),
+        ("compat.deepeval", "compat.ragas"),
         "scripts import from them as from the packages of other names",
     ),
+    "compat": "a missing package says what to use",
     "compat.axion": "scripts import from it and from its modules, as from axion's own package",
     "metrics": "public names, imported late",
     "judges": "as metrics",

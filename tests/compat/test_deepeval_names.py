@@ -1,6 +1,8 @@
 """What the replacement of DeepEval refuses, and what it accepts beside DeepEval's own."""
 
+import asyncio
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +11,36 @@ from each_case import each_case
 
 import merilo
 from merilo.compat.deepeval import EvaluationDataset, Golden, LLMTestCase, assert_test, evaluate
+from merilo.compat.deepeval.errors import DeepEvalError
 from merilo.compat.deepeval.evaluate import DisplayConfig, ErrorConfig
 from merilo.compat.deepeval.metrics import (
-    MISSING,
-    BaseMetric,
+    AnswerRelevancyMetric,
+    ContextualPrecisionMetric,
     ContextualRecallMetric,
     ContextualRelevancyMetric,
     FaithfulnessMetric,
 )
 from merilo.compat.deepeval.models import DeepEvalBaseLLM, LocalModel, OllamaModel
-from merilo.compat.deepeval.test_case import ConversationalTestCase, MissingTestCaseParamsError
+from merilo.compat.deepeval.test_case import (
+    ConversationalTestCase,
+    LLMTestCaseParams,
+    MissingTestCaseParamsError,
+    MLLMImage,
+    RetrievedContextData,
+    SingleTurnParams,
+    ToolCall,
+)
 from merilo.errors import JudgeError
 
 CASE = LLMTestCase(
     input="When was it lit?", actual_output="It was lit in 1871.", retrieval_context=["It was lit in 1871."]
+)
+METRICS = (
+    AnswerRelevancyMetric,
+    ContextualPrecisionMetric,
+    ContextualRecallMetric,
+    ContextualRelevancyMetric,
+    FaithfulnessMetric,
 )
 SILENT = DisplayConfig(print_results=False)
 
@@ -36,24 +54,32 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+REPLIES = {
+    "statements": {"statements": ["It is so."]},
+    "claims": {"claims": ["It is so."]},
+    "truths": {"truths": ["It is so."]},
+    "verdicts": {"verdicts": [{"verdict": "yes", "statement": "It is so.", "reason": "It is."}]},
+}
+
+
+class Likely(DeepEvalBaseLLM):
+    """Replies with the form that the prompt names; the last request of each metric is for the reason."""
+
+    def generate(self, prompt: str) -> str:
+        named = [name for name in REPLIES if f'"{name}"' in prompt]
+        return json.dumps(REPLIES[named[0]] if named else {"reason": "It is."})
+
+
 class Broken(DeepEvalBaseLLM):
     def generate(self, prompt: str) -> str:
         raise ValueError(f"no reply to {len(prompt) > 0}")
-
-
-def test_a_missing_metric_says_what_to_use() -> None:
-    """The ImportError names the metric and the replacement, and no metric that is there is listed."""
-    with pytest.raises(
-        ImportError, match="merilo does not have DeepEval's HallucinationMetric: use FaithfulnessMetric"
-    ):
-        from merilo.compat.deepeval.metrics import HallucinationMetric  # noqa: F401
-    assert not {each.__name__ for each in BaseMetric.__subclasses__()} & MISSING.keys()
 
 
 @each_case(
     ("make", "message"),
     [
         (lambda: ConversationalTestCase(turns=[]), "Give each turn as an LLMTestCase"),
+        (lambda: MLLMImage(url="car.png"), "merilo reads text only"),
         (lambda: FaithfulnessMetric(colour="red"), "FaithfulnessMetric has no option 'colour'; it takes threshold"),
         (lambda: FaithfulnessMetric(evaluation_template="x"), "has merilo's own prompts"),
         (lambda: evaluate([], [FaithfulnessMetric()]), "at least one test case"),
@@ -160,3 +186,63 @@ async def test_measure_inside_a_running_loop() -> None:
     """Measure and a_measure give the same where a loop runs."""
     metric = FaithfulnessMetric(model="embedded")
     assert metric.measure(CASE) == await metric.a_measure(CASE)
+
+
+def test_a_test_case_has_the_fields_of_deepeval() -> None:
+    """Names are in snake or camel case, fields that no metric reads are kept, and unknown names are ignored."""
+    case = LLMTestCase(
+        input="When?",
+        actualOutput="In 1871.",
+        tools_called=[ToolCall(name="search", input_parameters={"q": "lit"})],
+        expected_tools=[ToolCall(name="search")],
+        additional_metadata={"source": "wiki"},
+        outputTokenCount=3,
+        mcp_servers=None,
+        of_a_later_release=1,
+    )
+    assert (case.actual_output, case.metadata, case.output_token_count) == ("In 1871.", {"source": "wiki"}, 3)
+    assert (case.multimodal, case.flaky, case.tags, case.expected_labels) == (False, False, None, None)
+    assert not hasattr(case, "of_a_later_release")
+    assert LLMTestCaseParams is SingleTurnParams
+    assert SingleTurnParams.RETRIEVAL_CONTEXT.value == "retrieval_context"
+    golden = Golden(input="When?", tools_called=[], custom_column_key_values={"a": "b"}, source_file="a.txt")
+    assert (golden.tools_called, golden.source_file) == ([], "a.txt")
+    assert golden != LLMTestCase(input="When?")
+
+
+@pytest.mark.parametrize("make", METRICS, ids=lambda make: make.__name__)
+def test_each_metric_measures_a_case_with_tools(make: Any) -> None:
+    """The ways to measure agree on a case with every field: measure, a_measure and evaluate; a score and a reason."""
+    case = LLMTestCase(
+        input="What if these boots are too small?",
+        expected_output="You can return them within 30 days.",
+        actual_output="You can return them within 30 days.",
+        retrieval_context=["Customers may return boots within 30 days."],
+        context=["Customers may return boots within 30 days."],
+        tools_called=[ToolCall(name="look_up"), ToolCall(name="ask")],
+        expected_tools=[ToolCall(name="look_up")],
+    )
+    metric = make(model=Likely(), async_mode=False)
+    first = metric.measure(case)
+    assert metric.reason == "It is."
+    second = asyncio.run(make(model=Likely()).a_measure(case))
+    (result,) = evaluate([case], [make(model=Likely())], display_config=SILENT).test_results
+    assert first == second == result.metrics_data[0].score == 1
+    assert case.multimodal is False
+
+
+def test_a_retrieved_text_may_name_its_source() -> None:
+    """A text with its source is one context, and a case with a wrong type is an error of DeepEval's type."""
+    sourced = LLMTestCase(input="When?", retrieval_context=[RetrievedContextData("Lit in 1871.", "wiki"), "White."])
+    assert [each.text for each in sourced.sample("1").contexts] == ["wiki: Lit in 1871.", "White."]
+    with pytest.raises(DeepEvalError, match="retrieved_contexts"):
+        ContextualRelevancyMetric(model="embedded").measure(LLMTestCase(input="When?", retrieval_context="one text"))
+
+
+def test_a_metric_without_a_threshold_passes() -> None:
+    """threshold=None only gives the score."""
+    metric = FaithfulnessMetric(threshold=None, model="embedded")
+    metric.measure(CASE)
+    assert metric.is_successful()
+    (result,) = evaluate([CASE], [metric], display_config=SILENT).test_results
+    assert (result.success, result.metrics_data[0].threshold) == (True, None)

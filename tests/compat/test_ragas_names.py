@@ -1,6 +1,5 @@
 """What the replacement of ragas refuses, and what it accepts beside ragas' own."""
 
-import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ from merilo.compat.ragas import EvaluationDataset, MultiTurnSample, SingleTurnSa
 from merilo.compat.ragas.embeddings import embedding_factory
 from merilo.compat.ragas.llms import LangchainLLMWrapper, llm_factory
 from merilo.compat.ragas.metrics import METRICS, Faithfulness, faithfulness
-from merilo.compat.ragas.missing_modules import MISSING_MODULES
-from merilo.compat.ragas.table import NEWEST, V0_1, V0_2, V0_3
 
+TEXT = "It was lit in 1871."
 SAMPLE = SingleTurnSample(
     user_input="When was it lit?", response="It was lit in 1871.", retrieved_contexts=["It was lit in 1871."]
 )
@@ -30,53 +28,6 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MERILO_CACHE", str(tmp_path / "verdicts.sqlite"))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-
-
-@each_case("line", [NEWEST, V0_3, V0_2, V0_1])
-def test_no_name_is_both_there_and_missing(line: Any) -> None:
-    """A metric of a line is not listed as missing."""
-    names = {name for row in line.rows for name in (*row.classes, *([row.metric] if row.ready else []))}
-    assert not names & line.missing.keys()
-
-
-def test_a_missing_metric_says_what_to_use() -> None:
-    """The ImportError names the metric and the replacement."""
-    with pytest.raises(ImportError, match="merilo does not have ragas' BleuScore: use NonLLMStringSimilarity"):
-        from merilo.compat.ragas.metrics import BleuScore  # noqa: F401
-    with pytest.raises(ImportError, match="cannot import name 'Faithfullness'"):
-        from merilo.compat.ragas.metrics import Faithfullness  # noqa: F401
-
-
-@each_case(
-    ("name", "told"),
-    [
-        ("testset", "module testset: load your own questions"),
-        ("testset.generator", "module testset: load your own"),
-        ("v0_1.testset", "module testset: load your own"),
-        ("v0_2.integrations.langchain", "module integrations: use merilo.evaluate_pipeline"),
-        ("metrics.base", "module metrics.base: write a metric"),
-        ("v0_3.metrics.collections", "module metrics.collections: use merilo.compat.ragas.metrics.collections"),
-    ],
-)
-def test_a_missing_module_says_what_to_use(name: str, told: str) -> None:
-    """The ImportError names the module of ragas and the replacement, on every line."""
-    with pytest.raises(ImportError, match=f"merilo does not have ragas' {told}"):
-        import_module(f"merilo.compat.ragas.{name}")
-
-
-def test_modules_that_ragas_does_not_have_are_not_found() -> None:
-    """A misspelt module is Python's own error, and modules that merilo has are imported."""
-    with pytest.raises(ModuleNotFoundError, match="testsets"):
-        import_module("merilo.compat.ragas.testsets")
-    for name in ("v0_1.metrics.critique", "metrics.collections", "v0_2.llms"):
-        import_module(f"merilo.compat.ragas.{name}")
-
-
-@each_case("advice", sorted(set(MISSING_MODULES.values())))
-def test_the_pages_for_missing_modules_exist(advice: str) -> None:
-    """A page that an error names is in the documentation."""
-    root = Path(__file__).parents[2]
-    assert all((root / page).is_file() for page in re.findall(r"docs/\S+\.md", advice))
 
 
 def test_conversations_are_refused() -> None:
@@ -191,3 +142,25 @@ async def test_evaluate_inside_a_running_loop() -> None:
     first = ragas.evaluate([SAMPLE], metrics=[faithfulness], llm="embedded")
     second = await ragas.aevaluate([SAMPLE], metrics=[faithfulness], llm="embedded")
     assert first.scores == second.scores
+
+
+@pytest.mark.parametrize("line", ["v0_0", "v0_1"])
+def test_contexts_may_be_one_text(line: str) -> None:
+    """Ragas 0.0 and 0.1 join a list and accept a text; the newer name is a list, as in ragas."""
+    package: Any = import_module(f"merilo.compat.ragas.{line}")
+    rows = [{"question": "When was it lit?", "contexts": given, "ground_truth": "In 1871."} for given in (TEXT, [TEXT])]
+    recall = import_module(f"merilo.compat.ragas.{line}.metrics").context_recall
+    first, second = package.evaluate(rows, metrics=[recall], llm="embedded").scores
+    assert first == second
+    with pytest.raises(merilo.DataError, match="retrieved_contexts"):
+        package.evaluate([{**rows[0], "retrieved_contexts": TEXT, "contexts": None}], metrics=[recall], llm="embedded")
+
+
+def test_options_of_a_library_are_passed_on() -> None:
+    """Kwargs of BleuScore and CHRFScore are those of sacrebleu, and a wrong form is refused."""
+    metrics: Any = METRICS
+    assert metrics["BleuScore"](kwargs={"lowercase": True}).definition == (
+        'ragas-0.4.3:bleu_score(options="{\\"lowercase\\": true}")'
+    )
+    with pytest.raises(merilo.UsageError, match="takes options as a JSON object"):
+        metrics["ChrfScore"](kwargs="lowercase").wanted(None)

@@ -1,17 +1,21 @@
 """Any callable that takes a question is a judge."""
 
 import asyncio
+import re
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 from conversing import Talk, converse
 
 from merilo.errors import Permanent, RateLimited
 from merilo.judges.callables import CallableJudge
+from merilo.judges.spec import cross_encoder_from
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
@@ -137,3 +141,62 @@ def test_the_version_is_in_the_fingerprint() -> None:
     """The cache can tell versions apart only where the author names them."""
     call = RelevanceVerdict
     assert CallableJudge(call, version="2").fingerprint() != CallableJudge(call).fingerprint()  # type: ignore[arg-type]  # never called
+
+
+def scores(pairs: Any) -> list[float]:
+    """The share of words that two texts share."""
+    words = [({*left.split()}, {*right.split()}) for left, right in pairs]
+    return [len(one & other) / len(one | other) for one, other in words]
+
+
+async def later(pairs: Any) -> list[float]:
+    await asyncio.sleep(0)
+    return scores(pairs)
+
+
+class Encoder:
+    """As a CrossEncoder of sentence-transformers: called for other things, and asked by `predict`."""
+
+    def __call__(self) -> None: ...
+
+    def predict(self, sentences: Any, batch_size: int = 32) -> Any:
+        assert isinstance(sentences, list)
+        return np.array(scores(sentences)[:batch_size], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    "compare",
+    [
+        scores,
+        lambda left, right: scores(zip(left, right, strict=True)),
+        lambda pairs: np.array(scores(pairs)),
+        lambda pairs: tuple(np.float32(score) for score in scores(pairs)),
+        lambda question: [scores((one, other) for other in question.right) for one in question.left],
+        lambda question: MatrixVerdict.of([scores((one, other) for other in question.right) for one in question.left]),
+        later,
+        Encoder(),
+    ],
+)
+async def test_a_function_compares_texts(compare: Any) -> None:
+    """Pairs, or two lists, in; numbers, arrays or rows out: the same matrix."""
+    question = Similarities(("a b", "c d", "a d"), ("a b", "c"))
+    (answer,) = await converse(cross_encoder_from(compare), question)
+    assert isinstance(answer, MatrixVerdict)
+    assert [number for at in range(3) for number in answer.row(at)] == pytest.approx([1, 0, 0, 0.5, 1 / 3, 0])
+
+
+async def test_numbers_that_do_not_fit_the_pairs() -> None:
+    """A number too many, or a text, is a failure that says what was returned."""
+    question = Similarities(("a", "b"), ("c",))
+    for given, told in ([0.1, 0.2, 0.3], "is a matrix of 3 by 1, not 2 by 1"), ("near", "must be numbers, .* type str"):
+        (answer,) = await converse(cross_encoder_from(lambda _, given=given: given), question)  # type: ignore[misc]
+        assert isinstance(answer, Failure)
+        assert re.search(told, answer.message)
+
+
+async def test_vectors_may_be_lists() -> None:
+    """A callable that answers Embeddings returns one list or array per text."""
+    question = Embeddings(("a", "b"))
+    for made in ([[1, 0], [0, 1]], np.eye(2)):
+        (answer,) = await converse(CallableJudge(lambda _, made=made: made), question)  # type: ignore[misc]
+        assert [answer.row(at) for at in range(2)] == [(1, 0), (0, 1)]  # type: ignore[union-attr]

@@ -148,10 +148,14 @@ def test_an_embedder_is_named_as_a_judge_is(tmp_path: Path) -> None:
 def test_a_cross_encoder_is_here() -> None:
     """The embedded one, a judge, or a callable that answers similarities alone; none behind an address."""
 
-    async def call(_: Any) -> None: ...
+    def call(pairs: Any) -> list[float]:
+        return [0.5 for _ in pairs]
 
+    judge = CallableJudge(call, answers=frozenset({Similarities}))
     assert cross_encoder_from("embedded") == EmbeddedJudge()
-    assert cross_encoder_from(call) == CallableJudge(call, answers=frozenset({Similarities}))
+    assert cross_encoder_from(judge) is judge
+    assert cross_encoder_from(call).answers == {Similarities}
+    assert cross_encoder_from(call).fingerprint() == judge.fingerprint()
     with pytest.raises(
         UsageError,
         match=r"A cross-encoder is one of embedded, local:MODEL, scripted:FILE, FILE.py:NAME; got 'openai:m'",

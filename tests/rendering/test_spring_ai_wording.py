@@ -101,6 +101,7 @@ LEARNING = {
         "Завтра синоптики обещают переменную облачность.",
     ],
 }
+CONTEXT_TEXTS = LEARNING["retrieved_contexts"]
 RESULT = """\
 Оценка релевантности (spring-ai-ragas:context_relevance)
   0.5 (50%) — Смешанная релевантность
@@ -180,6 +181,24 @@ def test_no_score_no_words(here: Here) -> None:
     ran = here.merilo("run", "data.jsonl", "--judge", judge, "--metrics", METRIC, "--out", "out", "--full")
     assert ran.returncode == 0, ran.stderr
     shown = here.merilo("show", "out", "--sample", "ml").stdout
-    assert ": undefined: no context was retrieved" in shown
+    assert ": undefined: no context was retrieved" in " ".join(shown.split())
     for text in (ran.stdout, shown):
         assert "релевантность" not in text
+
+
+def test_the_report_has_the_words(here: Here) -> None:
+    """A report on Russian data has the mean and each sample's score in Russian, with raw and normalised ratings."""
+    here.write("data.jsonl", [{"id": "ml", "userInput": LEARNING["user_input"], "retrievedContexts": CONTEXT_TEXTS}])
+    judge = _script(here, "judge.jsonl", {"Машинное обучение — это": 2, "облачность": 0}, "ru")
+    ran = here.merilo("run", "data.jsonl", "--judge", judge, "--metrics", METRIC, "--out", "out", "--language", "ru")
+    assert ran.returncode == 0, ran.stderr
+    assert here.merilo("report", "out", "-o", "report.html").returncode == 0
+    page = (here.path / "report.html").read_text(encoding="utf-8")
+    said = "0.5 (50%) — Смешанная релевантность; Интерпретация: Средне — смешанная релевантность контекстов"
+    assert page.count(said) == 2
+    assert f"Оценка релевантности ({METRIC})" in page
+    assert "Контекст 1: Полностью релевантен, сырая оценка (0–2): 2, нормализованная оценка (0–1): 1.0; " in page
+    shown = here.merilo("show", "out", "--full").stdout + here.merilo("show", "out", "--sample", "ml").stdout
+    assert "Прочитано: userInput как user_input, retrievedContexts как" in shown
+    assert "контекстов 2, с оценкой 2" in shown
+    assert "scored" not in shown

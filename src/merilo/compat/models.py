@@ -16,6 +16,8 @@ from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from merilo.judges.base import Judge, JudgeLike
     from merilo.providers.base import Message
 
@@ -27,6 +29,20 @@ class Wrapped:
     """A model that a wrapper of the other package's name holds: a judge, or an embedder."""
 
     judge: JudgeLike
+
+
+class MadeOnce:
+    """Judges made from what a script passes; equal texts, and the same object, give one judge."""
+
+    def __init__(self) -> None:
+        self._made: dict[object, tuple[object, Judge]] = {}
+
+    def of(self, given: Any, make: Callable[[Any], Judge]) -> Judge:  # Any: a text or any object
+        """Return the judge of `given`, which is made if it is new."""
+        key = given if isinstance(given, str) else id(given)
+        if key not in self._made:
+            self._made[key] = (given, make(given))  # the object is held, so that its id stays its own
+        return self._made[key][1]
 
 
 def judge_for(model: object) -> Judge:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.api import aevaluate
 from merilo.commands.evaluate.options import Limits, Storage
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
+from merilo.metrics.base import Failed, Undefined
 from merilo.metrics.registry import metric_text, parse_metric
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Wanted:
     metric: Metric
     judge: Judge | None = None
     embedder: Judge | None = None
+    cross_encoder: Judge | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,13 @@ class Scored:
 
     outcomes: tuple[tuple[Outcome, ...], ...]
     runs: tuple[Run, ...]
+
+
+def why_none(outcome: Outcome) -> str:
+    """Return the reason why an outcome is not a score; empty for a score."""
+    if isinstance(outcome, Undefined):
+        return outcome.reason
+    return outcome.error.message if isinstance(outcome, Failed) else ""
 
 
 def asks_text(metric: Definition) -> bool:
@@ -106,29 +115,30 @@ async def _run(
     return await aevaluate(
         samples,
         metrics=list(once.values()),
-        judge={"embeddings": part.embedder or "embedded", "rest": part.judge or "embedded"},
+        judge=dict(zip(_ROLES, (model or "embedded" for model in part.models), strict=True)),
         out=out,
         storage=Storage(cache=settings.cache),
         limits=Limits(concurrency=settings.concurrency),
     )
 
 
+_ROLES: Final = ("rest", "embeddings", "similarities")
+
+
 @dataclass
 class _Part:
     """Metrics that one run computes, by their indices; a model is None until a metric needs one."""
 
-    judge: Judge | None
-    embedder: Judge | None
+    models: tuple[Judge | None, ...]
+    """In the order of the roles."""
     places: list[int]
 
-    def take(self, place: int, each: Wanted) -> bool:
+    def take(self, place: int, models: tuple[Judge | None, ...]) -> bool:
         """Add a metric if its models are those of this part, or if it needs none. Return True if it was added."""
-        fits = all(
-            own is None or other is None or own is other
-            for own, other in ((self.judge, each.judge), (self.embedder, each.embedder))
-        )
+        pairs = [*zip(self.models, models, strict=True)]
+        fits = all(own is None or other is None or own is other for own, other in pairs)
         if fits:
-            self.judge, self.embedder = self.judge or each.judge, self.embedder or each.embedder
+            self.models = tuple(own or other for own, other in pairs)
             self.places.append(place)
         return fits
 
@@ -137,6 +147,7 @@ def _parts(wanted: Sequence[Wanted]) -> list[_Part]:
     """Return the metrics in as few runs as their models permit."""
     parts: list[_Part] = []
     for place, each in enumerate(wanted):
-        if not any(part.take(place, each) for part in parts):
-            parts.append(_Part(each.judge, each.embedder, [place]))
+        models = (each.judge, each.embedder, each.cross_encoder)
+        if not any(part.take(place, models) for part in parts):
+            parts.append(_Part(models, [place]))
     return parts

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from merilo.compat import missing
 from merilo.errors import UsageError
 from merilo.metrics.published.spring_ai_ragas.metrics import ContextRelevance
 
@@ -37,3 +38,6 @@ class ContextRelevanceConfig:
         if joined:
             raise UsageError(f"A model must have a name without '+', got {joined[0]!r}; name the judge NAME=SPEC.")
         return ContextRelevance(temperature=self.temperature, models="+".join(self.models) if self.models else None)
+
+
+missing.cover(__name__)

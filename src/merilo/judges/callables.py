@@ -1,9 +1,11 @@
-"""A judge made from any callable that takes a question and returns a verdict."""
+"""A judge made from any callable that takes a question and returns a verdict, or compares texts."""
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from merilo.judges.base import OutgoingRequest
@@ -13,10 +15,11 @@ from merilo.judging.verdicts import Failure
 from merilo.providers.questions import AnswerWith, CallableProvider, QuestionRequest, answer_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
+    from merilo.judging.kinds.similarities import Similarities
     from merilo.providers.base import Reply
 
 
@@ -78,3 +81,36 @@ class CallableJudge:
 
 def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
     return reply if isinstance(reply, Failure) else answer_in(reply.text, question)
+
+
+class Pairs(list[tuple[str, str]]):
+    """Each left text with each right text: all pairs of the first left text, then those of the second, and so on."""
+
+    def __init__(self, question: Similarities) -> None:
+        super().__init__(product(question.left, question.right))
+        self.left, self.right = question.left, question.right
+
+
+def comparing(function: Callable[..., Any]) -> AnswerWith:
+    """Return a function that compares texts as one that answers `Similarities`.
+
+    `function` takes a list of pairs, or the left and the right texts of all pairs as two lists. It returns one number
+    per pair, or a row of numbers per left text.
+    """
+
+    @wraps(function if hasattr(function, "__qualname__") else type(function))
+    def call(question: Any) -> Any:  # Any: only Similarities are asked; what the function returns
+        pairs = Pairs(question)
+        return function(*map(list, zip(*pairs, strict=True))) if _takes_two(function) and pairs else function(pairs)
+
+    return call
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    """Return True if a function needs two positional arguments."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # written in C
+        return False
+    needed = [each for each in parameters if each.default is each.empty and each.kind <= each.POSITIONAL_OR_KEYWORD]
+    return len(needed) == 2

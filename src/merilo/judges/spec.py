@@ -273,10 +273,17 @@ def embedder_from(spec: JudgeLike, *, base_url: str | None = None, api_key_env: 
 
 
 def cross_encoder_from(spec: JudgeLike) -> Judge:
-    """Return the judge for `Similarities`: `embedded`, `local:MODEL`, `scripted:FILE`, a judge or a callable.
+    """Return the judge for `Similarities`: `embedded`, `local:MODEL`, `scripted:FILE`, a judge, or a callable.
 
-    Raises UsageError.
+    A callable compares texts, as `comparing` says; so does an object with `predict`, such as a CrossEncoder of
+    sentence-transformers. Raises UsageError.
     """
+    predict: object = getattr(spec, "predict", None)
+    function = predict if callable(predict) else spec
+    if callable(function) and not hasattr(spec, "answers"):
+        from merilo.judges.callables import CallableJudge, comparing
+
+        return CallableJudge(comparing(function), answers=frozenset({Similarities}))
     return _measuring(spec, Similarities, "A cross-encoder", _LOCAL_FORMS)
 
 

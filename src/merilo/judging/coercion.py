@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from merilo.judging.json_types import as_mapping
+from merilo.judging.matrix import MatrixVerdict, matrix_from
 from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, probability_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def verdict_given(question: Question[Any], given: object) -> Answer | str:
     if given is None:
         return "is None: it has no answer"
     wanted = type(question).verdict
+    if wanted is MatrixVerdict and not isinstance(given, Verdict):
+        given = matrix_from(given, getattr(question, "right", None))
     fields = as_mapping(given)
     if fields is not None:
         try:
@@ -35,7 +38,8 @@ def verdict_given(question: Question[Any], given: object) -> Answer | str:
             return f"has fields that are not valid for {wanted.__name__} ({_first_line(error)})"
     if not isinstance(given, wanted):
         got = type(given).__name__
-        return f"must be a {wanted.__name__}, a mapping of its fields or a Failure, but is of type {got}"
+        numbers = "numbers, " if wanted is MatrixVerdict else ""
+        return f"must be {numbers}a {wanted.__name__}, a mapping of its fields or a Failure, but is of type {got}"
     fault = question.fault(given) or _probability_fault(given)
     return given if fault is None else fault
 

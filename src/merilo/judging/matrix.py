@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sized
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,21 @@ class MatrixVerdict(Verdict):
     def in_words(self) -> str:
         """See `Verdict.in_words`."""
         return f"a matrix of {self.rows} by {self.columns}"
+
+
+def matrix_from(given: object, right: Sized | None = None) -> object:
+    """Return the matrix of rows of numbers, or of one number for each pair of texts; anything else unchanged.
+
+    `right`: the texts of the columns, if a row must have one number for each.
+    """
+    import numpy as np
+
+    try:
+        array = np.asarray(given, dtype="<f4")
+        array = array.reshape(-1, len(right)) if right and array.ndim == 1 else array
+    except (TypeError, ValueError):
+        return given
+    return MatrixVerdict(array.shape[0], array.shape[1], array.tobytes()) if array.ndim == 2 else given
 
 
 def shape_fault(verdict: MatrixVerdict, rows: int, columns: int | None) -> str | None:

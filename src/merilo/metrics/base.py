@@ -233,6 +233,15 @@ class ShownInRun(Protocol):
 
 
 @runtime_checkable
+class NeedsLibrary(Protocol):
+    """A metric that computes with a library of an extra."""
+
+    def library(self) -> Any:  # Any: the library may be absent
+        """Return the library. Raises UsageError if it is not installed."""
+        ...
+
+
+@runtime_checkable
 class CompositeOfRun(Protocol):
     """A composite of the metrics that a run computes."""
 

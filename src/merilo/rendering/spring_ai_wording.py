@@ -142,25 +142,54 @@ def explain(page: Page, metric: str, outcome: Outcome, sample: Sample) -> None:
         return
     language = sample.resolved_language
     _interpret(page, metric, outcome.value, language)
-    contexts = _ratings(metric, outcome, len(sample.retrieved_contexts or ()))
-    page.entries([(words(language).user_input, sample.user_input or ""), *explain_contexts(contexts, language)])
+    page.entries([(words(language).user_input, sample.user_input or ""), *_contexts(metric, outcome, sample)])
+
+
+def explained(metric: str, outcome: Score, sample: Sample) -> str:
+    """Return a sample's score and those of its contexts as one text in its language; empty for other metrics."""
+    if not _has_words(metric):
+        return ""
+    parts = [*_lines(outcome.value, sample.resolved_language)]
+    parts += [f"{name}: {text}" for name, text in _contexts(metric, outcome, sample)]
+    return "; ".join(parts).replace("\n", ", ")
 
 
 def interpret_means(page: Page, run: Run) -> None:
     """Add the mean over a run's samples in the wording of its language, for each metric with wording and a mean."""
-    found = {text: each.mean for text, each in run.metrics.items() if _has_words(text) and each.mean is not None}
-    if not found:
-        return
-    language = run.manifest.language or next((each.sample.resolved_language for each in run.samples), "en")
-    for text, mean in found.items():
+    for text, mean, language in _means(run):
         _interpret(page, text, mean, language)
 
 
+def mean_rows(run: Run) -> list[tuple[str, str]]:
+    """Return each metric with wording and a mean, and its mean in the wording of the run's language."""
+    return [
+        (f"{words(language).relevance} ({text})", "; ".join(_lines(mean, language)))
+        for text, mean, language in _means(run)
+    ]
+
+
+def _means(run: Run) -> list[tuple[str, float, str]]:
+    """Return metric, mean and language for each metric with wording and a mean."""
+    found = {text: each.mean for text, each in run.metrics.items() if _has_words(text) and each.mean is not None}
+    if not found:
+        return []
+    language = run.manifest.language or next((each.sample.resolved_language for each in run.samples), "en")
+    return [(text, mean, language) for text, mean in found.items()]
+
+
+def _contexts(metric: str, outcome: Score, sample: Sample) -> list[tuple[str, str]]:
+    ratings = _ratings(metric, outcome, len(sample.retrieved_contexts or ()))
+    return explain_contexts(ratings, sample.resolved_language)
+
+
 def _interpret(page: Page, metric: str, score: float, language: str) -> None:
-    known = words(language)
-    page.heading(f"{known.relevance} ({metric})")
-    page.text(result_line(score, language), indent=2)
-    page.text(f"{known.interpretation}: {band(score, language)}", indent=2)
+    page.heading(f"{words(language).relevance} ({metric})")
+    for line in _lines(score, language):
+        page.text(line, indent=2)
+
+
+def _lines(score: float, language: str) -> tuple[str, str]:
+    return result_line(score, language), f"{words(language).interpretation}: {band(score, language)}"
 
 
 def _has_words(metric: str) -> bool:

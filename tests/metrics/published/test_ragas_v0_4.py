@@ -1,12 +1,15 @@
 import json
+import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 from each_case import each_case
 from scripted_replies import Script
 
+import merilo
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
@@ -125,6 +128,9 @@ def plausible(question: Question[Any]) -> Verdict | None:
 def test_a_metric_breaks_the_laws_that_it_says_it_breaks(metric: type[Metric]) -> None:
     """Each metric keeps the law but for what it names in `breaks`, and does break that."""
     made = metric()
+    module: str = getattr(made, "module", "json")
+    if find_spec(module.partition(".")[0]) is None:
+        return  # the extra is not installed
     assert set(broken_laws(made, answer=plausible)) == set(made.breaks)
 
 
@@ -676,6 +682,47 @@ def test_ids_are_compared_as_sets_of_texts(
     sample = Sample("x", retrieved_context_ids=retrieved, reference_context_ids=references)
     found = [outcome(f"ragas-0.4.3:id_based_context_{name}", Script([]), sample) for name in ("precision", "recall")]
     assert [each.value if isinstance(each, Score) else None for each in found] == [precision, recall]
+
+
+EIFFEL = "The Eiffel Tower is located in India.", "The Eiffel Tower is located in Paris."
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    ("text", "module", "texts", "expected"),
+    [
+        ("bleu_score", "sacrebleu", EIFFEL, 0.7071067811865478),
+        ("bleu_score", "sacrebleu", ("a b c d e. F g h i j.", "a b c d e. F g h i k."), 1.0),
+        ("bleu_score", "sacrebleu", ("", "a b"), 0.0),
+        ("collections.bleu_score", "sacrebleu", EIFFEL, 0.7071067811865478),
+        ("chrf_score", "sacrebleu", EIFFEL, 0.8048420145750512),
+        ("chrf_score", "sacrebleu", (" ", "a"), 0.0),
+        ('chrf_score(options="{\\"char_order\\": 1, \\"word_order\\": 0}")', "sacrebleu", ("ab", "ba"), 1.0),
+        ("rouge_score", "rouge_score", EIFFEL, 6 / 7),
+        ("rouge_score(rouge_type=rouge1, mode=recall)", "rouge_score", ("b a", "a b c d"), 0.5),
+        ("rouge_score(mode=precision)", "rouge_score", ("b a", "a b c d"), 0.5),
+        ("rouge_score", "rouge_score", ("runs", "running"), 1.0),
+    ],
+)
+def test_words_in_common(text: str, module: str, texts: tuple[str, str], expected: float) -> None:
+    """The numbers of ragas' documentation, and its quirk: only the first sentence of a response counts in BLEU."""
+    pytest.importorskip(module)
+    response, reference = texts
+    sample = Sample("x", response=response, reference=reference)
+    assert value(f"ragas-0.4.3:{text}", [], sample) == pytest.approx(expected)
+
+
+@each_case(
+    ("text", "module"), [("bleu_score", "sacrebleu"), ("rouge_score", "rouge_score"), ("chrf_score", "sacrebleu")]
+)
+def test_without_the_library(text: str, module: str) -> None:
+    """A run is refused before it starts, with what to install."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (module, "rouge_score.rouge_scorer"):
+            patch.setitem(sys.modules, name, None)
+        message = rf"The metric ragas-0.4.3:{text} needs {module}, .* Run: pip install 'merilo\[overlap\]'"
+        with pytest.raises(UsageError, match=message):
+            merilo.evaluate([{"response": "a", "reference": "b"}], metrics=[f"ragas-0.4.3:{text}"])
 
 
 @each_case(

@@ -10,7 +10,7 @@ from merilo.data.sample import FIELDS
 from merilo.errors import UsageError
 from merilo.judges.measured_agreement import decided_kinds, is_weak
 from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import CompositeOfRun, is_composite
+from merilo.metrics.base import CompositeOfRun, NeedsLibrary, is_composite
 from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.metrics.registry import ALL, all_metrics, core_metrics, metric_text, parse_metric
 from merilo.runs.weak import WEAK_LEFT_OUT
@@ -222,6 +222,8 @@ def _for_judges(metric: Metric, judges: Callable[[], Sequence[str]]) -> Metric:
 
 
 def _obstacle(metric: Metric, intake: Intake, roles: JudgeRoles) -> str | None:
+    if isinstance(metric, NeedsLibrary):
+        metric.library()
     if (missing := missing_fields(metric, intake.in_some)) is not None:
         return missing
     lacking = (roles.lacking(metric.asks, role) for role in sorted(metric.roles))

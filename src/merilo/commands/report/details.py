@@ -11,11 +11,13 @@ from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.support import SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
+from merilo.rendering.spring_ai_wording import explained
 from merilo.rendering.wording import AVERAGED, by_person, counts_text, reason_of, remark_kind, said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
     from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
@@ -55,7 +57,11 @@ def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[
         ],
         "cx": [_context(view, passages) for view in case.contexts],
         "why": _without_score(case),
-        "n": {metric: words for metric, outcome in case.result.outcomes.items() if (words := _basis(outcome))},
+        "n": {
+            metric: words
+            for metric, outcome in case.result.outcomes.items()
+            if (words := _basis(metric, outcome, sample))
+        },
         "raw": [_asked(case, place) for place in range(len(case.asked))] if replies else None,
     }
 
@@ -139,12 +145,13 @@ def _without_score(case: SampleDetail) -> dict[str, list[str]]:
     return found
 
 
-def _basis(outcome: Outcome) -> str:
-    """Return what a score is based on; empty for an outcome that is not a score."""
+def _basis(metric: str, outcome: Outcome, sample: Sample) -> str:
+    """Return what a score is based on, and its published wording; empty for an outcome that is not a score."""
     if not isinstance(outcome, Score):
         return ""
     averaged = AVERAGED if outcome.averaged else ""
-    return "; ".join(filter(None, (averaged, counts_text(outcome.counts) if outcome.counts else "")))
+    counts = counts_text(outcome.counts) if outcome.counts else ""
+    return "; ".join(filter(None, (averaged, counts, explained(metric, outcome, sample))))
 
 
 def _reply(reply: Mapping[str, Any]) -> str:  # Any: JSON

@@ -21,6 +21,7 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import means_notes
 from merilo.rendering.correction import corrected_aggregates, label_rows, row_name
 from merilo.rendering.overview import agreement, judge_name, origin_rows, sections
+from merilo.rendering.spring_ai_wording import mean_rows
 from merilo.rendering.weak import WEAK_LEGEND, left_out_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, STOPPED, count, percent, spent_text
 from merilo.results.basis import BY_JUDGE
@@ -227,7 +228,7 @@ def _notes(run: Run, corrections: Mapping[str, Correction]) -> list[ComparisonNo
     skipped = count(len(manifest.skipped), "invalid record") if manifest.skipped else ""
     return with_entries(
         [
-            ("How to read the numbers", [("means and intervals", reading)]),
+            ("How to read the numbers", [("means and intervals", reading), *mean_rows(run)]),
             (HUMAN_LABELS, label_rows(corrections)),
             *sections(run, aggregates, corrections),
             ("This run", [*origin_rows(run), ("skipped", skipped)]),

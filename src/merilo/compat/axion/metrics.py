@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from merilo.compat.axion import signals
 from merilo.compat.axion.dataset import FIELD_OF, DatasetItem, item_from
-from merilo.compat.axion.results import Interpretation, MetricResult, reason
-from merilo.compat.scoring import RunSettings, Wanted, score
+from merilo.compat.axion.results import Interpretation, MetricResult
+from merilo.compat.models import MadeOnce
+from merilo.compat.scoring import RunSettings, Wanted, score, why_none
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import DataError, UsageError
 from merilo.judges.spec import judge_from
@@ -42,6 +43,10 @@ Option = bool | float | str | Mapping[str, float]
 
 _WITHOUT_EFFECT = frozenset({"mode", "mode_effect", "force_granular", "allow_fallback", "explain"})
 """Parameters that have no effect on the replacement's question."""
+
+
+EvaluationMode = Mode
+"""The type of `mode`, under axion's name."""
 
 
 class AxionMetric:
@@ -141,7 +146,7 @@ class AxionMetric:
             score=None if score is None else score.value,
             threshold=threshold,
             signals=found.signals,
-            explanation=reason(outcome) if score is None else found.words,
+            explanation=why_none(outcome) if score is None else found.words,
             interpretation=self.interpretation(score),
             flags=() if score is None else score.flags,
             metadata={"mode": str(getattr(self.published, "mode", Mode.GRANULAR)), "judge": judge}
@@ -181,64 +186,24 @@ class ContextualRelevancy(AxionMetric):
         return None if score is None or together else Interpretation.of(score.value)
 
 
-class ContextualRanking(AxionMetric):
-    """Average precision of the retrieved chunks by relevance to the query; grades as in ContextualRelevancy."""
-
-    definition = contexts.ContextualRanking
-    read = signals.ranking
-    native = ContextPrecision(against=RelevanceTarget.QUESTION)
+def _metric(definition: type[Metric], read: Read, native: Metric | None = None, threshold: float = 0.5) -> Any:
+    """Return the class of a metric. Without `native` it needs a judge of free text."""
+    members = {"definition": definition, "read": read, "native": native, "usual_threshold": threshold}
+    return type(definition.__name__, (AxionMetric,), {**members, "__doc__": definition.card.summary})
 
 
-class ContextualPrecision(AxionMetric):
-    """Average precision of the retrieved chunks by their usefulness for the expected output."""
-
-    definition = contexts.ContextualPrecision
-    read = signals.precision
-    native = ContextPrecision(against=RelevanceTarget.REFERENCE)
-
-
-class ContextualRecall(AxionMetric):
-    """Share of the expected output's statements that the retrieved chunks support."""
-
-    definition = statements.ContextualRecall
-    read = signals.recall
-    native = ContextRecall()
-
-
-class ContextualSufficiency(AxionMetric):
-    """Judgement that the retrieved chunks suffice to answer the query, 1 or 0. Needs a judge of free text."""
-
-    definition = contexts.ContextualSufficiency
-    read = signals.sufficiency
-
-
-class ContextualUtilization(AxionMetric):
-    """Share of the relevant chunks that the actual output uses. Needs a judge of free text."""
-
-    definition = contexts.ContextualUtilization
-    read = signals.utilization
-
-
-class Faithfulness(AxionMetric):
-    """Support of the actual output's claims by the retrieved chunks. Needs a judge of free text."""
-
-    definition = statements.Faithfulness
-    read = signals.faithfulness
-
-
-class AnswerRelevancy(AxionMetric):
-    """Share of the actual output's statements that are relevant to the query. Needs a judge of free text."""
-
-    definition = answers.AnswerRelevancy
-    read = signals.answer_relevancy
-
-
-class FactualAccuracy(AxionMetric):
-    """Share of the actual output's statements that the expected output supports. Needs a judge of free text."""
-
-    definition = answers.FactualAccuracy
-    usual_threshold = 0.8
-    read = signals.factual_accuracy
+ContextualRanking = _metric(
+    contexts.ContextualRanking, signals.ranking, ContextPrecision(against=RelevanceTarget.QUESTION)
+)
+ContextualPrecision = _metric(
+    contexts.ContextualPrecision, signals.precision, ContextPrecision(against=RelevanceTarget.REFERENCE)
+)
+ContextualRecall = _metric(statements.ContextualRecall, signals.recall, ContextRecall())
+ContextualSufficiency = _metric(contexts.ContextualSufficiency, signals.sufficiency)
+ContextualUtilization = _metric(contexts.ContextualUtilization, signals.utilization)
+Faithfulness = _metric(statements.Faithfulness, signals.faithfulness)
+AnswerRelevancy = _metric(answers.AnswerRelevancy, signals.answer_relevancy)
+FactualAccuracy = _metric(answers.FactualAccuracy, signals.factual_accuracy, threshold=0.8)
 
 
 def threshold_from(given: float) -> float:
@@ -273,7 +238,8 @@ async def results_of(
     metrics: Sequence[AxionMetric], items: Sequence[DatasetItem], setting: Setting
 ) -> list[MetricResult]:
     """Return the results of all metrics on all items: item by item, metrics in order."""
-    judges = _judges(metrics, setting)
+    made = MadeOnce()
+    judges = [made.of(metric.judge or setting.judge or "embedded", judge_from) for metric in metrics]
     computed = [metric.metric_for(judge) for metric, judge in zip(metrics, judges, strict=True)]
     asked = [at for at, metric in enumerate(metrics) if any(not metric.lacking(item) for item in items)]
     outcomes: dict[int, Sequence[Outcome]] = {}
@@ -290,19 +256,6 @@ async def results_of(
             threshold = (setting.thresholds or {}).get(metric.name, metric.threshold)
             results.append(metric.result(item, outcome, computed[at], judge=judges[at].name, threshold=threshold))
     return results
-
-
-def _judges(metrics: Sequence[AxionMetric], setting: Setting) -> list[Judge]:
-    """Return the judge of each metric; judges with the same specification are one."""
-    made: dict[object, Judge] = {}
-    found: list[Judge] = []
-    for metric in metrics:
-        given = metric.judge or setting.judge or "embedded"
-        key: object = given if isinstance(given, str) else id(given)
-        if key not in made:
-            made[key] = judge_from(given)
-        found.append(made[key])
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from merilo.metrics.base import Failed, Score, Undefined
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -81,14 +79,3 @@ class MetricResult:
             lines.append(f"{self.interpretation}.")
         lines += [f"Note: {flag}." for flag in self.flags]
         return "\n".join(lines)
-
-
-def reason(outcome: Outcome) -> str:
-    """Return the reason why an outcome is not a score."""
-    match outcome:
-        case Undefined():
-            return outcome.reason
-        case Failed():
-            return outcome.error.message
-        case Score():
-            return ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from dataclasses import asdict, dataclass, make_dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.support import SupportVerdict
@@ -12,14 +12,14 @@ from merilo.judging.kinds.usefulness import UsefulnessVerdict
 from merilo.metrics.base import EvidenceTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from _typeshed import DataclassInstance
 
     from merilo.compat.axion.dataset import DatasetItem
     from merilo.metrics.base import Evidence, Score
 
-T = TypeVar("T")
+    Read = Callable[[DatasetItem, Score | None], "SignalText"]
 
 _DIGITS: Final = 2
 
@@ -40,146 +40,52 @@ def _rounded(value: object) -> object:
     return round(value, _DIGITS) if isinstance(value, float) else value
 
 
-@dataclass(frozen=True, slots=True)
-class RelevantChunk:
-    """A chunk that was judged for its relevance."""
-
-    chunk_text: str
-    is_relevant: bool
+def _record(name: str, fields: str, base: type = object) -> Any:  # Any: a class of these fields
+    made = make_dataclass(name, fields.split(), bases=(base,), frozen=True, slots=True, repr=base is object)
+    made.__doc__ = f"Signals of {name.removesuffix('Result')}." if base is Signals else "A text with its verdict."
+    return made
 
 
-@dataclass(frozen=True, slots=True)
-class UsefulChunk:
-    """A chunk that was judged for its usefulness for the expected output."""
+RelevantChunk = _record("RelevantChunk", "chunk_text is_relevant")
+UsefulChunk = _record("UsefulChunk", "chunk_text is_useful")
+UtilizedChunk = _record("UtilizedChunk", "chunk_text is_relevant is_utilized")
+SupportedStatement = _record("SupportedStatement", "statement_text is_supported")
+RelevantStatement = _record("RelevantStatement", "statement_text is_relevant")
+JudgedClaim = _record("JudgedClaim", "claim_text verdict_score")
 
-    chunk_text: str
-    is_useful: bool
-
-
-@dataclass(frozen=True, slots=True)
-class UtilizedChunk:
-    """A chunk that was judged for its relevance and, if relevant, for its use in the output."""
-
-    chunk_text: str
-    is_relevant: bool
-    is_utilized: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SupportedStatement:
-    """A statement that was compared with a text."""
-
-    statement_text: str
-    is_supported: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RelevantStatement:
-    """A statement of the output that was judged for its relevance."""
-
-    statement_text: str
-    is_relevant: bool
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedClaim:
-    """A claim of the output with the weight of its verdict."""
-
-    claim_text: str
-    verdict_score: float
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ContextualRelevancyResult(Signals):
-    """Signals of ContextualRelevancy. `relevant_chunks` is None if the chunks were judged together."""
-
-    relevancy_score: float | None
-    total_chunks: int
-    relevant_chunks: int | None
-    chunk_breakdown: tuple[RelevantChunk, ...]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ContextualRankingResult(Signals):
-    """Signals of ContextualRanking."""
-
-    ranking_score: float | None
-    total_chunks: int
-    relevant_chunks: int
-    chunk_breakdown: tuple[RelevantChunk, ...]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ContextualPrecisionResult(Signals):
-    """Signals of ContextualPrecision."""
-
-    precision_score: float | None
-    total_chunks: int
-    useful_chunks: int
-    chunk_breakdown: tuple[UsefulChunk, ...]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ContextualRecallResult(Signals):
-    """Signals of ContextualRecall."""
-
-    recall_score: float | None
-    total_statements: int
-    supported_statements: int
-    statement_breakdown: tuple[SupportedStatement, ...]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ContextualSufficiencyResult(Signals):
-    """Signals of ContextualSufficiency."""
-
-    sufficiency_score: float | None
-    total_chunks: int
-    is_sufficient: bool | None
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ContextualUtilizationResult(Signals):
-    """Signals of ContextualUtilization."""
-
-    utilization_score: float | None
-    total_chunks: int
-    relevant_chunks: int
-    utilized_chunks: int
-    chunk_breakdown: tuple[UtilizedChunk, ...]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class FaithfulnessResult(Signals):
-    """Signals of Faithfulness."""
-
-    faithfulness_score: float | None
-    total_claims: int
-    fully_supported_claims: int
-    partially_supported_claims: int
-    no_evidence_claims: int
-    contradictory_claims: int
-    claim_breakdown: tuple[JudgedClaim, ...]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class AnswerRelevancyResult(Signals):
-    """Signals of AnswerRelevancy."""
-
-    relevancy_score: float | None
-    total_statements: int
-    relevant_statements: int
-    statement_breakdown: tuple[RelevantStatement, ...]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class FactualAccuracyResult(Signals):
-    """Signals of FactualAccuracy."""
-
-    accuracy_score: float | None
-    total_statements: int
-    supported_statements: int
-    statement_breakdown: tuple[SupportedStatement, ...]
+ContextualRelevancyResult = _record(
+    "ContextualRelevancyResult", "relevancy_score total_chunks relevant_chunks chunk_breakdown", Signals
+)
+"""`relevant_chunks` is None if the chunks were judged together."""
+ContextualRankingResult = _record(
+    "ContextualRankingResult", "ranking_score total_chunks relevant_chunks chunk_breakdown", Signals
+)
+ContextualPrecisionResult = _record(
+    "ContextualPrecisionResult", "precision_score total_chunks useful_chunks chunk_breakdown", Signals
+)
+ContextualRecallResult = _record(
+    "ContextualRecallResult", "recall_score total_statements supported_statements statement_breakdown", Signals
+)
+ContextualSufficiencyResult = _record(
+    "ContextualSufficiencyResult", "sufficiency_score total_chunks is_sufficient", Signals
+)
+ContextualUtilizationResult = _record(
+    "ContextualUtilizationResult",
+    "utilization_score total_chunks relevant_chunks utilized_chunks chunk_breakdown",
+    Signals,
+)
+FaithfulnessResult = _record(
+    "FaithfulnessResult",
+    "faithfulness_score total_claims fully_supported_claims partially_supported_claims no_evidence_claims "
+    "contradictory_claims claim_breakdown",
+    Signals,
+)
+AnswerRelevancyResult = _record(
+    "AnswerRelevancyResult", "relevancy_score total_statements relevant_statements statement_breakdown", Signals
+)
+FactualAccuracyResult = _record(
+    "FactualAccuracyResult", "accuracy_score total_statements supported_statements statement_breakdown", Signals
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,43 +96,48 @@ class SignalText:
     words: str
 
 
+def _of_chunks(result: Any, piece: Any, word: str, *, all_chunks: bool = False) -> Read:
+    """Return the reader of a metric that judges chunks; fewer than were retrieved if the judge left some out."""
+
+    def read(item: DatasetItem, score: Score | None) -> SignalText:
+        retrieved = tuple(item.retrieved_content or ())
+        judged = len(retrieved) if all_chunks and score is not None else _count(score, "judged", "contexts")
+        flags = _by_context(score)
+        chunks = tuple(piece(text, flags.get(index, False)) for index, text in enumerate(retrieved[:judged]))
+        found = sum(flags.get(index, False) for index in range(len(chunks)))
+        total = len(retrieved) if score is None else len(chunks)
+        return SignalText(result(_value(score), total, found, chunks), f"{found} of {len(chunks)} chunks {word}")
+
+    return read
+
+
+def _of_statements(result: Any, piece: Any, word: str, total: tuple[str, ...], found: str) -> Read:
+    """Return the reader of a metric that judges statements. `total`, `found`: names of counts; "": the true ones."""
+
+    def read(item: DatasetItem, score: Score | None) -> SignalText:
+        del item
+        flags = [(each.text, _is_true(each)) for each in _statements(score)]
+        of, good = _count(score, *total), _count(score, found) if found else sum(flag for _, flag in flags)
+        signals = result(_value(score), of, good, tuple(piece(*each) for each in flags))
+        return SignalText(signals, f"{good} of {of} statements {word}")
+
+    return read
+
+
+_each_chunk = _of_chunks(ContextualRelevancyResult, RelevantChunk, "relevant")
+ranking = _of_chunks(ContextualRankingResult, RelevantChunk, "relevant")
+precision = _of_chunks(ContextualPrecisionResult, UsefulChunk, "useful", all_chunks=True)
+recall = _of_statements(ContextualRecallResult, SupportedStatement, "supported", ("judged", "statements"), "")
+answer_relevancy = _of_statements(AnswerRelevancyResult, RelevantStatement, "relevant", ("counted",), "relevant")
+factual_accuracy = _of_statements(FactualAccuracyResult, SupportedStatement, "supported", ("judged",), "supported")
+
+
 def relevancy(item: DatasetItem, score: Score | None) -> SignalText:
     """Return the signals of ContextualRelevancy."""
     if score is not None and score.counts.get("relevant", 0) is None:
         total = len(item.retrieved_content or ())
         return SignalText(ContextualRelevancyResult(score.value, total, None, ()), f"{total} chunks judged together")
-    chunks = _chunks(item, score)
-    relevant = sum(chunk.is_relevant for chunk in chunks)
-    signals = ContextualRelevancyResult(_value(score), _total(item, score, chunks), relevant, chunks)
-    return SignalText(signals, f"{relevant} of {len(chunks)} chunks relevant")
-
-
-def ranking(item: DatasetItem, score: Score | None) -> SignalText:
-    """Return the signals of ContextualRanking."""
-    chunks = _chunks(item, score)
-    relevant = sum(chunk.is_relevant for chunk in chunks)
-    signals = ContextualRankingResult(_value(score), _total(item, score, chunks), relevant, chunks)
-    return SignalText(signals, f"{relevant} of {len(chunks)} chunks relevant")
-
-
-def precision(item: DatasetItem, score: Score | None) -> SignalText:
-    """Return the signals of ContextualPrecision."""
-    flags = _by_context(score)
-    texts = () if score is None else item.retrieved_content or ()
-    chunks = tuple(UsefulChunk(text, flags.get(index, False)) for index, text in enumerate(texts))
-    useful = sum(chunk.is_useful for chunk in chunks)
-    signals = ContextualPrecisionResult(_value(score), _total(item, score, chunks), useful, chunks)
-    return SignalText(signals, f"{useful} of {len(chunks)} chunks useful")
-
-
-def recall(item: DatasetItem, score: Score | None) -> SignalText:
-    """Return the signals of ContextualRecall."""
-    del item
-    pieces = _statements(score)
-    judged = tuple(SupportedStatement(piece.text, _is_true(piece)) for piece in pieces)
-    total, supported = _count(score, "judged", "statements"), sum(each.is_supported for each in judged)
-    signals = ContextualRecallResult(_value(score), total, supported, judged)
-    return SignalText(signals, f"{supported} of {total} statements supported")
+    return _each_chunk(item, score)
 
 
 def sufficiency(item: DatasetItem, score: Score | None) -> SignalText:
@@ -270,24 +181,6 @@ def faithfulness(item: DatasetItem, score: Score | None) -> SignalText:
     return SignalText(signals, f"{signals.fully_supported_claims} of {signals.total_claims} claims fully supported")
 
 
-def answer_relevancy(item: DatasetItem, score: Score | None) -> SignalText:
-    """Return the signals of AnswerRelevancy."""
-    del item
-    judged = tuple(RelevantStatement(piece.text, _is_true(piece)) for piece in _statements(score))
-    total, relevant = _count(score, "counted"), _count(score, "relevant")
-    signals = AnswerRelevancyResult(_value(score), total, relevant, judged)
-    return SignalText(signals, f"{relevant} of {total} statements relevant")
-
-
-def factual_accuracy(item: DatasetItem, score: Score | None) -> SignalText:
-    """Return the signals of FactualAccuracy."""
-    del item
-    judged = tuple(SupportedStatement(piece.text, _is_true(piece)) for piece in _statements(score))
-    total, supported = _count(score, "judged"), _count(score, "supported")
-    signals = FactualAccuracyResult(_value(score), total, supported, judged)
-    return SignalText(signals, f"{supported} of {total} statements supported")
-
-
 def _value(score: Score | None) -> float | None:
     return None if score is None else score.value
 
@@ -297,18 +190,6 @@ def _count(score: Score | None, *names: str) -> int:
     if score is None:
         return 0
     return next((count for name in names if (count := score.counts.get(name)) is not None), 0)
-
-
-def _total(item: DatasetItem, score: Score | None, judged: Sequence[object]) -> int:
-    """Return the number of judged chunks; all retrieved ones if there is no score."""
-    return len(item.retrieved_content or ()) if score is None else len(judged)
-
-
-def _chunks(item: DatasetItem, score: Score | None) -> tuple[RelevantChunk, ...]:
-    """Return the judged chunks: fewer than retrieved if the judge left some out, none without a score."""
-    texts = () if score is None else tuple(item.retrieved_content or ())[: _count(score, "judged", "contexts")]
-    flags = _by_context(score)
-    return tuple(RelevantChunk(text, flags.get(index, False)) for index, text in enumerate(texts))
 
 
 def _by_context(score: Score | None) -> dict[int, bool]:

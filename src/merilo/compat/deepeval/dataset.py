@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from merilo.compat.deepeval.evaluate import evaluate
-from merilo.compat.deepeval.test_case import LLMTestCase
+from merilo.compat.deepeval.test_case import NAMES, Case, LLMTestCase
 from merilo.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -20,19 +19,8 @@ if TYPE_CHECKING:
     from merilo.compat.deepeval.metrics import BaseMetric
 
 
-@dataclass(kw_only=True)
-class Golden:
+class Golden(Case):
     """An input and what is expected of it, before the pipeline has answered."""
-
-    input: str
-    actual_output: str | None = None
-    expected_output: str | None = None
-    context: Sequence[str] | None = None
-    retrieval_context: Sequence[str] | None = None
-    name: str | None = None
-    comments: str | None = None
-    source_file: str | None = None
-    additional_metadata: Mapping[str, Any] | None = None
 
 
 class EvaluationDataset:
@@ -62,7 +50,7 @@ class EvaluationDataset:
     def add_test_cases_from_json_file(self, file_path: str | PathLike[str], **keys: str) -> None:
         """Add the test cases of a JSON array; `keys` as for goldens."""
         rows = json.loads(Path(file_path).read_text(encoding="utf-8"))
-        self.test_cases += [LLMTestCase(**_fields(row, keys, LLMTestCase)) for row in rows]
+        self.test_cases += [LLMTestCase(**_fields(row, keys)) for row in rows]
 
     def evals_iterator(self, metrics: Sequence[BaseMetric] | None = None, **options: Any) -> Iterator[Golden]:
         """Yield the goldens. Afterwards, evaluate the test cases that were added, if metrics are given."""
@@ -91,14 +79,14 @@ class EvaluationDataset:
 
 
 def _golden(row: Mapping[str, Any], keys: Mapping[str, str]) -> Golden:
-    return Golden(**_fields(row, keys, Golden))
+    return Golden(**_fields(row, keys))
 
 
-def _fields(row: Mapping[str, Any], keys: Mapping[str, str], made: type[Any]) -> dict[str, Any]:
+def _fields(row: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields of a record, which may have them under other names. Raises DataError without an input."""
     delimiter = next((value for key, value in keys.items() if key.endswith("_delimiter")), "|")
     found: dict[str, Any] = {}
-    for name in (field.name for field in fields(made)):
+    for name in ("input", *NAMES):
         value = row.get(keys.get(f"{name}_key_name", keys.get(f"{name}_col_name", name)))
         if value not in (None, ""):
             several = name in {"context", "retrieval_context"} and isinstance(value, str)

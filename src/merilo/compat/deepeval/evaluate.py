@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from merilo.commands.blocking import run_blocking
-from merilo.compat.deepeval.metrics import BaseMetric
-from merilo.compat.deepeval.test_case import LLMTestCase, MissingTestCaseParamsError
+from merilo.compat.deepeval.errors import MissingTestCaseParamsError
+from merilo.compat.deepeval.metrics import BaseMetric, judge_of
+from merilo.compat.deepeval.test_case import LLMTestCase
+from merilo.compat.models import MadeOnce
 from merilo.compat.scoring import RunSettings, Scored, score
 from merilo.errors import JudgeError, UsageError
 from merilo.metrics.base import Failed, Undefined
@@ -30,15 +32,11 @@ class AsyncConfig:
     max_concurrent: int = 20
 
 
-@dataclass(frozen=True)
 class DisplayConfig:
-    """Settings of what is printed."""
+    """Settings of what is printed; only `print_results` has an effect."""
 
-    show_indicator: bool = True
-    print_results: bool = True
-    verbose_mode: bool | None = None
-    display_option: object = None
-    file_output_dir: str | None = None
+    def __init__(self, *, print_results: bool = True, **_: object) -> None:
+        self.print_results = print_results
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class MetricData:
 
     name: str
     score: float | None
-    threshold: float
+    threshold: float | None
     success: bool
     reason: str | None
     strict_mode: bool
@@ -84,7 +82,7 @@ class TestResult:
     input: str
     actual_output: str | None = None
     expected_output: str | None = None
-    retrieval_context: Sequence[str] | None = None
+    retrieval_context: Sequence[object] | None = None
     index: int = 0
 
 
@@ -111,7 +109,7 @@ def evaluate(
     metrics: Sequence[BaseMetric] | None = None,
     *,
     async_config: AsyncConfig = AsyncConfig(),
-    display_config: DisplayConfig = DisplayConfig(),
+    display_config: DisplayConfig | None = None,
     cache_config: CacheConfig = CacheConfig(),
     error_config: ErrorConfig = ErrorConfig(),
     out: str | PathLike[str] | None = None,
@@ -144,7 +142,7 @@ def evaluate(
             raise UsageError(f"evaluate takes metrics of merilo.compat.deepeval.metrics, got {given!r}.")
     settings = RunSettings(kept=True, out=out, cache=cache_config.use_cache, concurrency=async_config.max_concurrent)
     result = run_blocking(_measured(cases, metrics, settings, error_config))
-    if display_config.print_results:
+    if display_config is None or display_config.print_results:
         print(result)  # noqa: T201  as DeepEval does
     return result
 
@@ -168,7 +166,8 @@ async def _measured(
     cases: Sequence[LLMTestCase], metrics: Sequence[BaseMetric], settings: RunSettings, errors: ErrorConfig
 ) -> EvaluationResult:
     """Return the results; a case that lacks a field of a metric has that error, or no result of it."""
-    judges = _judges(metrics)
+    made = MadeOnce()  # metrics that name the same model share one judge, and so one run
+    judges = [made.of(metric.model, judge_of) for metric in metrics]
     missing = {
         (at, place): problem
         for at, case in enumerate(cases)
@@ -195,13 +194,6 @@ async def _measured(
         ]
         results.append(_result(case, at, data))
     return EvaluationResult(results, found.runs)
-
-
-def _judges(metrics: Sequence[BaseMetric]) -> list[Judge]:
-    """Return the judge of each metric; metrics that name the same model share one judge, and so one run."""
-    made: dict[object, Judge] = {}
-    keys = [metric.model if isinstance(metric.model, str) else id(metric.model) for metric in metrics]
-    return [made.setdefault(key, made.get(key) or metric.judge()) for key, metric in zip(keys, metrics, strict=True)]
 
 
 def _problem(metric: BaseMetric, case: LLMTestCase, errors: ErrorConfig) -> str | None:

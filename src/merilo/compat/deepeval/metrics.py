@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.commands.blocking import run_blocking
 from merilo.compat.models import judge_for, usual_model
-from merilo.compat.scoring import RunSettings, Wanted, score, usable
+from merilo.compat.scoring import RunSettings, Wanted, score, usable, why_none
 from merilo.errors import JudgeError, UsageError
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import EvidenceTarget, Failed, Score
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from merilo.compat.deepeval.test_case import LLMTestCase
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome
@@ -37,11 +35,16 @@ _USUAL: Final = "gpt-5.4"
 _WITHOUT_EFFECT: Final = frozenset({"async_mode", "verbose_mode", "flaky", "system_one_model", "eval_mode"})
 
 
+def judge_of(model: object) -> Judge:
+    """Return the judge for a model. Raises UsageError if it is None, and the usual model of DeepEval has no key."""
+    return judge_for(usual_model(_USUAL, "model") if model is None else model)
+
+
 class BaseMetric:
     """The common base of DeepEval's metrics.
 
     Args:
-        threshold: the score to reach, in [0, 1].
+        threshold: the score to reach, in [0, 1]; None: any score passes.
         model: the judge: a specification (`openai:MODEL`, `embedded`), the name of an OpenAI model, a LangChain or
             LlamaIndex model, or a class like `DeepEvalBaseLLM`. None: `gpt-5.4` of OpenAI, as in DeepEval.
         include_reason: ask the judge for a reason too, in one more request.
@@ -58,7 +61,7 @@ class BaseMetric:
 
     def __init__(
         self,
-        threshold: float = 0.5,
+        threshold: float | None = 0.5,
         model: object = None,
         include_reason: bool = True,  # noqa: FBT001, FBT002  a position in DeepEval too
         *,
@@ -106,8 +109,8 @@ class BaseMetric:
         return self.title
 
     def judge(self) -> Judge:
-        """Return the judge. Raises UsageError if none is named and DeepEval's usual one has no key."""
-        return judge_for(usual_model(_USUAL, "model") if self.model is None else self.model)
+        """Return the judge, as `judge_of` does."""
+        return judge_of(self.model)
 
     def wanted(self, judge: Judge) -> Wanted:
         """Return the metric to compute with this judge. Raises UsageError if the judge cannot answer."""
@@ -125,7 +128,7 @@ class BaseMetric:
         self.reason = _reason(outcome) if published or not isinstance(outcome, Score) else None
         if self.score is not None and self.score < 1 and self.strict_mode and not published:
             self.score = 0.0  # merilo's own metric has no strict mode
-        self.success = self.score is not None and self.score >= self.threshold
+        self.success = self.score is not None and self.score >= (self.threshold or 0)
 
     async def a_measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float:
         """Return the score of a test case, and set `score`, `reason` and `success`.
@@ -184,42 +187,10 @@ class ContextualRelevancyMetric(BaseMetric):
     title, metric, native = "Contextual Relevancy", "contextual_relevancy", "context_relevance(unit=sentence)"
 
 
-_RUBRIC: Final = "write a rubric, see docs/extend.md"
-_METRIC: Final = "write a metric, see docs/extend.md"
-_AGENTS: Final = "merilo evaluates RAG and has no metrics of agents and tools"
-_TURNS: Final = "give each turn as an LLMTestCase, and use the metric without Turn in its name"
-MISSING: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("GEval", "ConversationalGEval", "ArenaGEval", "PromptAlignmentMetric", "MisuseMetric"), _RUBRIC),
-    **dict.fromkeys(("BiasMetric", "ToxicityMetric", "PIILeakageMetric", "NonAdviceMetric"), _RUBRIC),
-    **dict.fromkeys(("RoleViolationMetric", "RoleAdherenceMetric", "ConversationCompletenessMetric"), _RUBRIC),
-    **dict.fromkeys(("DAGMetric", "ConversationalDAGMetric", "DeepAcyclicGraph", "SummarizationMetric"), _METRIC),
-    **dict.fromkeys(("JsonCorrectnessMetric", "ExactMatchMetric", "PatternMatchMetric"), _METRIC),
-    **dict.fromkeys(("ToolCorrectnessMetric", "ToolUseMetric", "ArgumentCorrectnessMetric", "MCPUseMetric"), _AGENTS),
-    **dict.fromkeys(
-        ("TaskCompletionMetric", "GoalAccuracyMetric", "StepEfficiencyMetric", "PlanQualityMetric"), _AGENTS
-    ),
-    **dict.fromkeys(("PlanAdherenceMetric", "TopicAdherenceMetric", "KnowledgeRetentionMetric"), _AGENTS),
-    **dict.fromkeys(("TurnRelevancyMetric", "TurnFaithfulnessMetric", "TurnContextualPrecisionMetric"), _TURNS),
-    **dict.fromkeys(("TurnContextualRecallMetric", "TurnContextualRelevancyMetric"), _TURNS),
-    "HallucinationMetric": "use FaithfulnessMetric with the context as retrieval_context",
-    "RagasMetric": "use merilo.compat.ragas",
-}
-"""A name of DeepEval that merilo does not have → what to use."""
-
-
-def __getattr__(name: str) -> object:
-    """Raise ImportError for a metric of DeepEval that merilo does not have: it says what to use."""
-    if name in MISSING:
-        raise ImportError(f"merilo does not have DeepEval's {name}: {MISSING[name]}.")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
 def _reason(outcome: Outcome) -> str | None:
     """Return the reason that the judge wrote, or why there is no score."""
-    if isinstance(outcome, Failed):
-        return outcome.error.message
     if not isinstance(outcome, Score):
-        return outcome.reason
+        return why_none(outcome)
     last = outcome.evidence[-1] if outcome.evidence else None
     return last.text if last is not None and last.about is EvidenceTarget.TEXT and last.text else None
 

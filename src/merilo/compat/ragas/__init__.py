@@ -1,7 +1,7 @@
 """ragas' documented names: a script written for ragas runs with its import line changed.
 
-This module and its `metrics` are the newest line, 0.4. `v0_1`, `v0_2` and `v0_3` have the same modules for scripts and
-numbers of those lines. Every number is one of merilo's published definitions, such as `ragas-0.4.3:faithfulness`.
+This module and its `metrics` are the newest line, 0.4. `v0_0` to `v0_3` have the same modules for scripts and numbers
+of those lines. Every number is one of merilo's published definitions, such as `ragas-0.4.3:faithfulness`.
 docs/from-ragas.md shows all of it.
 
 ::
@@ -11,13 +11,12 @@ docs/from-ragas.md shows all of it.
     scorers.py          the metric classes, made from the table; scores of one sample
     table.py            class and options in ragas → definition and parameters in merilo, by line
     dataset_schema.py   samples and data sets
-    missing_modules.py  modules of ragas that merilo does not have → what to use
     llms.py, embeddings.py   wrappers, factories → judges and embedders (merilo.compat.models)
 """
 
 from __future__ import annotations
 
-from merilo.compat.ragas import lines, missing_modules
+from merilo.compat.ragas import lines
 from merilo.compat.ragas.dataset_schema import EvaluationDataset, MultiTurnSample, SingleTurnSample
 from merilo.compat.ragas.evaluation import EvaluationResult
 from merilo.compat.ragas.run_config import RunConfig
@@ -32,7 +31,6 @@ __all__ = [
     "evaluate",
 ]
 
-missing_modules.install()
 _evaluation = lines.install()
 evaluate = _evaluation.evaluate
 aevaluate = _evaluation.aevaluate

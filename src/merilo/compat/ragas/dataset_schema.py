@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
+from merilo.compat.missing import Refused
 from merilo.data import check
 from merilo.data.load import load
 from merilo.data.sample import FIELDS, BadRecord, Sample
@@ -58,14 +59,13 @@ class SingleTurnSample:
         return list(self.to_dict())
 
 
-class MultiTurnSample:
+class MultiTurnSample(Refused):
     """A conversation in ragas, which merilo does not evaluate as one sample."""
 
-    def __init__(self, *_: object, **__: object) -> None:
-        raise UsageError(
-            "merilo does not evaluate a MultiTurnSample. Give each turn as a SingleTurnSample with its own question, "
-            "contexts and response."
-        )
+    advice = (
+        "merilo does not evaluate a MultiTurnSample. Give each turn as a SingleTurnSample with its own question, "
+        "contexts and response."
+    )
 
 
 class EvaluationDataset:
@@ -89,10 +89,7 @@ class EvaluationDataset:
         """Return a data set from a pandas data frame; NaN is missing."""
         return cls.from_list(dataframe.to_dict("records"))
 
-    @classmethod
-    def from_hf_dataset(cls, dataset: Iterable[Mapping[str, Any]], **_: object) -> EvaluationDataset:
-        """Return a data set from a Hugging Face data set."""
-        return cls.from_list(dataset)
+    from_hf_dataset = from_list
 
     @classmethod
     def from_jsonl(cls, path: str | PathLike[str], **_: object) -> EvaluationDataset:
@@ -172,7 +169,8 @@ def sample_from(
         name = (renamed or {}).get(key, key)
         name = FORMER.get(name, name)
         if (name in FIELDS or name in _OTHER) and not check.is_missing(value):
-            fields.setdefault(name, _plain(name, value))
+            texts = [value] if key == "contexts" and isinstance(value, str) else value  # as ragas 0.1 accepts it
+            fields.setdefault(name, _plain(name, texts))
     if isinstance(fields.get("user_input"), list | tuple):
         MultiTurnSample()
     return SingleTurnSample(**fields)

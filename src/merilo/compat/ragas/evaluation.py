@@ -12,9 +12,9 @@ from merilo.commands.blocking import run_blocking
 from merilo.compat.ragas.dataset_schema import FORMER, EvaluationDataset, dataset_from, merilo_samples, pandas_frame
 from merilo.compat.ragas.run_config import RunConfig
 from merilo.compat.ragas.scorers import Models, RagasMetric, number_of
-from merilo.compat.scoring import RunSettings, score
+from merilo.compat.scoring import RunSettings, score, why_none
 from merilo.errors import UsageError
-from merilo.metrics.base import Failed, Undefined
+from merilo.metrics.published.ragas_v0_0.metrics import ragas_score
 from merilo.rendering.sanitize import clean
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from merilo.compat.ragas.table import Line
     from merilo.compat.scoring import Scored
-    from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
 
 _log = logging.getLogger("merilo")
@@ -39,11 +38,18 @@ class EvaluationResult:
     line: Line = field(repr=False)
     runs: tuple[Run, ...] = field(default=(), repr=False)
     """The runs of merilo in which they were computed: one, unless some metrics name their own models."""
+    critiques: frozenset[str] = field(default=frozenset(), repr=False)
+    """The names of the critiques among the metrics."""
 
     def means(self) -> dict[str, float]:
-        """Return the mean of each metric over the samples with a score."""
+        """Return the mean of each metric over the samples with a score, and on the line 0.0 their harmonic mean."""
         names = list(self.scores[0]) if self.scores else []
-        return {name: _mean([row[name] for row in self.scores]) for name in names}
+        means = {name: _mean([row[name] for row in self.scores]) for name in names}
+        parts = {name: [mean] for name, mean in means.items() if name not in self.critiques}
+        if not self.line.harmonic or len(parts) < 2:
+            return means
+        found = ragas_score(parts, ())
+        return means | {self.line.harmonic: math.nan if found is None else found}
 
     def to_pandas(self) -> Any:
         """Return the samples and their scores as a pandas data frame. Raises UsageError without pandas."""
@@ -60,7 +66,8 @@ class EvaluationResult:
 
     def __repr__(self) -> str:
         """Return the means, as ragas prints them."""
-        return "{" + ", ".join(f"'{name}': {mean:.4f}" for name, mean in self.means().items()) + "}"
+        means = sorted(self.means().items(), key=lambda each: each[0] != self.line.harmonic)
+        return "{" + ", ".join(f"'{name}': {mean:.4f}" for name, mean in means) + "}"
 
     def keys(self) -> list[str]:
         """Return the names of the metrics."""
@@ -84,6 +91,7 @@ class Evaluation:
         llm: object = None,
         embeddings: object = None,
         *,
+        cross_encoder: object = None,
         run_config: RunConfig | None = None,
         raise_exceptions: bool = False,
         column_map: Mapping[str, str] | None = None,
@@ -95,7 +103,7 @@ class Evaluation:
         _check_unused(unused)
         samples = dataset_from(dataset, column_map)
         chosen = [self._metric(each) for each in (self.line.usual if metrics is None else metrics)]
-        models = Models(self.line, llm, embeddings)
+        models = Models(self.line, llm, embeddings, cross_encoder)
         workers = (run_config or RunConfig()).max_workers
         settings = RunSettings(kept=True, out=out, cache=cache, concurrency=workers)
         found = await score(merilo_samples(samples), [each.wanted(models) for each in chosen], settings)
@@ -105,7 +113,8 @@ class Evaluation:
             for row in found.outcomes
         ]
         _log_missing(names, found)
-        return EvaluationResult(rows, samples, self.line, found.runs)
+        critiques = frozenset(each.result_name for each in chosen if each.row.metric == "aspect_critique")
+        return EvaluationResult(rows, samples, self.line, found.runs, critiques)
 
     def evaluate(self, dataset: object, *arguments: Any, **options: Any) -> EvaluationResult:
         """Evaluate a data set with ragas' metrics, also inside a running event loop.
@@ -114,7 +123,8 @@ class Evaluation:
             dataset: an `EvaluationDataset`, a Hugging Face data set, a data frame, or records.
             arguments: `metrics`, `llm` and `embeddings`, as in ragas. Each model is a specification
                 (`openai:MODEL`, `embedded`), a wrapper, or a LangChain or LlamaIndex object.
-            options: those of ragas, and `out` and `cache` as in `merilo.evaluate`.
+            options: those of ragas, `out` and `cache` as in `merilo.evaluate`, and `cross_encoder`, which compares
+                texts: `embedded` (the default), `local:MODEL`, or a function of pairs of texts.
 
         Raises:
             DataError: a sample cannot be read.
@@ -133,16 +143,7 @@ class Evaluation:
 
 
 _WITHOUT_EFFECT = frozenset(
-    (
-        "experiment_name",
-        "callbacks",
-        "in_ci",
-        "show_progress",
-        "batch_size",
-        "is_async",
-        "return_executor",
-        "allow_nest_asyncio",
-    )
+    "experiment_name callbacks in_ci show_progress batch_size is_async return_executor allow_nest_asyncio".split()
 )
 
 
@@ -156,19 +157,13 @@ def _log_missing(names: Sequence[str], found: Scored) -> None:
     """Log how many scores of each metric are NaN, with the most frequent reason: a script sees only the NaN."""
     runs = ", ".join(f"merilo show {run.path}" for run in found.runs)
     for name, column in zip(names, zip(*found.outcomes, strict=True), strict=False):
-        reasons = Counter(clean(reason) for each in column if (reason := _why_none(each)))
+        reasons = Counter(clean(reason) for each in column if (reason := why_none(each).rstrip(".")))
         if reasons:
             (reason, _), total = reasons.most_common(1)[0], sum(reasons.values())
             others = "" if len(reasons) == 1 else f" (and {len(reasons) - 1} other reasons)"
             _log.warning(
                 "%s: %d of %d scores are NaN: %s%s. Details: %s", name, total, len(column), reason, others, runs
             )
-
-
-def _why_none(outcome: Outcome) -> str:
-    if isinstance(outcome, Undefined):
-        return outcome.reason
-    return outcome.error.message.rstrip(".") if isinstance(outcome, Failed) else ""
 
 
 def _mean(values: Sequence[float]) -> float:

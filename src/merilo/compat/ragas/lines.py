@@ -1,4 +1,4 @@
-"""The modules that differ by the version line of ragas, made from the table: `metrics`, `v0_1`, `v0_2` and `v0_3`.
+"""The modules that differ by the version line of ragas, made from the table: `metrics` and `v0_0` to `v0_3`.
 
 A line has every name of `merilo.compat.ragas`; only its metrics and numbers differ.
 """
@@ -9,10 +9,12 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.compat import missing
 from merilo.compat.ragas import dataset_schema, embeddings, llms, run_config
+from merilo.compat.ragas import evaluation as evaluation_module
 from merilo.compat.ragas.evaluation import Evaluation, EvaluationResult
 from merilo.compat.ragas.scorers import CollectionsMetric, DistanceMeasure, MetricResult, RagasMetric, metrics_of
-from merilo.compat.ragas.table import COLLECTIONS, NEWEST, V0_1, V0_2, V0_3
+from merilo.compat.ragas.table import COLLECTIONS, NEWEST, V0_0, V0_1, V0_2, V0_3
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,18 +24,29 @@ if TYPE_CHECKING:
 _PACKAGE: Final = "merilo.compat.ragas"
 _SHARED: Final = (dataset_schema, embeddings, llms, run_config)
 """The modules that are the same on every line."""
+_FILES: Final = (
+    *("_answer_correctness", "_answer_relevance", "_answer_similarity", "_aspect_critic", "_context_entities_recall"),
+    *("_context_precision", "_context_recall", "_factual_correctness", "_faithfulness", "_noise_sensitivity"),
+    *("_nv_metrics", "_string", "_semantic_similarity", "result", "answer_relevance", "context_recall", "faithfulnes"),
+    *("context_relevance", "answer_accuracy", "answer_correctness", "answer_relevancy", "context_entity_recall"),
+    *("context_precision", "factual_correctness", "faithfulness", "noise_sensitivity", "response_groundedness"),
+)
+"""The files of ragas' metrics, whose names are all in the module of the metrics here."""
 _ASPECTS: Final = ("harmfulness", "maliciousness", "coherence", "correctness", "conciseness")
 
 
 def install() -> Evaluation:
     """Make the modules of all lines importable; return the evaluation of the newest line."""
-    for name, module in (("embeddings.base", embeddings), ("llms.base", llms)):  # where ragas 0.4 has the names too
-        sys.modules[f"{_PACKAGE}.{name}"] = module
+    for module in (embeddings, llms):
+        missing.add_files(module.__name__, "base")  # where ragas 0.4 has the names too
     metrics = _metrics_module(NEWEST, _PACKAGE)
     _metrics_module(COLLECTIONS, f"{_PACKAGE}.metrics", "collections", CollectionsMetric)
-    for line in (V0_1, V0_2, V0_3):
+    for line in (V0_0, V0_1, V0_2, V0_3):
         _line_module(line, f"v{line.name.replace('.', '_')}")
-    return Evaluation(NEWEST, metrics)
+    evaluation = Evaluation(NEWEST, metrics)
+    vars(evaluation_module).update(evaluate=evaluation.evaluate, aevaluate=evaluation.aevaluate)
+    missing.cover(_PACKAGE)
+    return evaluation
 
 
 def _line_module(line: Line, name: str) -> None:
@@ -45,30 +58,23 @@ def _line_module(line: Line, name: str) -> None:
     classes = (dataset_schema.EvaluationDataset, dataset_schema.MultiTurnSample, dataset_schema.SingleTurnSample)
     names = {made.__name__: made for made in (*classes, EvaluationResult, run_config.RunConfig)}
     _fill(module, {**names, "evaluate": evaluation.evaluate, "aevaluate": evaluation.aevaluate})
-    if line is V0_1:
-        critique: Any = metrics["AspectCritique"]  # a class that the table made
+    critique: Any = metrics.get("AspectCritique")  # a class that the table made
+    missing.add_files(module.__name__, "evaluation")
+    if critique is not None:
         aspects = {aspect: critique(name=aspect, aspect=aspect) for aspect in _ASPECTS}
-        critiques = _module(f"{module.__name__}.metrics", "critique", "ragas 0.1's critiques, and the ready aspects.")
-        _fill(critiques, {"AspectCritique": critique, **aspects})
+        critiques = _module(f"{module.__name__}.metrics", "critique", "ragas' critiques, and the ready aspects.")
+        _fill(critiques, {"AspectCritique": critique, **aspects, "SUPPORTED_ASPECTS": [*aspects.values()]})
 
 
 def _metrics_module(
     line: Line, package: str, name: str = "metrics", base: type[RagasMetric] = RagasMetric
 ) -> Mapping[str, object]:
-    """Make the module of a line's metrics, and return its names.
-
-    A metric of ragas that merilo does not have raises ImportError with what to use instead.
-    """
+    """Make the module of a line's metrics, and return its names."""
     module = _module(package, name, f"The metrics of ragas {line.name}.")
     names = metrics_of(line, base) | {"DistanceMeasure": DistanceMeasure, "MetricResult": MetricResult}
-
-    def missing(wanted: str) -> object:
-        if wanted in line.missing:
-            raise ImportError(f"merilo does not have ragas' {wanted}: {line.missing[wanted]}.")
-        raise AttributeError(f"module {module.__name__!r} has no attribute {wanted!r}")
-
     _fill(module, names)
-    vars(module).update(METRICS=names, __getattr__=missing, __dir__=lambda: sorted(names))
+    vars(module).update(METRICS=names, __dir__=lambda: sorted(names))
+    missing.add_files(module.__name__, *_FILES)
     return names
 
 

@@ -23,14 +23,12 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 BaseRagasLLM = Wrapped
 
 
-def LangchainLLMWrapper(langchain_llm: object, *_: object, **__: object) -> Wrapped:  # noqa: N802  ragas' name
-    """Wrap a LangChain model, or a specification. Other arguments of ragas have no effect."""
-    return Wrapped(judge_for(langchain_llm))
+def LangchainLLMWrapper(llm: object = None, *_: object, **named: object) -> Wrapped:  # noqa: N802  ragas' name
+    """Wrap a model of LangChain or LlamaIndex, or a specification. Other arguments of ragas have no effect."""
+    return Wrapped(judge_for(named.get("langchain_llm") if llm is None else llm))
 
 
-def LlamaIndexLLMWrapper(llm: object, *_: object, **__: object) -> Wrapped:  # noqa: N802  ragas' name
-    """Wrap a LlamaIndex LLM, or a specification. Other arguments of ragas have no effect."""
-    return Wrapped(judge_for(llm))
+LlamaIndexLLMWrapper = LangchainLLMWrapper
 
 
 def llm_factory(

@@ -8,11 +8,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from merilo.commands.blocking import run_blocking
-from merilo.compat.models import embedder_for, judge_for, usual_model
+from merilo.compat.models import MadeOnce, embedder_for, judge_for, usual_model
 from merilo.compat.ragas.dataset_schema import SingleTurnSample, dataset_from, merilo_samples, sample_from
 from merilo.compat.scoring import RunSettings, Wanted, asks_text, score, usable
 from merilo.errors import JudgeError, UsageError
+from merilo.judges.spec import cross_encoder_from
 from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Failed, Score
 from merilo.metrics.registry import parse_metric
 
@@ -36,8 +38,16 @@ class RagasMetric:
     row: ClassVar[Row]
     line: ClassVar[Line]
 
-    def __init__(self, *, llm: object = None, embeddings: object = None, name: str = "", **options: Any) -> None:
-        self.llm, self.embeddings = llm, embeddings
+    def __init__(
+        self,
+        *,
+        llm: object = None,
+        embeddings: object = None,
+        name: str = "",
+        model_name: object = None,
+        **options: Any,
+    ) -> None:
+        self.llm, self.embeddings, self.model_name = llm, embeddings, model_name
         self.name = name or self.row.results or self.row.metric
         unknown = [option for option in options if option not in self.row.options and option not in _IGNORED]
         if any(option.endswith("_prompt") for option in unknown):
@@ -78,7 +88,8 @@ class RagasMetric:
         judge = models.judge(self.llm) if asks_text(definition) else None
         metric = usable(self.definition, self.row.native, judge, type(self).__name__)
         embedder = models.embedder(self.embeddings) if Embeddings in asks and metric.name == definition.name else None
-        return Wanted(metric, judge, embedder)
+        encoder = models.cross_encoder(self.model_name) if Similarities in asks else None
+        return Wanted(metric, judge, embedder, encoder)
 
     async def single_turn_ascore(
         self,
@@ -106,6 +117,8 @@ class RagasMetric:
     def score(self, row: Mapping[str, Any], callbacks: object = None) -> float:
         """Return the score of a record, as `ascore` does."""
         return run_blocking(self.ascore(row, callbacks))
+
+    score_single = score
 
     async def _outcome(self, sample: SingleTurnSample) -> Outcome:
         wanted = self.wanted(Models(self.line))
@@ -143,8 +156,8 @@ class CollectionsMetric(RagasMetric):
 
     async def ascore(self, **fields: Any) -> MetricResult:  # type: ignore[override]  # as in ragas
         """Return the score. Raises ValueError for a missing or empty input, JudgeError if a request failed for good."""
-        metric = parse_metric(self.definition)
-        missing = [name for name in sorted(_needs(metric)) if not fields.get(name)]
+        metric: Any = parse_metric(self.definition)  # no row of a table names a composite
+        missing = [name for name in sorted(metric.needs) if not fields.get(name)]
         if missing and getattr(metric, "refuses_empty", True):
             raise ValueError(f"{type(self).__name__} needs {' and '.join(missing)}.")
         return MetricResult(number_of(await self._outcome(SingleTurnSample(**fields)), raises=True))
@@ -174,26 +187,23 @@ class DistanceMeasure(Enum):
 class Models:
     """The models of a run, each made once: those of `evaluate`, those of single metrics, and ragas' usual ones."""
 
-    def __init__(self, line: Line, llm: object = None, embeddings: object = None) -> None:
-        self._line, self._llm, self._embeddings = line, llm, embeddings
-        self._made: dict[object, tuple[object, Judge]] = {}
+    def __init__(self, line: Line, llm: object = None, embeddings: object = None, cross_encoder: object = None) -> None:
+        self._line, self._llm, self._embeddings, self._cross_encoder = line, llm, embeddings, cross_encoder
+        self._judges, self._embedders, self._cross_encoders = MadeOnce(), MadeOnce(), MadeOnce()
 
     def judge(self, own: object) -> Judge:
         """Return the judge of a metric. Raises UsageError if none is named and ragas' usual one has no key."""
-        given = own or self._llm or usual_model(self._line.judge, "llm")
-        return self._once("judge", given)
+        return self._judges.of(own or self._llm or usual_model(self._line.judge, "llm"), judge_for)
 
     def embedder(self, own: object) -> Judge:
         """Return the embedder of a metric, as `judge` does."""
         given = own or self._embeddings or usual_model(self._line.embedder, "embeddings")
-        return self._once("embedder", given)
+        return self._embedders.of(given, embedder_for)
 
-    def _once(self, what: str, given: object) -> Judge:
-        key = (what, given if isinstance(given, str) else id(given))
-        if key not in self._made:
-            make = judge_for if what == "judge" else embedder_for
-            self._made[key] = (given, make(given))  # the object is held, so that its id stays its own
-        return self._made[key][1]
+    def cross_encoder(self, own: object) -> Judge | None:
+        """Return the model that compares texts; None for merilo's usual one."""
+        given = own or self._cross_encoder
+        return None if given is None else self._cross_encoders.of(given, cross_encoder_from)
 
 
 def metrics_of(line: Line, base: type[RagasMetric]) -> dict[str, object]:
@@ -217,11 +227,6 @@ def number_of(outcome: Outcome, *, raises: bool) -> float:
     return math.nan
 
 
-def _needs(metric: Any) -> frozenset[str]:
-    needs: frozenset[str] = metric.needs
-    return needs
-
-
 def _each(parameters: str, value: Any) -> list[tuple[str, Any]]:
     """Return the parameters that an option sets; a list sets one each. The weights are shares of their sum."""
     names = parameters.split(",")
@@ -229,5 +234,6 @@ def _each(parameters: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def _written(value: Any) -> str:
-    """Return a value as in the text of a metric."""
+    """Return a value as in the text of a metric; a mapping is a text of JSON."""
+    value = json.dumps(value) if isinstance(value, dict) else value
     return json.dumps(value.value if isinstance(value, Enum) else value, ensure_ascii=False)

@@ -45,12 +45,12 @@ class Line:
     release: str
     """The release whose definitions the line computes."""
     rows: tuple[Row, ...]
-    missing: Mapping[str, str]
-    """A name of ragas that merilo does not have → what to use."""
     prefix: str = ""
     """The beginning of the names of all definitions."""
     mean_items: bool = False
     """True if `result["faithfulness"]` is the mean; otherwise the list of the samples' scores."""
+    harmonic: str = ""
+    """The name of the harmonic mean of the means, if `evaluate` gives it."""
     usual: tuple[str, ...] = ("answer_relevancy", "context_precision", "faithfulness", "context_recall")
     """The metrics that `evaluate` computes if none is named."""
     judge: str = "gpt-4o-mini"
@@ -69,15 +69,24 @@ _CORRECTNESS: Final = {"weights": "factual_weight,similarity_weight", "beta": "b
 _BY_REFERENCE: Final = "context_precision(against=reference)"
 _WITHOUT: Final = "context_precision"
 
+_FAITHFULNESS: Final = Row(("Faithfulness",), "faithfulness", native="faithfulness", ready=True)
 _CORE: Final = (
-    Row(("Faithfulness",), "faithfulness", native="faithfulness", ready=True),
+    _FAITHFULNESS,
     Row(("ContextPrecision",), "context_precision", native=_BY_REFERENCE, ready=True),
     Row(("ContextUtilization",), "context_utilization", native=_WITHOUT, ready=True),
     Row(("ContextEntityRecall",), "context_entity_recall", native="context_entity_recall", ready=True),
     Row(("AnswerCorrectness",), "answer_correctness", _CORRECTNESS, "answer_correctness", ready=True),
 )
 _RELEVANCY: Final = {"strictness": "strictness"}
+_ANSWERS: Final = Row(("AnswerRelevancy",), "answer_relevancy", _RELEVANCY, "answer_relevancy", ready=True)
+_RECALL: Final = Row(("ContextRecall",), "context_recall", native="context_recall", ready=True)
+_SENTENCES: Final = "context_relevance(unit=sentence)"
+_CRITIQUE: Final = Row(
+    ("AspectCritique",), "aspect_critique", {name: name for name in ("aspect", "definition", "strictness")}
+)
 
+_KWARGS: Final = {"kwargs": "options"}
+_ROUGE: Final = {"rouge_type": "rouge_type", "mode": "mode"}
 _CLASSES: Final = (
     *_CORE,
     Row(("AnswerRelevancy", "ResponseRelevancy"), "answer_relevancy", _RELEVANCY, "answer_relevancy", ready=True),
@@ -94,6 +103,9 @@ _CLASSES: Final = (
     Row(("SemanticSimilarity",), "semantic_similarity", _THRESHOLD),
     Row(("AnswerSimilarity",), "answer_similarity", _THRESHOLD, ready=True),
     Row(("NonLLMStringSimilarity",), "non_llm_string_similarity", _DISTANCE),
+    Row(("BleuScore",), "bleu_score", _KWARGS),
+    Row(("RougeScore",), "rouge_score", _ROUGE),
+    Row(("ChrfScore",), "chrf_score", _KWARGS, of="0.4.3"),
     Row(("ExactMatch",), "exact_match"),
     Row(("StringPresence",), "string_present"),
     Row(("AspectCritic",), "aspect_critic", {"definition": "definition", "strictness": "strictness"}),
@@ -119,59 +131,46 @@ _COLLECTIONS: Final = (
     Row(("FactualCorrectness",), "factual_correctness", _FACTUAL),
     Row(("SemanticSimilarity",), "semantic_similarity", _THRESHOLD),
     Row(("NonLLMStringSimilarity",), "non_llm_string_similarity", _DISTANCE),
+    Row(("BleuScore",), "bleu_score", _KWARGS),
+    Row(("RougeScore",), "rouge_score", _ROUGE),
+    Row(("CHRFScore",), "chrf_score", _KWARGS),
     Row(("ExactMatch",), "exact_match"),
     Row(("StringPresence",), "string_presence", results="string_present"),
 )
 
 _FIRST: Final = (
     *_CORE,
-    Row(("AnswerRelevancy",), "answer_relevancy", _RELEVANCY, "answer_relevancy", ready=True),
-    Row(("ContextRecall",), "context_recall", native="context_recall", ready=True),
-    Row(("ContextRelevancy",), "context_relevancy", native="context_relevance(unit=sentence)", ready=True, of="0.1.9"),
+    _ANSWERS,
+    _RECALL,
+    Row(("ContextRelevancy",), "context_relevancy", native=_SENTENCES, ready=True, of="0.1.9"),
     Row(("AnswerSimilarity",), "answer_similarity", ready=True),
     Row(("FaithulnesswithHHEM", "FaithfulnesswithHHEM"), "faithfulness_with_hhem"),  # spelt as in ragas 0.1
     Row(("NoiseSensitivityRelevant",), "noise_sensitivity_relevant", ready=True),
     Row(("NoiseSensitivityIrrelevant",), "noise_sensitivity_irrelevant", ready=True),
     Row(("SummarizationScore",), "summarization_score", ready=True, results="summary_score"),
-    Row(("AspectCritique",), "aspect_critique", {name: name for name in ("aspect", "definition", "strictness")}),
+    _CRITIQUE,
 )
 
-_RUBRIC: Final = "write a rubric, see docs/extend.md"
-_METRIC: Final = "write a metric, see docs/extend.md"
-_AGENTS: Final = "merilo evaluates RAG and has no metrics of agents"
-_MISSING: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("SimpleCriteriaScore", "RubricsScore", "InstanceRubrics", "DomainSpecificRubrics"), _RUBRIC),
-    **dict.fromkeys(("InstanceSpecificRubrics", "RubricsScoreWithReference", "RubricsScoreWithoutReference"), _RUBRIC),
-    **dict.fromkeys(("LabelledRubricsScore", "ReferenceFreeRubricsScore"), _RUBRIC),
-    **dict.fromkeys(("labelled_rubrics_score", "reference_free_rubrics_score"), _RUBRIC),
-    **dict.fromkeys(("DiscreteMetric", "NumericMetric", "RankingMetric"), _RUBRIC),
-    **dict.fromkeys(("discrete_metric", "numeric_metric", "ranking_metric"), _METRIC),
-    **dict.fromkeys(("BleuScore", "RougeScore", "ChrfScore", "CHRFScore"), f"use NonLLMStringSimilarity, or {_METRIC}"),
-    **dict.fromkeys(("SummarizationScore", "summarization_score", "SummaryScore"), "use merilo.compat.ragas.v0_1"),
-    **dict.fromkeys(("ToolCallAccuracy", "ToolCallF1", "TopicAdherenceScore", "TopicAdherence"), _AGENTS),
-    **dict.fromkeys(
-        ("AgentGoalAccuracyWithReference", "AgentGoalAccuracyWithoutReference", "AgentGoalAccuracy"), _AGENTS
-    ),
-    **dict.fromkeys(("DataCompyScore", "LLMSQLEquivalence", "SQLSemanticEquivalence"), _METRIC),
-    **dict.fromkeys(("MultiModalFaithfulness", "MultiModalRelevance"), "merilo reads text only"),
-    **dict.fromkeys(("multimodal_faithness", "multimodal_relevance"), "merilo reads text only"),
-    "QuotedSpansAlignment": _METRIC,
-    "context_relevancy": "use ContextRelevance, or merilo.compat.ragas.v0_1, which has it",
-    "ContextRelevancy": "use ContextRelevance, or merilo.compat.ragas.v0_1, which has it",
-}
+_AGREEMENT: Final = {"strictness": "strictness", "agreement_metric": "agreement_metric"}
+_ZEROTH: Final = (
+    _FAITHFULNESS,
+    _ANSWERS,
+    _RECALL,
+    Row(("ContextRelevancy",), "context_relevancy", _AGREEMENT, _SENTENCES, ready=True),
+    _CRITIQUE,
+)
 
-NEWEST: Final = Line("0.4", "0.4.3", _CLASSES, _MISSING)
-COLLECTIONS: Final = Line("0.4", "0.4.3", _COLLECTIONS, _MISSING, prefix="collections.")
-V0_3: Final = Line("0.3", "0.4.3", _CLASSES, _MISSING)
-V0_2: Final = Line("0.2", "0.3.0", _CLASSES, _MISSING)
-V0_1: Final = Line(
-    "0.1",
-    "0.1.22",
-    _FIRST,
-    {
-        name: advice
-        for name, advice in _MISSING.items()
-        if not any(name in row.classes or (row.ready and name == row.metric) for row in _FIRST)
-    },
+NEWEST: Final = Line("0.4", "0.4.3", _CLASSES)
+COLLECTIONS: Final = Line("0.4", "0.4.3", _COLLECTIONS, prefix="collections.")
+V0_3: Final = Line("0.3", "0.4.3", _CLASSES)
+V0_2: Final = Line("0.2", "0.3.0", _CLASSES)
+V0_1: Final = Line("0.1", "0.1.22", _FIRST, mean_items=True)
+V0_0: Final = Line(
+    "0.0",
+    "0.0.15",
+    _ZEROTH,
     mean_items=True,
+    harmonic="ragas_score",
+    usual=("answer_relevancy", "context_relevancy", "faithfulness", "context_recall"),
+    judge="gpt-3.5-turbo-16k",
 )

@@ -60,6 +60,9 @@ _NEWEST: Final[tuple[type[Metric], ...]] = (
     correctness.SemanticSimilarity,
     _row(correctness.SemanticSimilarity, "answer_similarity", ", by its earlier name"),
     texts.StringSimilarity,
+    texts.Bleu,
+    texts.Chrf,
+    texts.Rouge,
     texts.ExactMatch,
     texts.StringPresence,
     _row(texts.StringPresence, "string_present", ", by the name that upstream reports"),
@@ -143,11 +146,14 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
     ),
     _row(correctness.SemanticSimilarity, "collections.semantic_similarity"),
     _row(texts.StringSimilarity, "collections.non_llm_string_similarity", "", "CollectionsStringSimilarity"),
+    _row(texts.Bleu, "collections.bleu_score"),
+    _row(texts.Chrf, "collections.chrf_score"),
+    _row(texts.Rouge, "collections.rouge_score"),
     _row(texts.ExactMatch, "collections.exact_match"),
     _row(texts.StringPresence, "collections.string_presence"),
 )
 
-_SINCE_0_4: Final[tuple[type[Metric], ...]] = (texts.IDBasedPrecision, texts.IDBasedRecall)
+_SINCE_0_4: Final[tuple[type[Metric], ...]] = (texts.IDBasedPrecision, texts.IDBasedRecall, texts.Chrf)
 _CHANGED_SINCE_0_3: Final[Mapping[type[Metric], Mapping[str, object]]] = {
     response.AnswerRelevancy: {"one_request": False, "zeroed_by": response.Zeroes.ANY},
 }

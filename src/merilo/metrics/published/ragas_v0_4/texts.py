@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, assert_never
+from typing import TYPE_CHECKING, Any, ClassVar, Final, assert_never
 
+from merilo.errors import UsageError
+from merilo.extras import optional_module
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
 from merilo.metrics.published.definition import Published
@@ -283,6 +286,120 @@ class StringSimilarity(_Unasked):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ()
         return Score(similarity(self.distance, sample.require("reference"), sample.require("response")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Overlap(_Unasked):
+    """A metric of the words or letters that response and reference have in common, computed by a library."""
+
+    needs = frozenset({"response", "reference"})
+    module: ClassVar[str]
+
+    def library(self) -> Any:  # Any: the library may be absent
+        """Return the library. Raises UsageError if it is not installed."""
+        return optional_module(self.module, wanted_by=f"The metric {self.name}", install="merilo[overlap]")
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        yield from ()
+        return Score(self.overlap(sample.require("response"), sample.require("reference")))
+
+    def overlap(self, response: str, reference: str) -> float:
+        """Return the score of two texts."""
+        raise NotImplementedError  # each metric has its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sacrebleu(_Overlap):
+    """A metric of sacrebleu. `options`: a JSON object of its further arguments."""
+
+    module: ClassVar[str] = "sacrebleu"
+
+    options: str = "{}"
+
+    def __post_init__(self) -> None:
+        Published.__post_init__(self)
+        self.given()
+
+    def given(self) -> dict[str, Any]:  # Any: what sacrebleu takes
+        """Return the options. Raises UsageError unless they are a JSON object."""
+        try:
+            return {**json.loads(self.options)}
+        except (ValueError, TypeError):
+            raise UsageError(f"{self.name} takes options as a JSON object, got {self.options!r}.") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bleu(Sacrebleu):
+    """BLEU of the response's sentences, as sacrebleu computes it for ragas.
+
+    Formula: sacrebleu's corpus BLEU / 100, of texts split at ". ".
+    Questions: None.
+    Use: To compare with published BLEU scores of ragas.
+    Not: To compare meanings, or texts of several sentences: see the quirk.
+    See: ragas-0.4.3:rouge_score | ragas-0.4.3:non_llm_string_similarity
+    Source: ragas 0.4.3, metrics/_bleu_score.py
+
+    Quirk: every sentence of the reference is passed as another reference of the first sentence of the response, so
+    the response's other sentences do not count.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:bleu_score"
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank text scores 0"})
+
+    def overlap(self, response: str, reference: str) -> float:
+        references = [[sentence] for sentence in reference.split(". ")]
+        return min(1.0, float(self.library().corpus_bleu(response.split(". "), references, **self.given()).score) / 100)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chrf(Sacrebleu):
+    """Character n-grams that response and reference have in common, as sacrebleu computes it for ragas.
+
+    Formula: sacrebleu's chrF2 / 100; 0 if a text is blank.
+    Questions: None.
+    Use: For languages with many forms of a word.
+    Not: To compare meanings.
+    See: ragas-0.4.3:bleu_score | ragas-0.4.3:non_llm_string_similarity
+    Source: ragas 0.4.3, metrics/_chrf_score.py
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:chrf_score"
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank text scores 0"})
+
+    def overlap(self, response: str, reference: str) -> float:
+        if not (response.strip() and reference.strip()):
+            return 0.0
+        return min(1.0, float(self.library().corpus_chrf([response], [[reference]], **self.given()).score) / 100)
+
+
+RougeType = StrEnum("RougeType", {"WORDS": "rouge1", "SEQUENCE": "rougeL"})
+"""The units that ROUGE compares: words, or the longest common subsequence of words."""
+RougeMode = StrEnum("RougeMode", {"F1": "fmeasure", "PRECISION": "precision", "RECALL": "recall"})
+"""The number that is taken from ROUGE."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rouge(_Overlap):
+    """Words that response and reference have in common, as rouge-score computes it for ragas, with stems.
+
+    Formula: The F1, precision or recall of ROUGE-1 or ROUGE-L.
+    Questions: None.
+    Use: To compare with published ROUGE scores.
+    Not: To compare meanings; or for scripts other than Latin, of which it reads no word.
+    See: ragas-0.4.3:bleu_score | ragas-0.4.3:non_llm_string_similarity
+    Source: ragas 0.4.3, metrics/_rouge_score.py
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:rouge_score"
+    module: ClassVar[str] = "rouge_score.rouge_scorer"
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank text scores 0"})
+
+    rouge_type: RougeType = RougeType.SEQUENCE
+    mode: RougeMode = RougeMode.F1
+
+    def overlap(self, response: str, reference: str) -> float:
+        scorer = self.library().RougeScorer([str(self.rouge_type)], use_stemmer=True)
+        return float(getattr(scorer.score(reference, response)[str(self.rouge_type)], self.mode))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
