@@ -11,7 +11,7 @@ from merilo.commands.calibrate.faults import faults_of
 from merilo.commands.calibrate.price import labelling_price
 from merilo.commands.calibrate.slices import slices_of
 from merilo.data.sample import DOUBT
-from merilo.errors import UsageError
+from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
@@ -325,7 +325,7 @@ def _minutes_to_check(view: RunView) -> str:
         return ""
     try:
         price = labelling_price([view.run])
-    except UsageError:  # no sample has a score that could be labelled
+    except (RunError, UsageError):  # no sample has an outcome yet, or a score that could be labelled
         return ""
     return price.minutes if price.command else ""
 
