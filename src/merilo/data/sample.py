@@ -314,13 +314,16 @@ class Columns:
         found = byte < len(self._without_id) and self._without_id[byte] & (1 << (number & 7))
         return number if found else None
 
-    def doubts(self, fields: Collection[str]) -> list[str]:
-        """Return one sentence for each doubtful column of these fields, with the mapping that changes its meaning."""
+    def doubts(self, fields: Collection[str], present: Collection[str] = FIELDS) -> list[str]:
+        """Return one sentence for each doubtful column of these fields, with the mapping that changes its meaning.
+
+        `present`: the fields that have a value in some record.
+        """
         return [
             f"{DOUBT}{column} was read as {self.recognised.get(column)}. If it is the {_EXPECTED[other]}, add "
             f"--map {shlex.quote(f'{column}={other}')}."
             for column, other in self.doubtful.items()
-            if not {other, self.recognised.get(column)}.isdisjoint(fields)
+            if not {other, self.recognised.get(column)}.isdisjoint(fields) and self.recognised.get(column) in present
         ]
 
     def sentence(self) -> str:

@@ -87,6 +87,11 @@ class Endpoint(ABC):
         """The sentence that says what to check if the endpoint accepts no request at all."""
 
     @property
+    def absent(self) -> str:
+        """The sentences about a server that is not there."""
+        return f"No server at {urlsplit(self.base_url).netloc}. Check the base URL and the network."
+
+    @property
     def key_source(self) -> KeySource | None:
         """The callable that returns the key; None if the key is in a variable."""
         return self.api_key
@@ -130,7 +135,7 @@ class Endpoint(ABC):
         hidden = secrets_in(self.body, self.base_url)
         keys = ApiKeys(header, prefix=prefix, key=key, source=source, others=self.headers, hidden=hidden)
         url, own = resolved_url(self.base_url), dict(self.service.headers)
-        async with open_wire(url, keys, self.timeout_s, shown=shown, headers=own) as wire:
+        async with open_wire(url, keys, self.timeout_s, shown=shown, absent=self.absent, headers=own) as wire:
             yield wire
 
     @property

@@ -104,6 +104,11 @@ class OllamaProvider(Endpoint):
         """See `Endpoint`."""
         return f"Check that an Ollama server runs on {urlsplit(self.base_url).hostname} (OLLAMA_HOST, --base-url)."
 
+    @property
+    def absent(self) -> str:
+        """See `Endpoint`."""
+        return f"No Ollama server at {urlsplit(self.base_url).netloc}. Start it: ollama serve"
+
 
 class OllamaConnection(ChatConnection):
     """A session with one Ollama server that inspects the model before the first request."""

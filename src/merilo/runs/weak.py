@@ -40,6 +40,17 @@ def weak_left_out(manifest: Manifest) -> tuple[str, ...]:
     return tuple(text for text, reason in manifest.left_out.items() if text in weak and WEAK_LEFT_OUT in reason)
 
 
+def left_out_reasons(manifest: Manifest) -> dict[str, str]:
+    """Return the metrics that the run left out, each with a sentence that says why and what to do."""
+    judge = manifest.judges.get("judge", {}).get("name")
+    return {
+        text: f"the {judge} judge is weak at it. Add it: merilo run ... --metrics {text}"
+        if WEAK_LEFT_OUT in reason
+        else f"{reason}."
+        for text, reason in manifest.left_out.items()
+    }
+
+
 def _texts(judge: Mapping[str, object], name: str) -> list[str]:
     found = judge.get(name)
     return [text for text in found if isinstance(text, str)] if check.is_list(found) else []

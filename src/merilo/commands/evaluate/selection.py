@@ -95,7 +95,7 @@ def select(
     if not metrics and asked is None:  # such as questions with responses alone
         return select((ALL,), intake, roles, lenient=lenient)
     if not metrics and weak:
-        raise UsageError(_only_weak(sorted(weak), roles))
+        raise UsageError(_only_weak(sorted(weak), roles) + _unread(intake, frozenset(FIELDS) - intake.in_some))
     if not metrics:
         unread = _unread(intake, frozenset(FIELDS) - intake.in_some)
         raise NothingToCompute(f"No metric can be computed on this data ({_reasons(left_out)}).{unread}", left_out)
@@ -121,13 +121,24 @@ def requested(
 
 def _refusal(text: str, parts: Mapping[str, Metric], reason: str, intake: Intake) -> str:
     missing = frozenset[str]().union(*(metric.needs for metric in parts.values())) - intake.in_some
-    return f"{text} cannot be computed: {reason}.{_unread(intake, missing) if missing else ''}"
+    if not missing:
+        return f"{text} cannot be computed: {reason}."
+    return f"{text} needs {' and '.join(sorted(missing))}.{_unread(intake, missing)}"
 
 
 def _unread(intake: Intake, missing: frozenset[str]) -> str:
-    """Return sentences, each after a space, on columns that may have the missing fields; empty if there are none."""
+    """Return sentences, each after a space, on columns that may have the missing fields; empty if there are none.
+
+    Without an unread column, a doubtful reading of any other one is stated.
+    """
     columns = intake.columns
-    said = (*columns.doubts(missing), unread_columns(columns.kept, missing))
+    empty = [repr(column) for column, name in columns.recognised.items() if name in missing]
+    unread = unread_columns(columns.kept, missing)
+    said = (
+        f"No record has a value in {', '.join(empty)}." if empty else "",
+        *columns.doubts(missing if unread else intake.in_some, intake.in_some),
+        unread,
+    )
     return "".join(f" {each}" for each in said if each)
 
 
