@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -100,8 +101,36 @@ _RENAMED: Final = {
     "config": "merilo config is now: merilo runs config",
     **dict.fromkeys(("evaluate", "eval", "score"), "Did you mean: merilo run?"),
     "list": "Did you mean: merilo runs list?",
+    "help": "Did you mean: merilo --help?",
+    "version": "Did you mean: merilo --version?",
 }
 """Former and guessed words → the message that names the command; the longest match wins."""
+
+
+_OPTIONS: Final = {
+    option: meant
+    for options, *meant in (
+        ("--model --llm --evaluator --provider -j", "--judge openai:gpt-4.1-mini"),
+        ("--embedder --embedding-model --embeddings", "--judge embeddings=SPEC"),
+        ("--cross-encoder", "--judge similarities=SPEC"),
+        ("--api-key --key", "--api-key-env NAME", "a variable such as OPENAI_API_KEY"),
+        ("--threshold --thresholds --min", "merilo gate RUN --min METRIC=X"),
+        ("--html --report", "merilo report RUN"),
+        ("--output --output-dir --save -o", "--out"),
+        ("--metric -m", "--metrics", "--metric"),
+        ("--metrics", "--metric"),
+        ("--data --input --file --dataset -d -i", "the first argument: merilo run FILE"),
+        ("--max-workers --workers --n-jobs", "--concurrency"),
+        ("--columns --column-map --mapping --column", "--map COLUMN=FIELD"),
+        ("--verbose -v", "--debug"),
+        ("--until-decided", "--until SUITE"),
+        ("--samples --sample -n", "--number", "--limit"),
+        ("--lang -l", "--language"),
+    )
+    for option in options.split()
+}
+"""Former and guessed options → the options that are meant, of which those of the command count, or other words."""
+_NEAR: Final = 0.75
 
 
 class _Sections(TyperGroup):
@@ -254,6 +283,8 @@ def _directory_exists() -> bool:
 def _renamed(arguments: Sequence[str]) -> str | None:
     """Return the message about a former or guessed command; None if the words are none."""
     words = [each for each in arguments[:2] if not each.startswith("-")]
+    if words and Path(words[0]).suffix:
+        return f"Did you mean: merilo run {words[0]}?"
     return _RENAMED.get(" ".join(words)) or _RENAMED.get(" ".join(words[:1]))
 
 
@@ -295,7 +326,19 @@ def _usage_message(error: Exception) -> str | None:
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "merilo")
     message = str(format_message())
+    if option := getattr(error, "option_name", None):
+        message = f"No such option: {option}.{_meant(option, context)}"
+    elif message.startswith("Got unexpected extra"):
+        message = f"{message}. Separate metrics and other lists by commas: --metrics A,B."
     return f"{message if message.endswith(('.', '?', ')')) else message + '.'} See {path} --help."
+
+
+def _meant(option: str, context: Any) -> str:  # Any: typer renames click's classes between versions
+    """Return a sentence, after a space, that names the option or argument that is meant; empty if none is similar."""
+    known = [name for each in context.command.params for name in each.opts] if context is not None else []
+    guessed = [each for each in _OPTIONS.get(option, ()) if not each.startswith("--") or each.split()[0] in known]
+    near = guessed or get_close_matches(option, known, n=1, cutoff=_NEAR)
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 def _reported(error: BaseException, code: Exit, message: str, *, debug: bool) -> Exit:

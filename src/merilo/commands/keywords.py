@@ -238,7 +238,7 @@ def _in_python() -> Generator[None]:
         raise
 
 
-_TEXT: Final = r"(?:'[^']*'|[^\s',.;)]|[.,;)](?=\S))+"
+_TEXT: Final = r"(?:'[^']*'|[^\s',.;)]|[.,;)](?=\w))+"
 _FLAGS: Final = re.compile(
     rf"merilo [a-z][^;\n]*|--(skip-invalid)|--(map|min|max|judge|metrics|suite|max-drop|baseline|base-url) {_TEXT}"
     rf"(?: --\2 {_TEXT})*"

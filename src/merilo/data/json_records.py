@@ -165,7 +165,7 @@ class JsonText:
         while True:
             found = self.decoder.read(self._text, self._at, self._before)
             held = len(self._text) - self._at
-            if isinstance(found, Problem) and self._ended and self.decoder.may_be_cut:
+            if isinstance(found, Problem) and self._ended and self.decoder.is_cut:
                 return Problem(_WHOLE, f"one that ends inside this record (line {self._line()})")
             if isinstance(found, Problem):
                 is_whole = self._ended or not self.decoder.may_be_cut
@@ -252,17 +252,18 @@ class Decoder:
     """A JSON decoder that notices errors which the standard decoder ignores, such as duplicate keys.
 
     `repeated`: keys that the last value has twice. `may_be_cut`: True if its error may be due to the end of the text.
+    `is_cut`: True if it is.
     """
 
     def __init__(self) -> None:
         self._json = json.JSONDecoder(object_pairs_hook=self._object)
         self.repeated: list[str] = []
-        self.may_be_cut = False
+        self.may_be_cut = self.is_cut = False
 
     def read(self, text: str, start: int, before: int = 0) -> _Value | Problem:
         """Return the value that begins at `start` and its end, or the problem; `before`: characters left out before."""
         self.repeated.clear()
-        self.may_be_cut = False
+        self.may_be_cut = self.is_cut = False
         if has_too_many_values(text, start):
             return Problem(f"a record of at most {MAX_VALUES:,} values", "more")
         try:
@@ -270,7 +271,8 @@ class Decoder:
         except json.JSONDecodeError as error:
             what = error.msg[0].lower() + error.msg[1:].removesuffix(" at")
             got = f"invalid JSON ({what} at character {before + error.pos + 1})"
-            self.may_be_cut = "Unterminated string" in error.msg or error.pos > len(text) - _NEAR_END
+            self.is_cut = "Unterminated string" in error.msg or error.pos >= len(text.rstrip())
+            self.may_be_cut = self.is_cut or error.pos > len(text) - _NEAR_END
         except RecursionError:
             got = "one that is nested too deeply"
         except ValueError:  # a whole number of more than 4,300 digits
@@ -292,7 +294,7 @@ class Decoder:
             return RawRecord(place, None, (encoding_fault(error),))
         found = self.read(text, _skip_space(text, 0))
         if isinstance(found, Problem):
-            is_cut = self.may_be_cut and not content.endswith(b"\n")
+            is_cut = self.is_cut and not content.endswith(b"\n")
             return RawRecord(place, None, (Problem(_WHOLE, "one that ends inside this line") if is_cut else found,))
         end = _skip_space(text, found.end)
         if end < len(text):

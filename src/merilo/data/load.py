@@ -90,6 +90,7 @@ def load(
             return _of_records(found, rules, limit, columns)
         named = Format.JSONL if path is None else format_of(path)
         file = RecordFile(path, named, max_line_bytes).by_content()
+        columns.separated = file.separated
         rules = replace(rules, planner=replace(rules.planner, cells=file.format in (Format.CSV, Format.TSV)))
         reader = _Reader(file.name, file.unit, file.records, rules, limit)
         name = file.name if path is None else data_name(path)
@@ -133,9 +134,14 @@ def _records_in_memory(source: Mapping[str, object]) -> list[Mapping[str, object
         )
     try:
         choose = f"pass one, such as data[{next(iter(source), '')!r}]"
-        return records_in({name: plain(value) for name, value in source.items()}, choose)
+        return records_in({name: _with_text_keys(plain(value)) for name, value in source.items()}, choose)
     except DataError as error:
         raise UsageError(f"Data must be a path or a list of records. {error}") from error
+
+
+def _with_text_keys(value: object) -> object:
+    """Return an object with its keys as texts, such as a column of pandas by the numbers of its rows."""
+    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _is_pipeline(source: object) -> bool:
@@ -275,7 +281,7 @@ class _Reader:
         if field in LIST_FIELDS:
             return self._list(value, field, source, problems)
         column = source.columns[0]
-        if check.is_list(value) and len(value) == 1 and isinstance(value[0], str):
+        if field == "user_input" and check.is_list(value) and len(value) == 1 and isinstance(value[0], str):
             return value[0]
         if type(value) is int and field in ("response", "reference"):
             return str(value)

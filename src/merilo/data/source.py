@@ -7,6 +7,7 @@ terabytes.
 
 import gzip
 import io
+import re
 import sys
 import zlib
 from collections.abc import Generator, Iterable, Iterator
@@ -18,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from merilo.data.csv_records import csv_rows
+from merilo.data.csv_records import csv_rows, delimiter
 from merilo.data.json_records import json_array, json_lines, json_objects
 from merilo.data.lines import BOM, BUFFER_BYTES, Lines, Peekable, RawRecord
 from merilo.errors import DataError, Problem, UsageError
@@ -71,6 +72,9 @@ _SUFFIXES = {
     ".tsv": Format.TSV,
 }
 
+_JSON: Final = re.compile(rb"\[\s*\{|\{[ \t\r]*\n")
+"""Matches the beginning of an array of objects, or of an object of several lines."""
+_SEPARATED: Final = {"\t": "tab-separated", ";": "separated by semicolons", "|": "separated by bars"}
 _SHOWN: Final = 5
 _ADVICE: Final = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "Save the sheet as CSV."),
@@ -119,6 +123,8 @@ class RecordFile:
     max_line_bytes: int = MAX_LINE_BYTES
     objects: bool = False
     """Read each object at the top of a JSON file as a record, instead of the array that it contains."""
+    separated: str = ""
+    """What separates the cells of a .csv file, if it is not a comma."""
 
     @property
     def name(self) -> str:
@@ -145,8 +151,11 @@ class RecordFile:
             return self
         with self._opened() as stream:
             head = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES].removeprefix(BOM).lstrip()
-        is_json = head.startswith(b"[") or head.partition(b"\n")[0].rstrip() == b"{"
-        return replace(self, format=Format.JSON) if is_json and self.format is Format.JSONL else self
+        if self.format is Format.CSV:
+            sign = delimiter(head.partition(b"\n")[0].decode(errors="replace"))
+            return replace(self, separated=_SEPARATED.get(sign, ""))
+        is_json = self.format is Format.JSONL and _JSON.match(head) is not None
+        return replace(self, format=Format.JSON) if is_json else self
 
     def records(self) -> Iterator[RawRecord]:
         """Yield the records in their order; a damaged one has problems, and reading continues if possible."""

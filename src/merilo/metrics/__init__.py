@@ -90,7 +90,7 @@ __all__ = [
     "together",
 ]
 
-__getattr__, __dir__ = exports(
+_get, __dir__ = exports(
     __name__,
     {
         "merilo.judging.ask": (
@@ -139,3 +139,13 @@ __getattr__, __dir__ = exports(
         "merilo.metrics.registry": ("parse_metric", "register"),
     },
 )
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name. Raises ImportError for the class of a metric: it says what to write."""
+    if name not in __all__ and not name.startswith("_"):
+        from merilo.metrics.registry import also_called
+
+        if metrics := also_called(name):
+            raise ImportError(f'merilo.metrics has no {name}: write metrics="{metrics[0]}".')
+    return _get(name)
