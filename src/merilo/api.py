@@ -282,7 +282,7 @@ def report(
     run: Run | str | PathLike[str],
     *others: Run | str | PathLike[str],
     out: str | PathLike[str] = "report.html",
-    by: str | None = None,
+    by: str | None = None,  # noqa: ARG001  the first table of the page
 ) -> Path:
     """Write a run, or the comparison of other runs with it, as one HTML file that needs no server, and return its path.
 

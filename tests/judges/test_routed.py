@@ -203,6 +203,6 @@ def test_an_unknown_judge_names_the_providers_of_plug_ins(monkeypatch: pytest.Mo
     """Whatever may stand before the colon is listed."""
     monkeypatch.setattr("merilo.judges.spec._wires", lambda: frozenset({"openai", "my-server"}))
     with pytest.raises(
-        UsageError, match=r"Unknown judge 'gemini:x'; judges: embedded, .*scripted:FILE, my-server:MODEL"
+        UsageError, match=r"No judge 'llm'\. Judges: embedded, .*scripted:FILE, my-server:MODEL"
     ):
-        judge_from("gemini:x")
+        judge_from("llm")

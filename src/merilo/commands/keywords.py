@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.commands.option import docs_of, parts_of
 from merilo.data import check
+from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
 
 if TYPE_CHECKING:
@@ -24,48 +25,6 @@ if TYPE_CHECKING:
 
 O = TypeVar("O")  # noqa: E741  an options class
 F = TypeVar("F", bound="Callable[..., object]")
-
-_JUDGE: Final = 'use judge="openai:gpt-4.1-mini"'
-_EMBEDDINGS: Final = 'use judge={"embeddings": ..., "rest": ...}'
-_ROW: Final = 'put the row into a list: merilo.evaluate([{"question": ...}])'
-_GUESSES: Final = {
-    **dict.fromkeys(("model", "llm", "evaluator", "evaluator_llm", "judges", "judge_model"), _JUDGE),
-    **dict.fromkeys(("embedder", "embeddings", "embedding_model", "embedder_model"), _EMBEDDINGS),
-    "cross_encoder": 'use judge={"similarities": ..., "rest": ...}',
-    **dict.fromkeys(
-        ("embedder_base_url", "embedder_api_key_env"),
-        'use judge={"embeddings": Model("openai:MODEL", base_url=...), "rest": ...}',
-    ),
-    **dict.fromkeys(("api_key", "key"), 'use judge=Model("openai:MODEL", api_key_env="NAME")'),
-    **dict.fromkeys(
-        ("threshold", "thresholds", "minimums", "min_score", "min"),
-        "a threshold belongs to merilo.gate(run, minimums={...})",
-    ),
-    **dict.fromkeys(("question", "user_input", "contexts", "retrieved_contexts", "answer", "response"), _ROW),
-    **dict.fromkeys(("dataset", "samples", "rows"), "the data is the first argument: merilo.evaluate(data)"),
-    "until_decided": 'use until=Until("gates.toml")',
-    "pipeline_version": 'use calls=Calls(version="...")',
-    "pipeline_concurrency": "use calls=Calls(concurrency=8)",
-}
-"""Former and guessed keywords → the form that is meant."""
-_SYNONYMS: Final = {
-    **dict.fromkeys(("max_workers", "n_jobs", "max_concurrency", "max_concurrent"), "concurrency"),
-    **dict.fromkeys(("max_cost", "budget"), "max_cost_usd"),
-    "rpm": "requests_per_minute",
-    "tpm": "tokens_per_minute",
-    "timeout": "timeout_s",
-    "use_cache": "cache",
-    **dict.fromkeys(("column_map", "columns", "column_mapping"), "mapping"),
-    **dict.fromkeys(("output", "output_dir", "save", "path", "file"), "out"),
-    **dict.fromkeys(("show_progress", "verbose"), "progress"),
-    **dict.fromkeys(("metric_names", "metric"), "metrics"),
-    **dict.fromkeys(("n", "samples", "num_samples"), "number"),
-}
-"""Guessed keyword → the keyword, or the field of a part, that is meant."""
-_LESS_LIKELY: Final = dict.fromkeys(("n", "samples", "num_samples"), "limit")
-"""Guessed keyword → the keyword that is meant if a function has no `number`."""
-_OF_GATES: Final = {**dict.fromkeys(("min", "threshold", "thresholds", "min_score"), "minimums"), "max": "maximums"}
-"""Guessed keyword → the table of limits by metric that is meant."""
 
 
 def keyword_options(make: type[O], values: Mapping[str, Any]) -> O:  # Any: values of options
@@ -172,7 +131,7 @@ def part_from(make: type[O], values: Mapping[str, Any]) -> O:  # Any: values of 
     names = [*docs_of(make)]
     for each in values:
         if each not in names:
-            close = get_close_matches(each, names, n=1) or [_SYNONYMS.get(each, "")]
+            close = get_close_matches(each, names, n=1) or guesses("keywords").get(each, [""])
             advice = f"did you mean {close[0]!r}?" if close[0] in names else f"it has {', '.join(names)}."
             raise UsageError(f"{make.__name__} has no {each!r}; {advice}")
     return make(**values)
@@ -182,18 +141,16 @@ def _meant(
     name: str, value: object, known: Sequence[str], parts: Mapping[str, type[Any]], function: str
 ) -> str:  # Any: an options class
     """Return the form that is meant by a former or guessed keyword."""
-    shown = repr(value) if isinstance(value, bool | int | float) else "..."
-    named = _SYNONYMS.get(name, name)
-    if name in _OF_GATES and _OF_GATES[name] in known:
-        return f"use {_OF_GATES[name]}={{...}}"
-    if each := next((each for each in (named, _LESS_LIKELY.get(name)) if each in known), None):
-        return f"did you mean {each}="
-    if name in _GUESSES and "data" in known:
-        return _GUESSES[name]
-    for keyword, make in parts.items():
-        if named in docs_of(make):
+    for meant in (name, *guesses("keywords").get(name, ())):
+        word = meant.partition("=")[0]
+        if word in known:
+            return f"use {meant}" if meant != word else f"did you mean {meant}="
+        if keyword := next((keyword for keyword, make in parts.items() if meant in docs_of(make)), None):
             first = {"judge": '"openai:MODEL", ', "until": '"gates.toml", '}.get(keyword, "")
-            return f"use {keyword}={make.__name__}({first}{named}={shown})"
+            shown = repr(value) if isinstance(value, bool | int | float) else "..."
+            return f"use {keyword}={parts[keyword].__name__}({first}{meant}={shown})"
+        if not word.isidentifier() and "data" in known:
+            return meant
     close = get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}=" if close else f"help(merilo.{function}) shows those that it has"
 

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
+from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.route_specs import INSTRUMENTS, NamedSpec, Server, named_spec, routing_in
 from merilo.judges.routed import routed_of
@@ -78,13 +79,6 @@ def judge_from(
     raise UsageError(f"No judge {spec!r}. {_meant(spec.strip())}")
 
 
-_MODELS: Final = {
-    "openai": "gpt chatgpt o1 o3 o4",
-    "anthropic": "claude",
-    "google": "gemini",
-    "ollama": "llama qwen mistral mixtral gemma phi deepseek",
-}
-"""Provider → how the names of its models begin."""
 _NEAR: Final = 0.75
 
 
@@ -92,7 +86,7 @@ def _meant(spec: str) -> str:
     """Return advice for a text that names no judge: the form that is meant, otherwise all forms."""
     names = {each.partition(":")[0]: each for each in _forms()}
     scheme, _, model = spec.partition(":" if ":" in spec else "/")
-    maker = next((each for each, models in _MODELS.items() if spec.lower().startswith(tuple(models.split()))), None)
+    maker = next((makers[0] for start, makers in guesses("models").items() if spec.lower().startswith(start)), None)
     if maker is not None:
         return f"Did you mean {maker}:{model if model and maker != 'ollama' else spec}?"
     if near := get_close_matches(scheme.lower(), names, n=1, cutoff=_NEAR):

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from merilo.data import check
+from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
 from merilo.metrics.base import DECLARED, MetricDefaults, is_composite
 from merilo.metrics.lineage.same_verdicts import SameVerdicts
@@ -81,28 +82,6 @@ _CORE_RETRIEVAL: Final = ("context_sufficiency", "context_relevance", "context_p
 ALL: Final = "all"
 """Names all metrics that data and judge allow."""
 
-_ALSO_CALLED: Final = {
-    name: metrics.split()
-    for metrics, names in {
-        "reciprocal_rank": "mrr",
-        "average_precision": "map ap",
-        "precision": "p",
-        "recall": "r",
-        "hit_rate": "hit hits",
-        "faithfulness": "hallucination hallucinations groundedness groundness grounding factualconsistency factuality",
-        "answer_correctness": "correctness accuracy factualcorrectness answeraccuracy exactmatch f1 bleu rouge "
-        "bertscore similarity semanticsimilarity answersimilarity",
-        "answer_relevancy context_relevance": "relevancy relevance",
-        "answer_relevancy": "answerrelevance responserelevancy responserelevance",
-        "context_relevance": "contextrelevancy contextualrelevancy retrievalrelevance",
-        "context_precision": "contextualprecision",
-        "context_recall": "contextualrecall llmcontextrecall",
-        "context_sufficiency": "sufficiency coverage",
-        "critique": "toxicity bias coherence fluency helpfulness conciseness tone geval aspectcritic",
-    }.items()
-    for name in names.split()
-}
-"""Names that users and other tools use, in lower case without signs, and merilo's metrics with that meaning."""
 _SUFFIX: Final = re.compile(r"[\W_]|(?:metric|score|evaluator)$")
 """Signs, and what classes of other tools add to a name."""
 
@@ -267,7 +246,7 @@ def _in_file(text: str) -> type[Definition]:
 def also_called(name: str) -> list[str]:
     """Return merilo's metrics with the meaning of a name that users and other tools use; empty for other names."""
     bare = _SUFFIX.sub("", name.lower())
-    return _ALSO_CALLED.get(bare, []) or [each for each in _ORDER if _SUFFIX.sub("", each.lower()) == bare]
+    return guesses("metrics").get(bare, []) or [each for each in _ORDER if _SUFFIX.sub("", each.lower()) == bare]
 
 
 def _near(name: str) -> list[str]:

@@ -145,7 +145,7 @@ def test_another_judge_is_refused(two: Here) -> None:
     [
         ((), "needs at least two runs, got 0"),
         (("runs/new",), "needs at least two runs, got 1"),
-        (("runs/new", "runs/none"), "Not a run directory"),
+        (("runs/new", "runs/none"), "No such run"),
         (("runs/new", "runs/old", "--level", "95"), "write 0.95 for 95 %"),
         (("runs/new", "runs/old", "--undefined", "best"), "undefined must be drop or worst"),
         (("runs/new", "runs/old", "--primary", "faithfulness"), "its metrics: context_relevance."),
