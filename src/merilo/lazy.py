@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 from functools import cache
 from importlib import import_module
@@ -32,8 +33,7 @@ def exports(package: str, modules: Collection[str] = ()) -> tuple[Callable[[str]
 @cache
 def _homes(package: str) -> Mapping[str, str]:
     """Return public name → the module that defines it, as in the package's imports for type checkers."""
-    spec = sys.modules[package].__spec__
-    source = spec.loader.get_source(package) if spec is not None else ""  # type: ignore[union-attr]  # has source
-    blocks = [each for each in ast.parse(source).body if isinstance(each, ast.If)]
+    source = ast.parse(inspect.getsource(sys.modules[package]))
+    blocks = [each for each in source.body if isinstance(each, ast.If)]
     imports = [each for block in blocks for each in block.body if isinstance(each, ast.ImportFrom)]
     return {name.name: str(each.module) for each in imports for name in each.names}

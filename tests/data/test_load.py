@@ -427,7 +427,7 @@ def test_a_list_that_was_printed_into_one_text_is_refused_if_it_is_not_whole() -
 
 def test_a_mapping_to_no_field_is_a_usage_error() -> None:
     """A wrong field in the mapping is refused with the field that is meant."""
-    with pytest.raises(UsageError, match="No field 'answer'. Did you mean --map gen=response?"):
+    with pytest.raises(UsageError, match=r"No field 'answer'\. Did you mean --map gen=response\?"):
         load([], mapping={"gen": "answer"})
 
 

@@ -68,7 +68,7 @@ class _IdMetric(MetricDefaults):
     def not_shown(self, samples: int, first: Sample) -> str:
         """See `ShownInRun.not_shown`."""
         retrieved, judged = ranking_of(first).ids[0], next(iter(_grades(first) or {}))
-        return f"no retrieved id equals a reference id (0 of {samples:,}): {cut(retrieved)!r} against {cut(judged)!r}"
+        return f"no retrieved id matches a reference id (0 of {samples:,}): {cut(retrieved)!r} against {cut(judged)!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -510,7 +510,7 @@ def metric_in(run: Run, name: str) -> str:
     """Return the full text of the run's only metric with this name. Raises UsageError that suggests names."""
     found = run.manifest
     return resolve_metric(
-        name, found.metrics, composites=found.composites, left_out=left_out_reasons(found), where=run.path
+        name, found.metrics, composites=found.composites, left_out=left_out_reasons(found, name), where=run.path
     )
 
 
