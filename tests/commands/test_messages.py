@@ -185,9 +185,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
         ({"max_drop": {"faithfulness": 1}}, "an allowed drop of 1 decides nothing. Choose a value in this range."),
         (
             {"minimums": {"answer_relevancy": 0.3}},
-            "The run has no answer_relevancy: the embedded judge is weak at it. Add it: merilo run ... --metrics",
+            " has no answer_relevancy: the embedded judge is weak at it. Add it: merilo run ... --metrics",
         ),
-        ({"minimums": {"nDCG": 0.3}}, "The run has no nDCG"),
+        ({"minimums": {"nDCG": 0.3}}, " has no nDCG. Add it: merilo run"),
         ({"minimums": {"hallucination": 0.3}}, "did you mean faithfulness?"),
         ({}, "No gate given. Use minimums={'METRIC': X}, baseline='RUN' with max_drop=D, or suite='FILE'."),
         ({"min": {"faithfulness": 0.5}}, "gate() has no min=: use minimums={...}."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -14,7 +13,11 @@ if TYPE_CHECKING:
 @cache
 def guesses(table: str) -> Mapping[str, list[str]]:
     """Return guess → what it may mean, the likeliest first."""
-    tables = tomllib.loads(files("merilo.data").joinpath("guesses.toml").read_text("utf-8"))
+    import tomllib  # late: only a wrong guess needs it
+
+    tables: dict[str, dict[str, list[str]]] = tomllib.loads(
+        files("merilo.data").joinpath("guesses.toml").read_text("utf-8")
+    )
     found: dict[str, list[str]] = {}
     for meant, names in tables[table].items():
         for name in names:

@@ -117,7 +117,7 @@ def read_answers(
     """
     answers: list[Answer | None] = [None] * size
     weak: list[Verdict | None] = [None] * size
-    fault, cut = "", False
+    fault, cut, text = "", False, ""
     for _ in range(1 + reasks):
         result = yield from turn(provider, request, rating=rating, reasoning=reasoning)
         if isinstance(result.reply, Failure):

@@ -51,10 +51,11 @@ def resolve_metric(
         raise UsageError(f"No unique metric {name!r} in {where}; did you mean {' or '.join(same)}?")
     if any(is_called(text, name) for text in composites):
         raise UsageError(f"{name} is a composite, which has no value per sample; name the metrics it combines.")
+    named = "This run" if where == "this run" else where
     if reason := next((reason for text, reason in left_out.items() if is_called(text, name)), ""):
-        raise UsageError(f"The run has no {name}: {reason}")
+        raise UsageError(f"{named} has no {name}: {reason}")
     if known_definition(name) is not None:
-        raise UsageError(f"The run has no {name}. Add it: merilo run ... --metrics {name}")
+        raise UsageError(f"{named} has no {name}. Add it: merilo run ... --metrics {name}")
     raise UsageError(f"No metric {name!r} in {where}; {_advice(name, texts)}")
 
 
