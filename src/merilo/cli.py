@@ -281,7 +281,7 @@ def _usage_message(error: Exception) -> str | None:
 
 def _meant(option: str, context: Any) -> str:  # Any: typer renames click's classes between versions
     """Return a sentence, after a space, that names the option or argument that is meant; empty if none is similar."""
-    known = [name for each in context.command.params for name in each.opts] if context is not None else []
+    known = ["--debug", *(name for each in context.command.params for name in each.opts)] if context is not None else []
     guessed = [
         each for each in guesses("options").get(option, ()) if not each.startswith("--") or each.split()[0] in known
     ]

@@ -93,6 +93,7 @@ def wrong(here: Here, files: dict[str, str | bytes], command: str) -> str:
         (LINE, "run d.jsonl --model gpt-4o", "Did you mean --judge openai:gpt-4.1-mini?"),
         (LINE, "run d.jsonl --html x.html", "Did you mean merilo report RUN?"),
         (LINE, "run --data d.jsonl", "Did you mean merilo run FILE?"),
+        (LINE, "run d.jsonl --verbose", "Did you mean --debug?"),
         (LINE, "run d.jsonl --output x", "Did you mean --out?"),
         (LINE, "run d.jsonl --threshold 1", "Did you mean merilo gate RUN --min METRIC=X?"),
         (LINE, "run d.jsonl --frobnicate", "No such option: --frobnicate. See merilo run --help."),
@@ -120,6 +121,11 @@ def test_a_mistake_is_told_what_is_meant(here: Here, content: str, command: str,
         ),
         ("w.json", json.dumps([ROW] * 3, indent=1)[:-40], "this record (line 19)."),
         ("w.json", '[{"question": "When?",}]', "got invalid JSON"),
+        (
+            "w.json",
+            "[{'question': 'When?'}]",
+            "invalid JSON (' instead of \": write it with json.dumps at character 3)",
+        ),
     ],
 )
 def test_a_file_is_refused_by_what_it_holds(name: str, content: str | bytes, message: str, tmp_path: Path) -> None:
@@ -229,6 +235,8 @@ def test_a_report_goes_to_standard_output(here: Here, run: merilo.Run) -> None:
         (lambda run: merilo.label(run, n=4), "label() has no n=: did you mean number="),
         (lambda _: merilo.evaluate(**ROW), 'put the row into a list: merilo.evaluate([{"question": ...}])'),
         (lambda _: merilo.evaluate([ROW], min={"faithfulness": 1}), "a threshold belongs to merilo.gate"),
+        (lambda _: merilo.evaluate([ROW], raise_exceptions=False), "what fails is an outcome: run.samples shows it."),
+        (lambda _: merilo.evaluate([ROW], run_config=5), "evaluate() has no run_config=: use limits={...}."),
         (lambda _: merilo.evaluate([ROW], n=5), "evaluate() has no n=: did you mean limit="),
         (lambda _: merilo.evaluate([ROW], column_map={}), "did you mean mapping="),
         (lambda _: merilo.evaluate([ROW], judge="groq:m"), "protocol: judge='openai:m' base_url='URL'."),

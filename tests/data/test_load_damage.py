@@ -86,11 +86,12 @@ def test_all_problems_of_a_record_are_told(tmp_path: Path) -> None:
 
 def test_records_in_memory_are_counted() -> None:
     """A bad record of a list is told by its number."""
+    record = 'A record is {"question": "...", "contexts": ["..."], "answer": "..."}.'
     source: list[Any] = [{"response": "a"}, 3, {1: 2}, {"response": 5.5}]
     assert told(load(source)) == [
         "1",
-        "records, record 2: expected an object with text keys, or a Sample, got the number 3.",
-        "records, record 3: expected an object with text keys, or a Sample, got an object with '1'.",
+        "records, record 2: expected an object with text keys, or a Sample, got the number 3. " + record,
+        "records, record 3: expected an object with text keys, or a Sample, got an object with '1'. " + record,
         "records, record 4, field 'response': expected text, got the number 5.5.",
     ]
 

@@ -207,7 +207,7 @@ _PAIRS: Final = {"map": "mapping", "min": "minimums", "max": "maximums"}
 def _as_keyword(found: re.Match[str]) -> str:
     if found[1]:
         return "reading=Reading(skip_invalid=True)"
-    if not found[2]:
+    if not found[2] or '"' in found[0] or "\\" in found[0]:  # a command, or a text that no message of merilo has
         return found[0]
     option, values = found[2], shlex.split(found[0])[1::2]
     if option not in _PAIRS:

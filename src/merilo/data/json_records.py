@@ -270,6 +270,7 @@ class Decoder:
             return _Value(*self._json.raw_decode(text, start))
         except json.JSONDecodeError as error:
             what = error.msg[0].lower() + error.msg[1:].removesuffix(" at")
+            what = "' instead of \": write it with json.dumps" if text[error.pos : error.pos + 1] == "'" else what
             got = f"invalid JSON ({what} at character {before + error.pos + 1})"
             self.is_cut = "Unterminated string" in error.msg or error.pos >= len(text.rstrip())
             self.may_be_cut = self.is_cut or error.pos > len(text) - _NEAR_END

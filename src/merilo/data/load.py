@@ -42,6 +42,7 @@ Records: TypeAlias = Iterable[Mapping[str, object] | Sample] | Dataset
 
 _CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
 _SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
+_RECORD: Final = {"question": "...", "contexts": ["..."], "answer": "..."}
 _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"})
 """Missing values as Python, numpy, pandas and JSON print them; in a cell of a text field these are texts."""
 
@@ -182,7 +183,8 @@ def _raw_records(records: Records | ForeignRecords, planner: Planner) -> Iterato
             yield RawRecord(place, None, error.problems)
             continue
         if found is None:
-            yield RawRecord(place, None, (Problem("an object with text keys, or a Sample", check.shown(record)),))
+            needed, advice = "an object with text keys, or a Sample", "a record is " + json.dumps(_RECORD)
+            yield RawRecord(place, None, (Problem(needed, check.shown(record), advice=advice),))
         else:
             planner.columns.recognised.update(found.renamed)
             yield RawRecord(place, found.value)
