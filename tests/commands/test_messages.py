@@ -193,7 +193,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
             {"minimums": {"answer_relevancy": 0.3}},
             " has no answer_relevancy: the embedded judge is weak at it. Add it: merilo run ... --metrics",
         ),
-        ({"minimums": {"nDCG": 0.3}}, " has no nDCG. Add it: merilo run"),
+        ({"minimums": {"nDCG": 0.3}}, " has no nDCG: no sample has reference_context_ids or retrieved_context_ids."),
         ({"minimums": {"hallucination": 0.3}}, "did you mean faithfulness?"),
         ({}, "No gate given. Use minimums={'METRIC': X}, baseline='RUN' with max_drop=D, or suite='FILE'."),
         ({"min": {"faithfulness": 0.5}}, "gate() has no min=: use minimums={...}."),

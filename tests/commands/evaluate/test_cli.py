@@ -108,7 +108,7 @@ def test_too_many_failed_outcomes_exit_with_4(run: Here) -> None:
         (("run", "data.jsonl", "--limit", "x"), "merilo run --help"),
         (("run",), "merilo run --help"),
         (("frobnicate",), "merilo --help"),
-        (("show", "nothing-here"), "manifest.json"),
+        (("show", "nothing-here"), "No such run: nothing-here. To list runs: merilo runs"),
         (("show", "out", "--sample", "nobody"), "nobody"),
         (("metrics", "nope"), "No metric"),
         (("judge", "check", "scripted:none.json", "--task", "trial"), "none.json"),
