@@ -141,7 +141,7 @@ def _meant(
     name: str, value: object, known: Sequence[str], parts: Mapping[str, type[Any]], function: str
 ) -> str:  # Any: an options class
     """Return the form that is meant by a former or guessed keyword."""
-    for meant in (name, *guesses("keywords").get(name, ())):
+    for meant in [name, *guesses("keywords").get(name, [])]:
         word = meant.partition("=")[0]
         if word in known:
             return f"use {meant}" if meant != word else f"did you mean {meant}="
