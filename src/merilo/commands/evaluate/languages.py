@@ -70,8 +70,8 @@ def _unsupported(judge: _Limited, sample: Sample, fields: frozenset[str]) -> str
     """Return the language of a sample that the judge does not support, as the user states it or as identified."""
     languages: frozenset[str] = getattr(judge, "languages", frozenset())
     stated = (sample.language or UNKNOWN).replace("_", "-").split("-")[0].lower()
-    if languages and stated != UNKNOWN:  # what the user states counts, whatever the texts look like
-        return None if stated in languages else sample.language
+    if languages and stated not in {*languages, UNKNOWN}:
+        return sample.language
     own = [getattr(sample, field) for field in ("user_input", "response", "reference") if field in fields]
     lists = [getattr(sample, field) or () for field in ("retrieved_contexts", "reference_contexts") if field in fields]
     texts = [text[:_READ_CHARS] for text in own if text]
