@@ -111,8 +111,11 @@ def aliases() -> str:
 
 
 def _condition(column: str, tables: Mapping[str, Any]) -> str:  # Any: TOML
-    others = tables["only_beside"].get(column)
-    return f" (only with {' or '.join(f'`{other}`' for other in others)})" if others else ""
+    for each in tables["alone"]:
+        if each["column"] == column:
+            others = " or ".join(f"`{other}`" for other in each["with"])
+            return f" (only with {others}; `{each['field']}` without)"
+    return ""
 
 
 def exit_codes() -> str:

@@ -13,7 +13,7 @@ from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.distributed import run_anywhere
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.pipeline_options import PipelineOptions
-from merilo.commands.keywords import check_arguments, documented, keyword_options
+from merilo.commands.keywords import keyword_options, public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 
-@documented(Options)
+@public(Options)
 def evaluate(
     data: str | PathLike[str] | Records,
     metrics: str | Sequence[str | Definition] | None = None,
@@ -58,10 +58,10 @@ def evaluate(
         LimitReached: a limit stopped a run with `runner`; the same call with a higher limit resumes it.
         Interrupted: Ctrl-C was pressed; the same call resumes the run.
     """
-    return run_blocking(run_anywhere(data, keyword_options(Options, "evaluate", {"metrics": metrics, **keywords})))
+    return run_blocking(run_anywhere(data, keyword_options(Options, {"metrics": metrics, **keywords})))
 
 
-@documented(Options)
+@public(Options)
 async def aevaluate(
     data: str | PathLike[str] | Records,
     metrics: str | Sequence[str | Definition] | None = None,
@@ -71,10 +71,10 @@ async def aevaluate(
 
     Cancelling it leaves a run that the same call resumes.
     """
-    return await run_anywhere(data, keyword_options(Options, "aevaluate", {"metrics": metrics, **keywords}))
+    return await run_anywhere(data, keyword_options(Options, {"metrics": metrics, **keywords}))
 
 
-@documented(PipelineOptions)
+@public(PipelineOptions)
 def evaluate_pipeline(
     pipeline: object,
     questions: str | PathLike[str] | Iterable[str] | Records,
@@ -97,10 +97,10 @@ def evaluate_pipeline(
     from merilo.commands.evaluate.pipeline import run_pipeline
 
     given = {"questions": questions, "metrics": metrics, **keywords}
-    return run_blocking(run_pipeline(pipeline, keyword_options(PipelineOptions, "evaluate_pipeline", given)))
+    return run_blocking(run_pipeline(pipeline, keyword_options(PipelineOptions, given)))
 
 
-@documented(PipelineOptions)
+@public(PipelineOptions)
 async def aevaluate_pipeline(
     pipeline: object,
     questions: str | PathLike[str] | Iterable[str] | Records,
@@ -111,10 +111,10 @@ async def aevaluate_pipeline(
     from merilo.commands.evaluate.pipeline import run_pipeline
 
     given = {"questions": questions, "metrics": metrics, **keywords}
-    return await run_pipeline(pipeline, keyword_options(PipelineOptions, "aevaluate_pipeline", given))
+    return await run_pipeline(pipeline, keyword_options(PipelineOptions, given))
 
 
-@documented(Options)
+@public(Options)
 def plan(
     data: str | PathLike[str] | Records,
     metrics: str | Sequence[str | Definition] | None = None,
@@ -130,9 +130,10 @@ def plan(
     """
     from merilo.commands.plan.run import run_estimate
 
-    return run_blocking(run_estimate(data, keyword_options(Options, "plan", {"metrics": metrics, **keywords})))
+    return run_blocking(run_estimate(data, keyword_options(Options, {"metrics": metrics, **keywords})))
 
 
+@public()
 def import_scores(
     source: str | PathLike[str],
     *,
@@ -172,7 +173,6 @@ def import_scores(
         UsageError: a column does not exist, or a range is needed.
         RunError: the directory cannot be used.
     """
-    check_arguments(import_scores, locals())
     from merilo.commands.imports.run import ImportRequest, run_import
 
     ranges = {**scores} if isinstance(scores, Mapping) else dict.fromkeys(scores)
@@ -193,6 +193,7 @@ def import_scores(
     )
 
 
+@public()
 def merge(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -> Run:
     """Merge the runs over all shards of a data set (`shard` of `evaluate`) into one run, and return it.
 
@@ -212,6 +213,7 @@ def merge(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -
     return merge_runs(runs, out).run
 
 
+@public()
 def compare(
     *runs: Run | str | PathLike[str],
     metrics: Sequence[str] | None = None,
@@ -253,7 +255,6 @@ def compare(
         DataError: there is no pair of samples, or samples are in no cluster.
         RunError: a run cannot be read.
     """
-    check_arguments(compare, locals())
     from merilo.commands.compare.run import ComparisonRequest, compare_runs
 
     wanted = ComparisonRequest(
@@ -276,11 +277,12 @@ def run_compared(run: Run, base: Run | str | PathLike[str], **options: Any) -> R
     return compare(base, run, **options)
 
 
+@public()
 def report(
     run: Run | str | PathLike[str],
     *others: Run | str | PathLike[str],
     out: str | PathLike[str] = "report.html",
-    by: str | None = None,
+    by: str | None = None,  # noqa: ARG001  the first table of the page
 ) -> Path:
     """Write a run, or the comparison of other runs with it, as one HTML file that needs no server, and return its path.
 
@@ -294,7 +296,6 @@ def report(
         UsageError: the runs cannot be compared, or `by` cannot be used.
         RunError: a run cannot be read, or the file cannot be written.
     """
-    check_arguments(report, locals())
     from merilo.commands.report.run_page import write_report
 
     path = Path(out)
@@ -302,14 +303,15 @@ def report(
     return path
 
 
+@public()
 def gate(
     run: Run | str | PathLike[str],
-    *,
-    suite: str | PathLike[str] | None = None,
     minimums: Mapping[str, float] | None = None,
     maximums: Mapping[str, float] | None = None,
+    *,
     baseline: Run | str | PathLike[str] | None = None,
     max_drop: float | Mapping[str, float] | None = None,
+    suite: str | PathLike[str] | None = None,
     cannot_tell: str | None = None,
     undefined: str | None = None,
     cluster: str | None = None,
@@ -326,11 +328,11 @@ def gate(
 
     Args:
         run: a finished run or its directory.
-        suite: a .toml, .yaml or .json file with these arguments, and `labels`. Arguments given here override the file.
         minimums: metric → smallest allowed mean. If lower is better, the largest allowed mean.
         maximums: metric → largest allowed mean, if lower is better.
         baseline: the run to compare with, sample by sample.
         max_drop: the largest allowed drop from the baseline, 0 or more, for all metrics or by metric.
+        suite: a .toml, .yaml or .json file with these arguments, and `labels`. Arguments given here override the file.
         cannot_tell: "pass" or "fail": how to count a gate that cannot tell. None: neither.
         undefined: "drop" or "worst": how to count undefined outcomes. None: a gate must hold in both cases.
         cluster: as in `evaluate`. None: the cluster field of the run. "": none.
@@ -348,7 +350,6 @@ def gate(
         DataError: the runs have no sample in common, or samples are in no cluster.
         RunError: a run cannot be read or is incomplete.
     """
-    check_arguments(gate, locals())
     from merilo.commands.gate.run import gate_run
     from merilo.commands.gate.suite import suite_from
 
@@ -393,6 +394,7 @@ def label(
 ) -> LabelledRun: ...
 
 
+@public()
 def label(
     run: Run | str | PathLike[str],
     other: Run | str | PathLike[str] | None = None,
@@ -440,7 +442,6 @@ def label(
         UsageError: an argument cannot be used, no sample has a score, no label fits, or the file exists.
         RunError: the run cannot be read, or a file cannot be written.
     """
-    check_arguments(label, locals())
     from merilo.commands.label.run import label_run
 
     if labels is not None:
@@ -456,6 +457,7 @@ def label(
     return tasks
 
 
+@public()
 def judge_check(
     judge: Judges = "embedded",
     *,

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -37,6 +38,7 @@ from merilo.commands.show.cli import COMMAND as SHOW
 from merilo.commands.standard_streams import OutputLost, flush_at_exit, prepare_standard_streams
 from merilo.commands.verify.cli import COMMAND as RUNS_VERIFY
 from merilo.commands.view.cli import COMMAND as VIEW
+from merilo.data.guesses import guesses
 from merilo.errors import Interrupted, MeriloError, UsageError
 
 if TYPE_CHECKING:
@@ -74,34 +76,7 @@ _ALONE: Final = {"runs": "list"}
 """First word → the command of the group that it means without another word."""
 
 
-_JUDGE_WORDS: Final = {
-    "agree": "RUN RUN",
-    "card": "local:FOLDER",
-    "fetch": "local:NAME",
-    "fit": "local:MODEL --fit --labels FILE",
-    "probe": "SPEC --task edits",
-    "test": "SPEC --task trial",
-}
-_RENAMED: Final = {
-    **{f"judge {old}": f"merilo judge {old} is now: merilo judge check {new}" for old, new in _JUDGE_WORDS.items()},
-    "lineage": "merilo lineage is now: merilo metrics context_relevance --on DATA",
-    "migrate": "merilo migrate is gone: change the import line of a script (merilo.compat), or import old scores with "
-    "merilo import FILE --source ragas-0.4.3 and compare them",
-    "plan": "merilo plan is now: merilo run DATA --plan",
-    "sample-questions": "merilo sample-questions is now: merilo questions DOCUMENTS",
-    "qrels": "merilo qrels is now: merilo export RUN... --documents DOCUMENTS --out FILE",
-    "convert": "merilo convert is gone: outcomes are JSON Lines. A table: merilo export RUN --out FILE.parquet",
-    "calibrate": "merilo calibrate is now: merilo label RUN --labels FILE (attaches them); later: merilo show RUN "
-    "--people, with --by FIELD",
-    "verify": "merilo verify is now: merilo runs verify RUN",
-    "replay": "merilo replay is now: merilo runs verify RUN, with --metrics, --reread and --out",
-    "merge": "merilo merge is now: merilo runs merge RUN... --out MERGED",
-    "cache": "merilo cache is now: merilo runs cache; --older-than, --judge and --all remove verdicts",
-    "config": "merilo config is now: merilo runs config",
-    **dict.fromkeys(("evaluate", "eval", "score"), "Did you mean: merilo run?"),
-    "list": "Did you mean: merilo runs list?",
-}
-"""Former and guessed words → the message that names the command; the longest match wins."""
+_NEAR: Final = 0.75
 
 
 class _Sections(TyperGroup):
@@ -254,7 +229,9 @@ def _directory_exists() -> bool:
 def _renamed(arguments: Sequence[str]) -> str | None:
     """Return the message about a former or guessed command; None if the words are none."""
     words = [each for each in arguments[:2] if not each.startswith("-")]
-    return _RENAMED.get(" ".join(words)) or _RENAMED.get(" ".join(words[:1]))
+    if words and Path(words[0]).suffix:
+        return f"Did you mean: merilo run {words[0]}?"
+    return next((each for size in (2, 1) for each in guesses("commands").get(" ".join(words[:size]), ())), None)
 
 
 def _named(arguments: Sequence[str]) -> list[str]:
@@ -295,7 +272,21 @@ def _usage_message(error: Exception) -> str | None:
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "merilo")
     message = str(format_message())
+    if option := getattr(error, "option_name", None):
+        message = f"No such option: {option}.{_meant(option, context)}"
+    elif message.startswith("Got unexpected extra"):
+        message = f"{message}. Separate metrics and other lists by commas: --metrics A,B."
     return f"{message if message.endswith(('.', '?', ')')) else message + '.'} See {path} --help."
+
+
+def _meant(option: str, context: Any) -> str:  # Any: typer renames click's classes between versions
+    """Return a sentence, after a space, that names the option or argument that is meant; empty if none is similar."""
+    known = ["--debug", *(name for each in context.command.params for name in each.opts)] if context is not None else []
+    guessed = [
+        each for each in guesses("options").get(option, ()) if not each.startswith("--") or each.split()[0] in known
+    ]
+    near = guessed or get_close_matches(option, known, n=1, cutoff=_NEAR)
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 def _reported(error: BaseException, code: Exit, message: str, *, debug: bool) -> Exit:

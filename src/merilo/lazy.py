@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
 
-def exports(
-    package: str, homes: Mapping[str, Sequence[str]]
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def exports(package: str, modules: Collection[str] = ()) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package whose public names are defined in other modules.
 
-    `homes`: module → its public names.
+    The names are those that the package imports for type checkers, under `if TYPE_CHECKING:`, so each is written once.
+    `modules`: the public modules of the package.
     """
-    home = {name: module for module, names in homes.items() for name in names}
 
     def get(name: str) -> object:
-        if name in home:
-            return getattr(import_module(home[name]), name)
+        if not name.startswith("_") and (home := _homes(package).get(name)) is not None:
+            return getattr(import_module(home), name)
+        if name in modules:
+            return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    def names() -> list[str]:
-        return sorted(home)
+    return get, lambda: sorted(_homes(package))
 
-    return get, names
+
+@cache
+def _homes(package: str) -> Mapping[str, str]:
+    """Return public name → the module that defines it, as in the package's imports for type checkers."""
+    source = ast.parse(inspect.getsource(sys.modules[package]))
+    blocks = [each for each in source.body if isinstance(each, ast.If)]
+    imports = [each for block in blocks for each in block.body if isinstance(each, ast.ImportFrom)]
+    return {name.name: str(each.module) for each in imports for name in each.names}

@@ -103,7 +103,7 @@ def test_functions_of_runs_check_the_types_of_their_arguments() -> None:
 
 def test_none_is_the_default_of_a_part() -> None:
     """As in the signature."""
-    assert keyword_options(Options, "evaluate", {"limits": None, "until": None, "judge": None}) == Options()
+    assert keyword_options(Options, {"limits": None, "until": None, "judge": None}) == Options()
 
 
 def test_flags_make_the_same_options() -> None:

@@ -92,3 +92,18 @@ def test_a_language_without_a_code_is_stored() -> None:
     sample = with_identified_language(Sample("1", user_input="ግንቡ መቼ ተሠራ?", retrieved_contexts=["ግንቡ"]))
     assert sample.language == "unknown"
     assert Sample.from_record(sample.to_record()) == sample
+
+
+@each_case(
+    "text",
+    [
+        "The Basic plan costs 10 euros per month.",
+        "What does the Basic plan cost?",
+        "A Premium subscription includes these articles.",
+        "How do I cancel?",
+    ],
+)
+def test_a_word_that_only_english_has_decides_a_doubtful_text(text: str) -> None:
+    """Short texts of product names and English words are English, unless another language is nearly certain."""
+    assert identify_language(text) == "en"
+    assert identify_language("De cursus 'Who killed Amanda' kost tien euro per maand en is gratis voor leden.") == "nl"

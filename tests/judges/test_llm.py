@@ -127,7 +127,7 @@ async def test_after_two_reasks_the_question_fails(server: JudgeServer, judge: L
     assert server.count == 3
     assert isinstance(answer, Failure)
     assert answer.kind is FailureKind.UNREADABLE
-    assert 'no JSON object with the field "grade"' in answer.message
+    assert 'Wanted {"reason": "...", "grade": 1' in answer.message
 
 
 async def test_a_cut_list_is_asked_for_with_more_room(server: JudgeServer, judge: LLMJudge) -> None:

@@ -222,7 +222,7 @@ async def test_a_refusal_of_every_form_is_reported_once() -> None:
                 assert server.count <= 11 * min(number + 1, 3) + max(0, number - 2)
             assert connection.adaptations() == {}
             (notice,) = connection.notices()
-            assert "also in 10 other forms; its last message: 400: no way" in notice
+            assert "refused in 11 forms; the last: 400: no way" in notice
         assert server.asked[-1].body == server.asked[0].body
 
 

@@ -79,5 +79,5 @@ def test_a_fault_of_some_records_is_told_once_with_their_places(tmp_path: Path) 
 
 def test_names_that_nobody_knows_are_not_guessed(tmp_path: Path) -> None:
     """Where no column is near a known name, the form of the option stands alone."""
-    with pytest.raises(merilo.DataError, match="Map columns with --map COLUMN=FIELD"):
+    with pytest.raises(merilo.DataError, match="Map columns with mapping="):
         evaluate([{"zzz": "q?"}], tmp_path)

@@ -59,6 +59,7 @@ def arrow_rows(table: Any) -> Iterator[dict[str, object]]:  # Any: a pyarrow Tab
 
 ADAPTERS: Final = (
     Adapter("DataFrame", is_of("pandas", "DataFrame"), _pandas, unit="row"),
+    Adapter("Series", is_of("pandas", "Series"), lambda it: [it.to_dict()]),
     Adapter("DataFrame", is_of("polars", "DataFrame"), lambda it: it.iter_rows(named=True), unit="row"),
     Adapter("LazyFrame", is_of("polars", "LazyFrame"), lambda it: it.collect().iter_rows(named=True), unit="row"),
     Adapter("Table", is_of("pyarrow", "Table", "RecordBatch"), arrow_rows, unit="row"),

@@ -65,7 +65,7 @@ def metric_texts(texts: list[str]) -> list[str]:
     """
     found: list[str] = []
     for text in texts:
-        names = [part.strip() for part in _split(text) if part.strip()]
+        names = [part.strip() for part in split_texts(text) if part.strip()]
         if not names:
             raise UsageError(f"--metrics takes comma-separated metrics, got {text!r}. To list them: merilo metrics.")
         found += names
@@ -76,11 +76,13 @@ def column_mapping(texts: list[str]) -> dict[str, str]:
     """Column to field, from texts of the form `column=field`. Raises UsageError for any other form."""
     found: dict[str, str] = {}
     for text in texts:
-        column, sign, field = text.rpartition("=")
-        if not (column.strip() and sign and field.strip()):
-            raise UsageError(f"--map takes column=field, such as question=user_input; got {text!r}.")
-        if found.setdefault(column.strip(), field.strip()) != field.strip():
-            raise UsageError(f"--map names the column {column.strip()!r} twice; name it once.")
+        parts = split_texts(text)
+        for part in parts if all("=" in each for each in parts) else [text]:
+            column, sign, field = map(str.strip, part.rpartition("="))
+            if not (column and sign and field):
+                raise UsageError(f"--map takes column=field, such as question=user_input; got {text!r}.")
+            if found.setdefault(column, field) != field:
+                raise UsageError(f"--map names the column {column!r} twice; name it once.")
     return found
 
 
@@ -105,7 +107,8 @@ def unanswered_as(text: str) -> Unanswered:
     raise UsageError(f"--unanswered must be charged or free, got {text!r}.")
 
 
-def _split(text: str) -> list[str]:
+def split_texts(text: str) -> list[str]:
+    """Return the parts of a comma-separated text; a comma in parentheses or quotes divides nothing."""
     parts, depth, quoted = [""], 0, False
     for sign in text:
         quoted ^= sign == '"'

@@ -4,67 +4,35 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
+from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
+from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.commands.option import docs_of, parts_of
 from merilo.data import check
-from merilo.errors import UsageError
+from merilo.data.guesses import guesses
+from merilo.errors import MeriloError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from _typeshed import DataclassInstance
 
 O = TypeVar("O")  # noqa: E741  an options class
 F = TypeVar("F", bound="Callable[..., object]")
 
-_JUDGE: Final = 'use judge="openai:gpt-4.1-mini"'
-_EMBEDDINGS: Final = 'use judge={"embeddings": ..., "rest": ...}'
-_ROW: Final = 'put the row into a list: merilo.evaluate([{"question": ...}])'
-_GUESSES: Final = {
-    **dict.fromkeys(("model", "llm", "evaluator", "evaluator_llm", "judges", "judge_model"), _JUDGE),
-    **dict.fromkeys(("embedder", "embeddings", "embedding_model", "embedder_model"), _EMBEDDINGS),
-    "cross_encoder": 'use judge={"similarities": ..., "rest": ...}',
-    **dict.fromkeys(
-        ("embedder_base_url", "embedder_api_key_env"),
-        'use judge={"embeddings": Model("openai:MODEL", base_url=...), "rest": ...}',
-    ),
-    **dict.fromkeys(("api_key", "key"), 'use judge=Model("openai:MODEL", api_key_env="NAME")'),
-    **dict.fromkeys(
-        ("threshold", "thresholds", "minimums", "min_score"),
-        "a threshold belongs to merilo.gate(run, minimums={...})",
-    ),
-    **dict.fromkeys(("question", "user_input", "contexts", "retrieved_contexts", "answer", "response"), _ROW),
-    **dict.fromkeys(("dataset", "samples", "rows"), "the data is the first argument: merilo.evaluate(data)"),
-    "until_decided": 'use until=Until("gates.toml")',
-    "pipeline_version": 'use calls=Calls(version="...")',
-    "pipeline_concurrency": "use calls=Calls(concurrency=8)",
-}
-"""Former and guessed keywords → the form that is meant."""
-_SYNONYMS: Final = {
-    **dict.fromkeys(("max_workers", "n_jobs", "max_concurrency", "max_concurrent"), "concurrency"),
-    **dict.fromkeys(("max_cost", "budget"), "max_cost_usd"),
-    "rpm": "requests_per_minute",
-    "tpm": "tokens_per_minute",
-    "timeout": "timeout_s",
-    "use_cache": "cache",
-}
-"""Guessed keyword → the field of a part that is meant."""
 
-
-def keyword_options(make: type[O], function: str, values: Mapping[str, Any]) -> O:  # Any: values of options
+def keyword_options(make: type[O], values: Mapping[str, Any]) -> O:  # Any: values of options
     """Return the options that a call of a public function gave; a part may be a dict with its fields.
 
-    Raises UsageError for another keyword, with the form that is meant.
+    Raises UsageError for a value of another type.
     """
-    known, parts = docs_of(make), parts_of(make)
-    for name, value in values.items():
-        if name not in known:
-            raise UsageError(f"{function}() has no {name}=: {_meant(name, value, known, parts)}.")
+    parts = parts_of(make)
     given = {name: value for name, value in values.items() if value is not None or name not in parts}
     made = make(
         **{name: made_part(parts[name], name, value) if name in parts else value for name, value in given.items()}
@@ -73,11 +41,26 @@ def keyword_options(make: type[O], function: str, values: Mapping[str, Any]) -> 
     return made
 
 
-def check_arguments(function: Callable[..., object], values: Mapping[str, object]) -> None:
-    """Raise UsageError for an argument of a public function that has another type than its annotation."""
-    defaults: Mapping[str, object] = getattr(function, "__kwdefaults__", None) or {}
-    for name, value in values.items():
-        if value is not defaults.get(name, defaults) and (wanted := wrong_type(function.__annotations__[name], value)):
+def _check_call(
+    function: Callable[..., object],
+    arguments: tuple[object, ...],
+    keywords: Mapping[str, object],
+    parts: Mapping[str, type[Any]],
+) -> None:
+    """Raise UsageError for a keyword that a public function has not, and for an argument of another type."""
+    called = inspect.signature(function)
+    for name, value in keywords.items():
+        if name not in called.parameters:
+            meant = _meant(name, value, [*called.parameters], parts, function.__name__)
+            raise UsageError(f"{function.__name__}() has no {name}=: {meant}.")
+    try:
+        given = called.bind(*arguments, **keywords).arguments
+    except TypeError:  # the call raises it with Python's own message
+        return
+    for name, value in given.items():
+        parameter = called.parameters[name]
+        wanted = wrong_type(str(parameter.annotation), value) if parameter.kind != parameter.VAR_POSITIONAL else ""
+        if wanted and value is not parameter.default:
             raise UsageError(f"{name} must be {wanted}, got {value!r:.60}.")
 
 
@@ -148,53 +131,111 @@ def part_from(make: type[O], values: Mapping[str, Any]) -> O:  # Any: values of 
     names = [*docs_of(make)]
     for each in values:
         if each not in names:
-            close = get_close_matches(each, names, n=1) or [_SYNONYMS.get(each, "")]
+            close = get_close_matches(each, names, n=1) or guesses("keywords").get(each, [""])
             advice = f"did you mean {close[0]!r}?" if close[0] in names else f"it has {', '.join(names)}."
             raise UsageError(f"{make.__name__} has no {each!r}; {advice}")
     return make(**values)
 
 
-def _meant(name: str, value: object, known: Mapping[str, str], parts: Mapping[str, type[Any]]) -> str:
+def _meant(
+    name: str, value: object, known: Sequence[str], parts: Mapping[str, type[Any]], function: str
+) -> str:  # Any: an options class
     """Return the form that is meant by a former or guessed keyword."""
-    if name in _GUESSES:
-        return _GUESSES[name]
-    named = _SYNONYMS.get(name, name)
-    for keyword, make in parts.items():
-        if named in docs_of(make):
-            shown = repr(value) if isinstance(value, bool | int | float) else "..."
+    for meant in [name, *guesses("keywords").get(name, [])]:
+        word = meant.partition("=")[0]
+        if word in known:
+            return f"use {meant}" if meant != word else f"did you mean {meant}="
+        if keyword := next((keyword for keyword, make in parts.items() if meant in docs_of(make)), None):
             first = {"judge": '"openai:MODEL", ', "until": '"gates.toml", '}.get(keyword, "")
-            return f"use {keyword}={make.__name__}({first}{named}={shown})"
+            shown = repr(value) if isinstance(value, bool | int | float) else "..."
+            return f"use {keyword}={parts[keyword].__name__}({first}{meant}={shown})"
+        if not word.isidentifier() and "data" in known:
+            return meant
     close = get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}=" if close else "help(merilo.evaluate) shows those that it has"
+    return f"did you mean {close[0]}=" if close else f"help(merilo.{function}) shows those that it has"
 
 
-def documented(make: type[DataclassInstance]) -> Callable[[F], F]:
-    """Give a public function the keywords of an options class as its signature, and their texts in its docstring.
+def public(make: type[Any] | None = None) -> Callable[[F], F]:  # Any: an options class
+    """Give a public function its checks: wrong keywords are refused with the form that is meant.
 
-    In the docstring, `{options}` becomes an entry for each keyword, and `{own}` one for each that is not inherited.
+    Messages name keywords instead of flags. With an options class, its keywords are the function's signature, and
+    `{options}` in the docstring becomes an entry for each, `{own}` one for each that is not inherited.
     """
 
     def decorate(function: F) -> F:
-        docs, parts = docs_of(make), parts_of(make)
-        own = [each for each in inspect.signature(function).parameters.values() if each.kind != each.VAR_KEYWORD]
-        taken = {each.name for each in own}
-        fields_of = {each.name: each for each in fields(make)}
-        keywords = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None if name in parts and name != "judge" else fields_of[name].default,
-                annotation=fields_of[name].type,
-            )
-            for name in docs
-            if name not in taken
-        ]
-        text = inspect.getdoc(function) or ""
-        own_docs = {name: doc for name, doc in docs.items() if name in make.__annotations__}
-        text = text.replace("{options}", "\n    ".join(f"{name}: {doc}" for name, doc in docs.items()))
-        function.__doc__ = text.replace("{own}", "\n".join(f"{name}: {doc}" for name, doc in own_docs.items()))
-        signature = inspect.signature(function).replace(parameters=[*own, *keywords])
-        function.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it; typeshed lacks it
-        return function
+        shown: Any = function if make is None else _documented(function, make)  # Any: a function with any signature
+        parts = {} if make is None else parts_of(make)
+
+        @wraps(shown)
+        def called(*arguments: Any, **keywords: Any) -> Any:  # Any: as the function
+            with _in_python():
+                _check_call(shown, arguments, keywords, parts)
+                return shown(*arguments, **keywords)
+
+        @wraps(shown)
+        async def awaited(*arguments: Any, **keywords: Any) -> Any:  # Any: as the function
+            with _in_python():
+                _check_call(shown, arguments, keywords, parts)
+                return await shown(*arguments, **keywords)
+
+        made: Any = awaited if inspect.iscoroutinefunction(function) else called
+        return cast("F", made)
 
     return decorate
+
+
+@contextmanager
+def _in_python() -> Generator[None]:
+    """Put the flags in the message of an error into Python's words: `--map a=b` is `mapping={'a': 'b'}`."""
+    try:
+        yield
+    except MeriloError as error:
+        if error.args and isinstance(error.args[0], str):
+            error.args = (_FLAGS.sub(_as_keyword, error.args[0]), *error.args[1:])
+        raise
+
+
+_TEXT: Final = r"(?:'[^']*'|[^\s',.;)]|[.,;)](?=\w))+"
+_FLAGS: Final = re.compile(
+    rf"merilo [a-z][^;\n]*|--(skip-invalid)|--(map|min|max|judge|metrics|suite|max-drop|baseline|base-url) {_TEXT}"
+    rf"(?: --\2 {_TEXT})*"
+)
+"""Matches flags with their values, and whole commands, in which they stay."""
+_PAIRS: Final = {"map": "mapping", "min": "minimums", "max": "maximums"}
+
+
+def _as_keyword(found: re.Match[str]) -> str:
+    if found[1]:
+        return "reading=Reading(skip_invalid=True)"
+    if not found[2] or '"' in found[0] or "\\" in found[0]:  # a command, or a text that no message of merilo has
+        return found[0]
+    option, values = found[2], shlex.split(found[0])[1::2]
+    if option not in _PAIRS:
+        return f"{option.replace('-', '_')}={values[0] if option == 'max-drop' else repr(values[0])}"
+    pairs = (each.rpartition("=") for each in values)
+    items = [f"{name!r}: {value!r}" if option == "map" else f"{name!r}: {value}" for name, _, value in pairs]
+    return f"{_PAIRS[option]}={{{', '.join(items)}}}"
+
+
+def _documented(function: F, make: type[DataclassInstance]) -> F:
+    docs, parts = docs_of(make), parts_of(make)
+    own = [each for each in inspect.signature(function).parameters.values() if each.kind != each.VAR_KEYWORD]
+    taken = {each.name for each in own}
+    fields_of = {each.name: each for each in fields(make)}
+    keywords = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if name in parts and name != "judge" else fields_of[name].default,
+            annotation=fields_of[name].type,
+        )
+        for name in docs
+        if name not in taken
+    ]
+    text = inspect.getdoc(function) or ""
+    own_docs = {name: doc for name, doc in docs.items() if name in make.__annotations__}
+    text = text.replace("{options}", "\n    ".join(f"{name}: {doc}" for name, doc in docs.items()))
+    function.__doc__ = text.replace("{own}", "\n".join(f"{name}: {doc}" for name, doc in own_docs.items()))
+    signature = inspect.signature(function).replace(parameters=[*own, *keywords])
+    function.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it; typeshed lacks it
+    return function

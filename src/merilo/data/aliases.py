@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from collections import Counter
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import Enum
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.data import check
 from merilo.data.history import SPEAKERS
 from merilo.data.sample import FIELDS, Columns
-from merilo.errors import UsageError
+from merilo.errors import Problem, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,17 +48,17 @@ class Aliases:
 
     `usual`: names that belong to no system, read if nothing else fills their field. `meanings`: columns whose field the
     other columns decide. `doubtful`: columns that other data fills with the other field. `lists`: columns of lists for
-    a field of one text. `one_text`: columns of a list field that may contain one text. `words`: words in names that
-    resemble a field.
+    a field of one text. `words`: words in names that resemble a field.
     """
 
     fields: Mapping[str, str]
     usual: Mapping[str, str]
     only_with: Mapping[str, frozenset[str]]
+    alone: Mapping[str, str]
+    """The field of a column that has none of its companions in `only_with`."""
     meanings: tuple[Meaning, ...]
     doubtful: Mapping[str, str]
     lists: frozenset[str]
-    one_text: frozenset[str]
     context: Mapping[str, str]
     usual_context: Mapping[str, tuple[str, ...]]
     text_keys: frozenset[str]
@@ -94,20 +96,33 @@ def aliases() -> Aliases:
     return Aliases(
         fields=fields,
         usual=usual,
-        only_with={column: frozenset(others) for column, others in tables["only_beside"].items()},
+        only_with={each["column"]: frozenset(each["with"]) for each in tables["alone"]},
+        alone={each["column"]: each["field"] for each in tables["alone"]},
         meanings=meanings,
         doubtful=tables["doubtful"],
         lists=frozenset(tables["lists"]),
-        one_text=frozenset(tables["one_text"]),
         context=dict(tables["context"]),
         usual_context={key: tuple(names) for key, names in tables["usual_context"].items()},
         text_keys=frozenset(
             ["text", *tables["usual_context"]["text"], *(key for key, to in tables["context"].items() if to == "text")]
         ),
         words={name: frozenset(words) for name, words in tables["words"].items()},
-        languages=tables["languages"],
+        languages={name: code for code, names in tables["languages"].items() for name in names},
         exact={letters(name): name for name in (*companions, *usual, *reversed(fields))},
     )
+
+
+def language_code(given: str | None) -> str | None:
+    """Return the code of a language that a user names by its code or name. Raises UsageError for any other text."""
+    if not isinstance(given, str):
+        return given
+    names, problems = aliases().languages, list[Problem]()
+    code = names.get(given.strip().casefold(), given)
+    if check.language(code, "language", problems) is None:
+        near = get_close_matches(given.casefold(), names, n=1)
+        advice = f" Did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"The language must be a code or a name, such as 'en' or 'english', got {given!r}.{advice}")
+    return code
 
 
 class ColumnFormat(Enum):
@@ -132,13 +147,11 @@ class ColumnPlan:
     """The treatment of records with the same columns.
 
     - `fields`: each field with its sources (more than one: ambiguous if their values differ);
-    - `unclear`: columns with an ambiguous meaning, and the name to map (that of numbered columns has no number);
     - `kept`: columns stored in the metadata;
     - `knows_a_field`: True if any column has a value that can be judged.
     """
 
     fields: tuple[tuple[str, tuple[FieldSource, ...]], ...]
-    unclear: tuple[tuple[str, tuple[str, ...]], ...]
     kept: tuple[str, ...]
     knows_a_field: bool
 
@@ -159,9 +172,7 @@ class Planner:
     def __post_init__(self) -> None:
         for column, name in self.mapping.items():
             if name not in TARGETS:
-                raise UsageError(
-                    f"Column {column!r} is mapped to {name!r}, which is not a field; fields: {', '.join(TARGETS)}."
-                )
+                raise UsageError(f"No field {name!r}. {_meant(column, name)}")
 
         self.columns.unseen.update(self.mapping)
 
@@ -185,24 +196,18 @@ class Planner:
         for each in filter(None, found.values()):
             best[each.field] = min(each.rank, best.get(each.field, each.rank))
         sources: dict[str, list[FieldSource]] = {}
-        unclear: dict[str, list[str]] = {}
         kept: list[str] = []
         for name, match in found.items():
             base = bases.get(name, name)
-            company = known.only_with.get(known.name_of(base))
             if match is None or best[match.field] < match.rank or (base != name and match.field not in LIST_FIELDS):
                 kept.append(name)
-            elif company and match.rank >= _NAMED and not match.special and company.isdisjoint(aliased):
-                unclear.setdefault(base, []).append(name)
             elif base == name:
                 form = _form(name, match.field, is_mapped=match.rank == _MAPPED)
                 sources.setdefault(match.field, []).append(FieldSource((name,), form))
             elif name == parts[base][0]:
                 sources.setdefault(match.field, []).append(FieldSource(tuple(parts[base]), ColumnFormat.PARTS))
         fields = tuple((name, tuple(each)) for name, each in sources.items())
-        ambiguous = tuple((base, tuple(group)) for base, group in unclear.items())
-        knows_a_field = bool(unclear) or not sources.keys().isdisjoint(FIELDS)
-        plan = ColumnPlan(fields, ambiguous, tuple(kept), knows_a_field)
+        plan = ColumnPlan(fields, tuple(kept), not sources.keys().isdisjoint(FIELDS))
         self._note(plan, record, [*parts])
         self._doubt(plan)
         return plan
@@ -217,20 +222,24 @@ class Planner:
         for each in (each for each in known.meanings if each.column == alias and each.others <= aliased.keys()):
             usual = known.fields.get(alias)  # a name that another column has, too, keeps its usual meaning
             if usual is None or all(known.fields.get(other) != each.field for other in aliased if other != alias):
-                return _Match(each.field, _NAMED, special=True)
+                return _Match(each.field, _NAMED)
+        if alias in known.alone and known.only_with[alias].isdisjoint(aliased):
+            return (
+                _Match(known.alone[alias], _USUAL) if not value or self._has_form(value, known.alone[alias]) else None
+            )
         target = known.field_of(alias)
         if target is None:
             return None
         rank = _USUAL if alias in known.usual else _NAMED if alias == column or base is not None else _LIKE
-        has_form = rank == _NAMED or base is not None or not value or self._has_form(value, target, alias)
+        has_form = rank == _NAMED or base is not None or not value or self._has_form(value, target)
         return _Match(target, rank) if has_form else None
 
-    def _has_form(self, value: object, target: str, alias: str) -> bool:
+    def _has_form(self, value: object, target: str) -> bool:
         if target == "metadata":
             return check.is_mapping(value)
         if isinstance(value, str) and target in (*TEXT_FIELDS, "language"):
             return True
-        if isinstance(value, str) and target in LIST_FIELDS and not (self.cells or alias in aliases().one_text):
+        if isinstance(value, str) and target in _IDS and not self.cells:
             return False
         return target in fitting(value)
 
@@ -282,13 +291,21 @@ class Planner:
 _MAPPED, _NAMED, _LIKE, _USUAL = range(4)
 
 
+def _meant(column: str, name: str) -> str:
+    """Return advice for a column that is mapped to no field."""
+    if column in TARGETS:
+        return f"The other way round: --map {shlex.quote(f'{name}={column}')}"
+    near = aliases().field_of(name) or next(iter(get_close_matches(name, TARGETS, n=1)), None)
+    return (
+        f"Fields: {', '.join(TARGETS)}." if near is None else f"Did you mean --map {shlex.quote(f'{column}={near}')}?"
+    )
+
+
 class _Match(NamedTuple):
     """The field of a column and the rank of its name: of several columns, those of the lowest rank fill the field."""
 
     field: str
     rank: int
-    special: bool = False
-    """True if the other columns decide."""
 
 
 def _listed(base: str) -> str:

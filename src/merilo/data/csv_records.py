@@ -35,7 +35,7 @@ def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iter
     if first is None:
         return
     csv.field_size_limit(max(csv.field_size_limit(), limit))  # process-wide; csv has no other limit
-    reader = csv.reader(chain([first], texts), delimiter=separator or _delimiter(first), strict=True)
+    reader = csv.reader(chain([first], texts), delimiter=separator or delimiter(first), strict=True)
     header = _header(reader, name)
     while True:
         place = lines.number + 1
@@ -92,7 +92,7 @@ class _Texts:
             yield line.decode(errors="surrogateescape")  # one bad byte must not end the file
 
 
-def _delimiter(header: str) -> str:
+def delimiter(header: str) -> str:
     """Return the separator of a header: a tab if it has one, otherwise the most frequent of `,`, `;` and `|`."""
     bare = _QUOTED.sub("", header)
     # spreadsheets write ';' in many locales, and tabs where a table is copied

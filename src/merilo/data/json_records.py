@@ -21,6 +21,7 @@ MAX_VALUES: Final = 2_000_000
 
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
+_WHOLE: Final = "a complete file"
 _NEAR_END: Final = 16
 """Characters at the end of a part of a text in which an error may be due to the cut: `tru`, `-1.5e`, `\\ud83`."""
 
@@ -57,10 +58,12 @@ def json_objects(stream: Peekable, name: str) -> Iterator[RawRecord]:
 
     Some systems write one object per line into a `.json` file. Raises DataError if the file is not UTF-8.
     """
-    text, place = JsonText(stream, name), 0
-    if text.peek() == "[":
-        yield from _elements(text)
-        return
+    text = JsonText(stream, name)
+    yield from _elements(text) if text.peek() == "[" else _objects(text, 0)
+
+
+def _objects(text: "JsonText", place: int) -> Iterator[RawRecord]:
+    """Yield each object of the rest of a file; `place`: of the object before."""
     while text.peek():
         place += 1
         found = text.value()
@@ -80,9 +83,10 @@ def _of_object(text: "JsonText") -> Iterator[RawRecord]:
             yield from _elements(text, alone=False)
             return
         values[name] = text.needed()
-    if text.peek():
-        advice = "if the file has one object per line, name it .jsonl"
-        raise DataError.of(Problem(NEEDED, "several objects", source=text.name, advice=advice))
+    if text.peek():  # one object per line
+        yield text.decoder.record(values, 1)
+        yield from _objects(text, 1)
+        return
     try:
         for place, record in enumerate(records_in(values), start=1):
             yield text.decoder.record(dict(record), place)
@@ -122,7 +126,7 @@ class JsonText:
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._text = ""
         self._at = 0
-        self._before = 0
+        self._before = self._lines = 0
         self._bytes = 0
         self._ended = False
 
@@ -143,6 +147,10 @@ class JsonText:
         """Return the next character for a message."""
         return check.shown(char) if (char := self.peek()) else "the end of the file"
 
+    def _line(self) -> int:
+        """Return the number of the last line."""
+        return self._lines + self._text.rstrip().count("\n") + 1
+
     def skip_line(self) -> None:
         """Go to the end of the line."""
         while (end := self._text.find("\n", self._at)) < 0:
@@ -157,6 +165,8 @@ class JsonText:
         while True:
             found = self.decoder.read(self._text, self._at, self._before)
             held = len(self._text) - self._at
+            if isinstance(found, Problem) and self._ended and self.decoder.is_cut:
+                return Problem(_WHOLE, f"one that ends inside this record (line {self._line()})")
             if isinstance(found, Problem):
                 is_whole = self._ended or not self.decoder.may_be_cut
             else:
@@ -212,6 +222,7 @@ class JsonText:
             raise DataError.of(replace(encoding_fault(error, before), source=self.name)) from error
         self._bytes += len(content)
         self._before += self._at
+        self._lines += self._text.count("\n", 0, self._at)
         self._text, self._at = self._text[self._at :] + text, 0
         return not self._ended
 
@@ -241,25 +252,28 @@ class Decoder:
     """A JSON decoder that notices errors which the standard decoder ignores, such as duplicate keys.
 
     `repeated`: keys that the last value has twice. `may_be_cut`: True if its error may be due to the end of the text.
+    `is_cut`: True if it is.
     """
 
     def __init__(self) -> None:
         self._json = json.JSONDecoder(object_pairs_hook=self._object)
         self.repeated: list[str] = []
-        self.may_be_cut = False
+        self.may_be_cut = self.is_cut = False
 
     def read(self, text: str, start: int, before: int = 0) -> _Value | Problem:
         """Return the value that begins at `start` and its end, or the problem; `before`: characters left out before."""
         self.repeated.clear()
-        self.may_be_cut = False
+        self.may_be_cut = self.is_cut = False
         if has_too_many_values(text, start):
             return Problem(f"a record of at most {MAX_VALUES:,} values", "more")
         try:
             return _Value(*self._json.raw_decode(text, start))
         except json.JSONDecodeError as error:
             what = error.msg[0].lower() + error.msg[1:].removesuffix(" at")
+            what = "' instead of \": write it with json.dumps" if text[error.pos : error.pos + 1] == "'" else what
             got = f"invalid JSON ({what} at character {before + error.pos + 1})"
-            self.may_be_cut = "Unterminated string" in error.msg or error.pos > len(text) - _NEAR_END
+            self.is_cut = "Unterminated string" in error.msg or error.pos >= len(text.rstrip())
+            self.may_be_cut = self.is_cut or error.pos > len(text) - _NEAR_END
         except RecursionError:
             got = "one that is nested too deeply"
         except ValueError:  # a whole number of more than 4,300 digits
@@ -281,7 +295,8 @@ class Decoder:
             return RawRecord(place, None, (encoding_fault(error),))
         found = self.read(text, _skip_space(text, 0))
         if isinstance(found, Problem):
-            return RawRecord(place, None, (found,))
+            is_cut = self.is_cut and not content.endswith(b"\n")
+            return RawRecord(place, None, (Problem(_WHOLE, "one that ends inside this line") if is_cut else found,))
         end = _skip_space(text, found.end)
         if end < len(text):
             more = Problem("one JSON object per line", f"more text at character {end + 1}")

@@ -27,6 +27,8 @@ _IDENTIFIED_CHARS: Final = 200
 _MIN_WORDS: Final = 4
 _MIN_LETTERS: Final = 15
 _MIN_PROBABILITY: Final = 0.5
+_MIN_AGAINST_ENGLISH: Final = 0.9
+"""The same for a text in plain letters with a word that only English has."""
 _MIN_ENGLISH_WORDS: Final = 2
 _ENGLISH_RATE: Final = 0.2
 """A text in which a fifth of the words are `ENGLISH_WORDS` is English: the model is not asked."""
@@ -44,6 +46,9 @@ ENGLISH_WORDS: Final = frozenset(
     "not its their they he she his her you your from can would been there these".split()
 )
 """Common English words, except those that are common in other languages too."""
+
+_ONLY_ENGLISH: Final = ENGLISH_WORDS - set("of is was to for by has have had he her can not be it and were".split())
+"""Those that no other language of `_LANGUAGES` has."""
 
 
 class _Block(NamedTuple):
@@ -163,7 +168,9 @@ def _latin_language(text: str) -> str:
     if english >= max(_MIN_ENGLISH_WORDS, _ENGLISH_RATE * len(words)):
         return "en"
     language, probability = _identifier().classify(text)
-    return _SAME.get(language, language) if probability >= _MIN_PROBABILITY else "en"
+    has_english = text.isascii() and not _ONLY_ENGLISH.isdisjoint(words)
+    needed = _MIN_AGAINST_ENGLISH if has_english else _MIN_PROBABILITY
+    return _SAME.get(language, language) if probability >= needed else "en"
 
 
 @cache

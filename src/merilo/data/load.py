@@ -20,6 +20,7 @@ from merilo.data.aliases import (
     aliases,
     are_messages,
     columns_of,
+    language_code,
 )
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
@@ -41,6 +42,7 @@ Records: TypeAlias = Iterable[Mapping[str, object] | Sample] | Dataset
 
 _CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
 _SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
+_RECORD: Final = {"question": "...", "contexts": ["..."], "answer": "..."}
 _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"})
 """Missing values as Python, numpy, pandas and JSON print them; in a cell of a text field these are texts."""
 
@@ -76,7 +78,9 @@ def load(
     DataError if the source as a whole cannot be read or has no record: here if that is known when it is opened,
     otherwise while iterating. Raises UsageError for an invalid argument.
     """
-    _check_arguments(language, limit)
+    language = language_code(language)
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise UsageError(f"The limit must be at least 1, got {limit}.")
     if is_url(source):
         source = fetched_file(str(source))
     columns = Columns()
@@ -85,8 +89,9 @@ def load(
         path = None if source == "-" else Path(source)
         if path is not None and (found := adapted(path)) is not None:
             return _of_records(found, rules, limit, columns)
-        file = RecordFile(path, Format.JSONL if path is None else format_of(path), max_line_bytes)
-        file.check_head()
+        named = Format.JSONL if path is None else format_of(path)
+        file = RecordFile(path, named, max_line_bytes).by_content()
+        columns.separated = file.separated
         rules = replace(rules, planner=replace(rules.planner, cells=file.format in (Format.CSV, Format.TSV)))
         reader = _Reader(file.name, file.unit, file.records, rules, limit)
         name = file.name if path is None else data_name(path)
@@ -130,9 +135,14 @@ def _records_in_memory(source: Mapping[str, object]) -> list[Mapping[str, object
         )
     try:
         choose = f"pass one, such as data[{next(iter(source), '')!r}]"
-        return records_in({name: plain(value) for name, value in source.items()}, choose)
+        return records_in({name: _with_text_keys(plain(value)) for name, value in source.items()}, choose)
     except DataError as error:
         raise UsageError(f"Data must be a path or a list of records. {error}") from error
+
+
+def _with_text_keys(value: object) -> object:
+    """Return an object with its keys as texts, such as a column of pandas by the numbers of its rows."""
+    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _is_pipeline(source: object) -> bool:
@@ -145,15 +155,6 @@ def _is_pipeline(source: object) -> bool:
     if isinstance(source, (str, bytes, int, float, dict)) or source is None:
         return False
     return callable(source) or any(hasattr(source, name) for name in _ASKED_BY)
-
-
-def _check_arguments(language: str | None, limit: int | None) -> None:
-    problems: list[Problem] = []
-    check.language(language, "language", problems)
-    if problems:
-        raise UsageError(f"The language must be a code such as 'en' or 'ru', got {check.shown(language)}.")
-    if limit is not None and (type(limit) is not int or limit < 1):
-        raise UsageError(f"The limit must be at least 1, got {limit}.")
 
 
 def _once(read: Callable[[], Iterator[Sample | BadRecord]], name: str) -> Callable[[], Iterator[Sample | BadRecord]]:
@@ -182,7 +183,8 @@ def _raw_records(records: Records | ForeignRecords, planner: Planner) -> Iterato
             yield RawRecord(place, None, error.problems)
             continue
         if found is None:
-            yield RawRecord(place, None, (Problem("an object with text keys, or a Sample", check.shown(record)),))
+            needed, advice = "an object with text keys, or a Sample", "a record is " + json.dumps(_RECORD)
+            yield RawRecord(place, None, (Problem(needed, check.shown(record), advice=advice),))
         else:
             planner.columns.recognised.update(found.renamed)
             yield RawRecord(place, found.value)
@@ -267,7 +269,7 @@ class _Reader:
             self.rules.planner.columns.note_number(number)
         if self.rules.language is not None:
             values["language"] = self.rules.language
-        self._check_columns(record, plan, problems)
+        problems += self._without_field(plan)
         if plan.kept or "metadata" in values:
             values["metadata"] = _metadata(record, plan.kept, values.get("metadata"), cells=self.cells)
         try:
@@ -281,6 +283,10 @@ class _Reader:
         if field in LIST_FIELDS:
             return self._list(value, field, source, problems)
         column = source.columns[0]
+        if field == "user_input" and check.is_list(value) and len(value) == 1 and isinstance(value[0], str):
+            return value[0]
+        if type(value) is int and field in ("response", "reference"):
+            return str(value)
         if field == "response" and check.is_list(value) and source.form is ColumnFormat.PLAIN:
             is_doubtful = aliases().name_of(column) in aliases().doubtful
             choices = (shlex.quote(f"{column}={each}") for each in ("reference", "response")[not is_doubtful :])
@@ -298,19 +304,14 @@ class _Reader:
                 self.rules.planner.columns.printed_missing[field] = None
         return value
 
-    def _check_columns(self, record: dict[str, object], plan: ColumnPlan, problems: list[Problem]) -> None:
-        for base, columns in plan.unclear:
-            if any(record[column] is not None for column in columns):
-                named = f"the column{'s' * (len(columns) > 1)} {', '.join(map(repr, columns))}"
-                got = f"{named}, which may mean either the retrieved or the reference contexts"
-                choices = (shlex.quote(f"{base}={name}") for name in ("retrieved_contexts", "reference_contexts"))
-                advice = f"use --map {' or --map '.join(choices)}"
-                problems.append(Problem("columns with one meaning", got, advice=advice))
-        if not plan.knows_a_field:
-            needed = f"at least one of the fields {', '.join(FIELDS)}"
-            advice = mapping_advice(self.rules.planner.columns.kept, FIELDS)
-            got = f"an object with {named_columns(plan.kept)}" if plan.kept else "an empty object"
-            problems.append(Problem(needed, got, advice=advice if plan.kept else ""))
+    def _without_field(self, plan: ColumnPlan) -> list[Problem]:
+        """Return the problem of a record without a known column; none for any other."""
+        if plan.knows_a_field:
+            return []
+        kept = self.rules.planner.columns.kept
+        got = f"an object with {named_columns(plan.kept)}" if plan.kept else "an empty object"
+        advice = mapping_advice(kept, FIELDS) if plan.kept else ""
+        return [Problem(f"at least one of the fields {', '.join(FIELDS)}", got, advice=advice)]
 
     def _chosen(
         self, record: dict[str, object], field: str, sources: tuple[FieldSource, ...], problems: list[Problem]
@@ -365,7 +366,7 @@ class _Reader:
 
     def _list(self, value: object, field: str, source: FieldSource, problems: list[Problem]) -> object:
         """Return the items of a list field, with the names and the language of contexts set."""
-        takes_text = self.cells or source.form is ColumnFormat.MAPPED or source.columns[0] in aliases().one_text
+        takes_text = self.cells or source.form is ColumnFormat.MAPPED or field in _CONTEXT_FIELDS
         if isinstance(value, str) and takes_text:
             value = self._items(value, field, problems)
         if field in _CONTEXT_FIELDS and check.is_record(value):

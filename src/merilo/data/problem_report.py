@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import islice
@@ -14,7 +15,7 @@ from merilo.data.aliases import LIST_FIELDS, aliases, letters
 from merilo.data.sample import FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from merilo.errors import Problem
 
@@ -66,10 +67,18 @@ def _spans(lines: Sequence[int]) -> str:
 
 
 def named_columns(columns: Iterable[str]) -> str:
-    """Return the names of columns for a message, at most 20 of them."""
+    """Return the names of columns for a message, at most 20 of them, and what they hold if it is known."""
+    kinds = columns if isinstance(columns, Mapping) else {}
     names = list(islice(columns, _MAX_NAMED + 1))
-    shown = ", ".join(repr(check.cut(name)) for name in names[:_MAX_NAMED])
+    shown = ", ".join(f"{check.cut(name)!r}{_kind(kinds.get(name, ()))}" for name in names[:_MAX_NAMED])
     return f"{shown}, ..." if len(names) > _MAX_NAMED else shown
+
+
+def _kind(forms: Collection[str]) -> str:
+    """Return the kind of a value in brackets, by the fields whose form it has; empty for any other."""
+    if "retrieved_contexts" in forms and "user_input" not in forms:
+        return " (lists of texts)"
+    return " (texts)" if "user_input" in forms else ""
 
 
 def unread_columns(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:
@@ -77,7 +86,8 @@ def unread_columns(columns: Mapping[str, frozenset[str]], missing: Collection[st
     if not columns:
         return ""
     advice = _map_options(columns, missing)
-    return f"Unread columns: {named_columns(columns)}.{f' Map columns with {advice}.' if advice else ''}"
+    it = "it" if advice.count("--map") == 1 else "them"
+    return f"Unread columns: {named_columns(columns)}.{f' Read {it}: {advice}' if advice else ''}"
 
 
 def mapping_advice(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:
@@ -85,7 +95,7 @@ def mapping_advice(columns: Mapping[str, frozenset[str]], missing: Collection[st
 
     `columns`: each with the fields whose form its value has.
     """
-    options = _map_options(columns, missing) or "--map COLUMN=FIELD (mapping={'COLUMN': 'FIELD'})"
+    options = _map_options(columns, missing) or "--map COLUMN=FIELD"
     return f"map columns with {options}"
 
 
@@ -99,6 +109,9 @@ def _map_options(columns: Mapping[str, frozenset[str]], missing: Collection[str]
         field, name = _near(column)
         if field is not None and field in forms and field in (*missing, "id"):
             found.setdefault(field, name)
+    lists = [name for name, forms in columns.items() if _kind(forms) == " (lists of texts)"]
+    if "retrieved_contexts" in missing and len(lists) == 1 and lists[0] not in found.values():
+        found.setdefault("retrieved_contexts", lists[0])
     if found.keys() <= {"id"}:
         return ""
     return " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())

@@ -284,6 +284,7 @@ class Columns:
     - `unseen`: columns that the user mapped and no record had;
     - `single`: list fields for which a plain text was read as the only item;
     - `printed_missing`: text fields with a cell such as `nan`, which is read as text;
+    - `separated`: what separates the cells of a table whose name does not say it, such as "tab-separated";
     - `note`: returns the adapter's own sentences about the records that were read;
     - `cluster`: the field whose equal values are dependent records, if the adapter knows one.
     """
@@ -294,6 +295,7 @@ class Columns:
     unseen: dict[str, str] = field(default_factory=dict)
     single: dict[str, None] = field(default_factory=dict)
     printed_missing: dict[str, None] = field(default_factory=dict)
+    separated: str = ""
     note: Callable[[], str] | None = None
     cluster: str | None = None
     _without_id: bytearray = field(default_factory=bytearray, repr=False)
@@ -314,19 +316,27 @@ class Columns:
         found = byte < len(self._without_id) and self._without_id[byte] & (1 << (number & 7))
         return number if found else None
 
-    def doubts(self, fields: Collection[str]) -> list[str]:
-        """Return one sentence for each doubtful column of these fields, with the mapping that changes its meaning."""
+    def doubts(self, fields: Collection[str], present: Collection[str] = FIELDS) -> list[str]:
+        """Return one sentence for each doubtful column of these fields, with the mapping that changes its meaning.
+
+        `present`: the fields that have a value in some record.
+        """
         return [
             f"{DOUBT}{column} was read as {self.recognised.get(column)}. If it is the {_EXPECTED[other]}, add "
             f"--map {shlex.quote(f'{column}={other}')}."
             for column, other in self.doubtful.items()
-            if not {other, self.recognised.get(column)}.isdisjoint(fields)
+            if not {other, self.recognised.get(column)}.isdisjoint(fields) and self.recognised.get(column) in present
         ]
+
+    def reading(self) -> str:
+        """Return the separator of a table, if its name does not say it, and which column fills which field."""
+        renamed = [f"{column} as {name}" for column, name in self.recognised.items() if column != name]
+        return "; ".join(filter(None, [self.separated, f"read {', '.join(renamed)}" if renamed else ""]))
 
     def sentence(self) -> str:
         """Return the notice for the user: which column fills which field, and which are stored only."""
-        renamed = [f"{column} as {name}" for column, name in self.recognised.items() if column != name]
-        parts = [f"Read {', '.join(renamed)}."] if renamed else []
+        reading = self.reading()
+        parts = [f"{reading[0].upper()}{reading[1:]}."] if reading else []
         if unread := [column for column in self.kept if column != NUGGETS]:
             parts.append(f"Kept in the metadata, unread: {', '.join(unread)}.")
         if self.single:

@@ -7,18 +7,21 @@ terabytes.
 
 import gzip
 import io
+import re
 import sys
 import zlib
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from enum import Enum
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from merilo.data.csv_records import csv_rows
+from merilo.data.csv_records import csv_rows, delimiter
 from merilo.data.json_records import json_array, json_lines, json_objects
-from merilo.data.lines import BUFFER_BYTES, Lines, Peekable, RawRecord
+from merilo.data.lines import BOM, BUFFER_BYTES, Lines, Peekable, RawRecord
 from merilo.errors import DataError, Problem, UsageError
 
 MAX_LINE_BYTES: Final = 64 * 2**20
@@ -33,7 +36,7 @@ FREE_ROWS: Final = 10_000
 
 _GZIP: Final = b"\x1f\x8b"  # how gzip files begin
 _MAGIC = {
-    b"PK\x03\x04": "a zip archive (or an Excel workbook)",
+    b"PK\x03\x04": "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV",
     b"PAR1": "a Parquet file",
     b"SQLite format 3": "an SQLite database",
     b"%PDF": "a PDF file",
@@ -41,10 +44,15 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": "a zstd archive",
     b"BZh": "a bzip2 archive",
     b"\xfd7zXZ": "an xz archive",
+    b"<!doctype html": "an HTML page",
+    b"<html": "an HTML page",
+    b"version https://git-lfs": "a pointer of Git LFS; fetch the file with git lfs pull",
 }
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b"))
 _HEAD_BYTES = 4096
+_SEARCHED: Final = 1000
+"""Names in a folder that are compared with that of a file that does not exist."""
 
 
 class Format(Enum):
@@ -64,7 +72,14 @@ _SUFFIXES = {
     ".tsv": Format.TSV,
 }
 
-_SHEETS: Final = frozenset({".xlsx", ".xls", ".xlsm", ".ods"})
+_JSON: Final = re.compile(rb"\[\s*\{|\{[ \t\r]*\n")
+"""Matches the beginning of an array of objects, or of an object of several lines."""
+_SEPARATED: Final = {"\t": "tab-separated", ";": "separated by semicolons", "|": "separated by bars"}
+_SHOWN: Final = 5
+_ADVICE: Final = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "Save the sheet as CSV."),
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z"), "Unpack it and name the file."),
+}
 
 
 def format_of(path: Path) -> Format:
@@ -73,10 +88,18 @@ def format_of(path: Path) -> Format:
     if suffixes[-1:] == [".gz"]:
         suffixes.pop()
     found = _SUFFIXES.get(suffixes[-1]) if suffixes else None
+    if found is None and not path.exists() and not path.is_symlink():
+        raise no_such_file(path)
+    if found is None and path.is_dir():
+        is_run = (path / "manifest.json").exists()
+        files = sorted(each.name for each in path.iterdir() if each.suffix in _SUFFIXES)[:_SHOWN]
+        advice = (
+            f"a run. To print it: merilo show {path}" if is_run else f"a directory. Files in it: {', '.join(files)}"
+        )
+        raise UsageError(f"{path} is {advice}")
     if found is None:
         names = ", ".join(_SUFFIXES)
-        is_sheet = path.suffix.lower() in _SHEETS
-        advice = "Save the sheet as CSV." if is_sheet else "To read a TREC run, add --qrels."
+        advice = _ADVICE.get(path.suffix.lower(), "To read a TREC run, add --qrels.")
         raise UsageError(
             f"Unknown format of {path.name!r}. Supported suffixes: {names} (.gz accepted), .parquet. {advice}"
         )
@@ -92,7 +115,7 @@ def data_name(path: Path) -> str:
 class RecordFile:
     """A file of records, or standard input if `path` is None.
 
-    `check_head` and `records` raise DataError if the file as a whole cannot be read.
+    `by_content` and `records` raise DataError if the file as a whole cannot be read.
     """
 
     path: Path | None
@@ -100,6 +123,8 @@ class RecordFile:
     max_line_bytes: int = MAX_LINE_BYTES
     objects: bool = False
     """Read each object at the top of a JSON file as a record, instead of the array that it contains."""
+    separated: str = ""
+    """What separates the cells of a .csv file, if it is not a comma."""
 
     @property
     def name(self) -> str:
@@ -116,14 +141,21 @@ class RecordFile:
         own = raw.problems if problems is None else problems
         return [replace(each, source=each.source or self.name, line=raw.place, unit=self.unit) for each in own]
 
-    def check_head(self) -> None:
-        """Raise DataError if the file does not open or its first bytes are not text.
+    def by_content(self) -> "RecordFile":
+        """Return the file, as JSON if it is named .jsonl and begins with an array or an object of several lines.
 
-        A pipe is not checked, because bytes that are read from it are gone.
+        Raises DataError if the file does not open or its first bytes are not text. A pipe is not checked, because bytes
+        that are read from it are gone.
         """
-        if self.path is not None and not _is_pipe(self.path):
-            with self._opened():
-                pass
+        if self.path is None or _is_pipe(self.path):
+            return self
+        with self._opened() as stream:
+            head = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES].removeprefix(BOM).lstrip()
+        if self.format is Format.CSV:
+            sign = delimiter(head.partition(b"\n")[0].decode(errors="replace"))
+            return replace(self, separated=_SEPARATED.get(sign, ""))
+        is_json = self.format is Format.JSONL and _JSON.match(head) is not None
+        return replace(self, format=Format.JSON) if is_json else self
 
     def records(self) -> Iterator[RawRecord]:
         """Yield the records in their order; a damaged one has problems, and reading continues if possible."""
@@ -255,8 +287,13 @@ def _standard_input() -> Peekable:
 
 
 def no_such_file(path: Path | None) -> DataError:
-    """Return the error for a file that does not exist."""
-    return DataError(f"No such file: {path}.", problems=(Problem("a readable file", f"no file at {path}"),))
+    """Return the error for a file that does not exist, with a similar name in its folder."""
+    near: list[str] = []
+    with suppress(OSError):
+        names = [] if path is None else [each.name for each in islice(path.parent.iterdir(), _SEARCHED)]
+        near = get_close_matches(path.name, names, n=1) if path is not None else []
+    advice = f" Did you mean {near[0]}?" if near else ""
+    return DataError(f"No such file: {path}.{advice}", problems=(Problem("a readable file", f"no file at {path}"),))
 
 
 def unreadable(error: Exception) -> Problem:
@@ -277,7 +314,7 @@ def _head_fault(head: bytes) -> str | None:
     if head.startswith(_UTF_16_OR_32):
         return "UTF-16 or UTF-32; save the file as UTF-8"
     for magic, kind in _MAGIC.items():
-        if head.startswith(magic):
+        if head[: len(magic)] == magic or head[: len(magic)].lower() == magic:
             return kind
     zeros = head.count(0)
     if zeros > len(head) * 0.3:

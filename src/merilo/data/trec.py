@@ -119,6 +119,11 @@ class _Table:
         else:
             self.values[topic][document] = value
 
+    @property
+    def form(self) -> str:
+        """The form of a JSON file."""
+        return f"a JSON object {{query: {{document: {'score' if self.of_run else 'grade'}}}}}"
+
     def ranked(self, topic: str) -> list[str]:
         """Return the documents of a topic of a run, best first, as trec_eval orders them."""
         scores = self.values.get(topic, {})
@@ -139,7 +144,7 @@ def _read(path: Path, table: _Table, problems: list[Problem]) -> None:
     name = table.name
     try:
         with open_unpacked(path) as stream:
-            if stream.peek(_HEAD_BYTES).removeprefix(BOM).lstrip()[:1] == b"{":
+            if stream.peek(_HEAD_BYTES).removeprefix(BOM).lstrip()[:1] in (b"{", b"["):
                 is_empty = not _read_json(JsonText(stream, name), table, problems)
             else:
                 is_empty = not _read_lines(Lines(stream, _MAX_LINE_BYTES, name), table, problems)
@@ -150,7 +155,7 @@ def _read(path: Path, table: _Table, problems: list[Problem]) -> None:
     except (OSError, EOFError, zlib.error) as error:
         problems.append(replace(unreadable(error), source=name))
     else:
-        if is_empty:
+        if is_empty and not problems:
             problems.append(Problem("at least one line", "an empty file", source=name))
 
 
@@ -231,9 +236,9 @@ def _read_json(text: JsonText, table: _Table, problems: list[Problem]) -> bool:
                 (topic,), (relevant,), (grade,) = found
                 table.add(matching_id(str(topic)), matching_id(str(relevant)), _written(grade), problem)
             else:
-                problem("an object of documents for each topic", check.shown(row))
+                problem(table.form, check.shown(row))
     if text.peek():
-        problem("a JSON object", text.shown())
+        problem(table.form, text.shown())
     return any_found
 
 

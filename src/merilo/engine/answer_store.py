@@ -87,6 +87,8 @@ class JudgeRoles:
                 asked = self.judges.get(SPECIAL.get(kind, role)) or self.judges.get(role)
                 name = role if asked is None else asked.name
                 routed = isinstance(asked, Routed) or (asked is not None and asked in self.bundlers)
+                if kind is Completion and not routed:
+                    return f"the {name} judge writes no free text. Use an LLM judge: --judge openai:MODEL"
                 advice = f" (add --judge {kind.kind}=SPEC)" if routed else ""
                 return f"the judge {name} cannot answer '{kind.kind}' questions{advice}"
             unavailable_reason: str | None = getattr(judge, "unavailable_reason", None)

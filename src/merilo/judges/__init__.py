@@ -27,14 +27,4 @@ __all__ = [
     "judge_from",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "merilo.judges.base": ("Conversation", "Judge", "OutgoingRequest"),
-        "merilo.judges.callables": ("CallableJudge",),
-        "merilo.judges.embedded": ("EmbeddedJudge",),
-        "merilo.judges.llm": ("LLMJudge", "StatementMode"),
-        "merilo.judges.scripted": ("ScriptedJudge",),
-        "merilo.judges.spec": ("judge_from",),
-    },
-)
+__getattr__, __dir__ = exports(__name__)

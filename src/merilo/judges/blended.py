@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 WEIGHTS_FILE: Final = "encoder.v1.safetensors"
 CURVES_FILE: Final = "curves.v3.json"
-RULES_VERSION: Final = 8
+RULES_VERSION: Final = 9
 """Part of the judge's fingerprint: raised with any change to the reading of texts that can move a number."""
 DIGITS: Final = 6
 P_ABSENT: Final = 0.05

@@ -8,7 +8,7 @@ rating that was cut off is read from its complete fields.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.judges.base import OutgoingRequest
 from merilo.judging.json_extraction import TOO_LONG, complete_fields, has_answer
@@ -39,6 +39,10 @@ _CUT_OFF = "Your reply was cut off: it was too long."
 _OF_THE_MODEL = frozenset({FailureKind.TRUNCATED, FailureKind.PERMANENT})
 """Failures of a re-ask after which an earlier weak verdict counts: asking later would give the same."""
 _LONGEST_SHOWN = 300
+_MAX_GOT = 60
+"""Characters of an unreadable reply in the failure."""
+_EXAMPLES: Final = {"array": "[...]", "string": '"..."', "boolean": "true", "integer": "1", "number": "0.5"}
+"""Type in JSON Schema → a value as it is shown."""
 
 
 class ReasoningLimit:
@@ -113,7 +117,7 @@ def read_answers(
     """
     answers: list[Answer | None] = [None] * size
     weak: list[Verdict | None] = [None] * size
-    fault, cut = "", False
+    fault, cut, text = "", False, ""
     for _ in range(1 + reasks):
         result = yield from turn(provider, request, rating=rating, reasoning=reasoning)
         if isinstance(result.reply, Failure):
@@ -135,11 +139,19 @@ def read_answers(
     given = tuple(answers[n] or weak[n] for n in range(size))
     if all(given):
         return tuple(answer for answer in given if answer is not None)
-    failure = Failure(
-        FailureKind.UNREADABLE, f"The reply could not be read as a verdict, after {reasks} re-asks: {fault}"
-    )
+    failure = Failure(FailureKind.UNREADABLE, f"The reply could not be read. {_wanted(request, text) or fault}")
     failure = _truncated(request, "") if cut else failure
     return tuple(failure if answer is None else answer for answer in given)
+
+
+def _wanted(request: Request, text: str) -> str:
+    """Return the fields that were wanted and how the reply begins; empty for a reply that holds an object."""
+    properties: Any = (request.schema or {}).get("properties", {})  # Any: JSON Schema
+    if "{" in text or not properties:
+        return ""
+    fields = ", ".join(f'"{name}": {_EXAMPLES.get(each.get("type"), "...")}' for name, each in properties.items())
+    start = " ".join(text.split())
+    return f'Wanted {{{fields}}}, got "{start[:_MAX_GOT]}{" ..." * (len(start) > _MAX_GOT)}"'
 
 
 def _settled(

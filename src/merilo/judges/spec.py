@@ -6,9 +6,11 @@ An embedder and a cross-encoder are judges that answer one kind of question, and
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from inspect import signature
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
+from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.route_specs import INSTRUMENTS, NamedSpec, Server, named_spec, routing_in
 from merilo.judges.routed import routed_of
@@ -74,7 +76,24 @@ def judge_from(
         return _checked_judge(_made(cast("Callable[[str], object]", factory), spec, rest), spec)
     if spec.strip().endswith(".py"):
         raise UsageError(f"Name the judge in the file: {spec.strip()}:NAME.")
-    raise UsageError(f"Unknown judge {spec!r}; judges: {', '.join(_forms())}, or FILE.py:NAME.")
+    raise UsageError(f"No judge {spec!r}. {_meant(spec.strip())}")
+
+
+_NEAR: Final = 0.75
+
+
+def _meant(spec: str) -> str:
+    """Return advice for a text that names no judge: the form that is meant, otherwise all forms."""
+    names = {each.partition(":")[0]: each for each in _forms()}
+    scheme, _, model = spec.partition(":" if ":" in spec else "/")
+    maker = next((makers[0] for start, makers in guesses("models").items() if spec.lower().startswith(start)), None)
+    if maker is not None:
+        return f"Did you mean {maker}:{model if model and maker != 'ollama' else spec}?"
+    if near := get_close_matches(scheme.lower(), names, n=1, cutoff=_NEAR):
+        return f"Did you mean {f'{near[0]}:{model}' if model else names[near[0]]}?"
+    if model:
+        return f"For a server with OpenAI's protocol: --judge openai:{model if ':' in spec else spec} --base-url URL."
+    return f"Judges: {', '.join(names.values())}, or FILE.py:NAME."
 
 
 def _made(factory: Callable[..., object], spec: str, *arguments: str, **options: object) -> object:

@@ -90,52 +90,14 @@ __all__ = [
     "together",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "merilo.judging.ask": (
-            "AskFailed",
-            "Plan",
-            "ask",
-            "ask_each",
-            "attempt",
-            "attempt_each",
-            "both",
-            "draws",
-            "together",
-        ),
-        "merilo.judging.kinds.addresses": ("Addresses",),
-        "merilo.judging.kinds.answered": ("Answered",),
-        "merilo.judging.kinds.choice": ("Choice",),
-        "merilo.judging.kinds.completion": ("Completion",),
-        "merilo.judging.kinds.embeddings": ("Embeddings",),
-        "merilo.judging.kinds.entities": ("Entities",),
-        "merilo.judging.kinds.mentions": ("Mentions",),
-        "merilo.judging.kinds.noncommittal": ("Noncommittal",),
-        "merilo.judging.kinds.parts": ("Parts",),
-        "merilo.judging.kinds.passage_question": ("PassageQuestion",),
-        "merilo.judging.kinds.relevance": ("Relevance",),
-        "merilo.judging.kinds.sentences": ("Sentences",),
-        "merilo.judging.kinds.similarities": ("Similarities",),
-        "merilo.judging.kinds.statements": ("Statements",),
-        "merilo.judging.kinds.sufficiency": ("Sufficiency", "SufficiencyLabel"),
-        "merilo.judging.kinds.support": ("Support", "SupportLabel"),
-        "merilo.judging.kinds.usefulness": ("Usefulness",),
-        "merilo.judging.questions": ("Question",),
-        "merilo.judging.verdicts": ("Failure", "Verdict"),
-        "merilo.metrics.base": (
-            "Card",
-            "Composite",
-            "Evidence",
-            "EvidenceTarget",
-            "Failed",
-            "Family",
-            "Kinds",
-            "Metric",
-            "MetricDefaults",
-            "Score",
-            "Undefined",
-        ),
-        "merilo.metrics.registry": ("parse_metric", "register"),
-    },
-)
+_get, __dir__ = exports(__name__)
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name. Raises ImportError for the class of a metric: it says what to write."""
+    if name not in __all__ and not name.startswith("_"):
+        from merilo.metrics.registry import also_called
+
+        if metrics := also_called(name):
+            raise ImportError(f'merilo.metrics has no {name}: write metrics="{metrics[0]}".')
+    return _get(name)

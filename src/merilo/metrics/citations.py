@@ -150,8 +150,9 @@ class _Citations(MetricDefaults):
             return None
         return any(each.contexts or each.unknown for each in self._text(sample).sentences)
 
-    def not_shown(self, samples: int) -> str:
+    def not_shown(self, samples: int, first: Sample) -> str:
         """See `ShownInRun.not_shown`."""
+        del first
         return f"0 of {samples:,} response{'s' * (samples != 1)} cite a context"
 
     def _text(self, sample: Sample) -> CitedText:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from merilo.data.check import cut
 from merilo.data.context import matching_id
 from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
@@ -64,9 +65,10 @@ class _IdMetric(MetricDefaults):
         retrieved, judged = ranking_of(sample).ids, _grades(sample) or {}
         return any(each in judged for each in retrieved) if retrieved and judged else None
 
-    def not_shown(self, samples: int) -> str:
+    def not_shown(self, samples: int, first: Sample) -> str:
         """See `ShownInRun.not_shown`."""
-        return f"no reference id matches a retrieved id in any of {samples:,} samples; are they ids of the same kind?"
+        retrieved, judged = ranking_of(first).ids[0], next(iter(_grades(first) or {}))
+        return f"no retrieved id matches a reference id (0 of {samples:,}): {cut(retrieved)!r} against {cut(judged)!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import is_dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -10,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from merilo.data import check
+from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
 from merilo.metrics.base import DECLARED, MetricDefaults, is_composite
 from merilo.metrics.lineage.same_verdicts import SameVerdicts
@@ -80,16 +82,8 @@ _CORE_RETRIEVAL: Final = ("context_sufficiency", "context_relevance", "context_p
 ALL: Final = "all"
 """Names all metrics that data and judge allow."""
 
-_ALSO_CALLED: Final = {
-    "mrr": "reciprocal_rank",
-    "map": "average_precision",
-    "ap": "average_precision",
-    "p": "precision",
-    "r": "recall",
-    "hit": "hit_rate",
-    "hits": "hit_rate",
-}
-"""Common short names, in lower case, and merilo's metric with that meaning."""
+_SUFFIX: Final = re.compile(r"[\W_]|(?:metric|score|evaluator)$")
+"""Signs, and what classes of other tools add to a name."""
 
 
 def _definitions_in(found: object, name: str) -> list[type[Definition]]:
@@ -238,8 +232,7 @@ def find_metric(name: str, *, recorded: bool = False) -> type[Definition]:
     if (found := _known.get(name)) is not None:
         return found
     near = _near(name)
-    there = [*native_metrics(), *(f"{system}:..." for system in systems() if ":" in name)]
-    advice = f"did you mean {' or '.join(near)}?" if near else f"metrics: {', '.join(there)}."
+    advice = f"did you mean {' or '.join(near)}?" if near else "to list all: merilo metrics."
     raise UsageError(" ".join([f"No metric {name!r}; {advice}", *problems]))
 
 
@@ -250,11 +243,17 @@ def _in_file(text: str) -> type[Definition]:
     return register(cast("type[Definition]", found))
 
 
+def also_called(name: str) -> list[str]:
+    """Return merilo's metrics with the meaning of a name that users and other tools use; empty for other names."""
+    bare = _SUFFIX.sub("", name.lower())
+    return guesses("metrics").get(bare, []) or [each for each in _ORDER if _SUFFIX.sub("", each.lower()) == bare]
+
+
 def _near(name: str) -> list[str]:
     """Return the names that a user may have meant by this one, the nearest first."""
+    if found := also_called(name):
+        return found
     low = name.lower()
-    if low in _ALSO_CALLED:
-        return [_ALSO_CALLED[low]]
     if low and (of_system := [f"{system}:..." for system in systems() if system.startswith(low)]):
         return of_system
     shown = {known.lower(): known for known in _known if known != SameVerdicts.name and (":" in known) == (":" in low)}

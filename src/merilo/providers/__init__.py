@@ -57,37 +57,4 @@ __all__ = [
     "Usage",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "merilo.errors": (
-            "Permanent",
-            "ProviderDown",
-            "ProviderError",
-            "RateLimited",
-            "Refused",
-            "Temporary",
-            "TimedOut",
-            "TooLarge",
-            "Unreachable",
-        ),
-        "merilo.providers.anthropic": ("AnthropicProvider",),
-        "merilo.providers.azure": ("AzureProvider",),
-        "merilo.providers.base": (
-            "Connection",
-            "Finish",
-            "Message",
-            "Provider",
-            "Reply",
-            "ReplyPath",
-            "Request",
-            "Usage",
-        ),
-        "merilo.providers.bedrock": ("BedrockProvider",),
-        "merilo.providers.decisions": ("DecisionsProvider",),
-        "merilo.providers.google": ("GoogleProvider",),
-        "merilo.providers.ollama": ("OllamaProvider",),
-        "merilo.providers.openai": ("OpenAIProvider",),
-        "merilo.providers.systemone": ("SystemOneProvider",),
-    },
-)
+__getattr__, __dir__ = exports(__name__)

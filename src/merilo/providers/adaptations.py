@@ -221,8 +221,7 @@ class Adaptations:
             return True
         if self._search is not None and not self._reported:
             self._reported = True
-            tried = f"the endpoint rejected a request, also in {self._changes - 1} other forms"
-            self.notices.append(f"{self._model}: {tried}; its last message: {problem.shown}")
+            self.notices.append(f"{self._model}: refused in {self._changes} forms; the last: {problem.shown}")
         self._reset()
         return False
 

@@ -66,6 +66,7 @@ class AnthropicProvider(Endpoint):
         hosts=("api.anthropic.com",),
         key_header="x-api-key",
         key_prefix="",
+        check="the base URL (without /v1) and the model name {0.model!r}",
         headers=(("anthropic-version", "2023-06-01"),),
     )
 
@@ -83,11 +84,6 @@ class AnthropicProvider(Endpoint):
         """See `Endpoint`."""
         bodies = AnthropicBodies(self.model, body, known, cached=self.cached, max_tokens=self.max_tokens)
         return ChatConnection(wire, "/v1/messages", bodies, self.address, message_of)
-
-    @property
-    def check_place(self) -> str:
-        """See `Endpoint`."""
-        return f"Check the base URL (without /v1) and the model name {self.model!r}."
 
 
 class AnthropicBodies(Bodies):

@@ -83,6 +83,7 @@ class BedrockProvider(Endpoint):
         url=_EXAMPLE,
         endings=("/v1", "/openai"),
         hosts=(".amazonaws.com", *_DOMAINS.values()),
+        check="the region (AWS_REGION) and the model id {0.model!r}; most models need an inference profile",
     )
 
     base_url: str = field(default_factory=_default_url, repr=False)
@@ -100,12 +101,6 @@ class BedrockProvider(Endpoint):
     def check_key(self) -> str:
         """See `Endpoint`."""
         return f"{super().check_key}; a key is valid in one region"
-
-    @property
-    def check_place(self) -> str:
-        """See `Endpoint`."""
-        model = f"the model id {self.model!r}; most models need an inference profile"
-        return f"Check the region (AWS_REGION) and {model}."
 
 
 class BedrockBodies(Bodies):

@@ -71,8 +71,6 @@ class DecisionEndpoint(Endpoint):
     """The path of a request, relative to the base URL."""
     own_sizes: ClassVar[DecisionSizes]
     """The sizes at the provider's own hosts."""
-    base_hint: ClassVar[str]
-    """What the address looks like, and the other wire, for messages."""
     json_state: ClassVar[bool] = False
     """True if some servers of the wire may accept the state only as text."""
 
@@ -103,11 +101,6 @@ class DecisionEndpoint(Endpoint):
     def sizes(self) -> DecisionSizes:
         """The size of the largest request."""
         return self.own_sizes if self.hosted else UNKNOWN_SIZES
-
-    @property
-    def check_place(self) -> str:
-        """See `Endpoint`."""
-        return f"Check the base URL ({self.base_hint}) and the model name {self.model!r}."
 
 
 class DecisionConnection(ChatConnection):

@@ -24,9 +24,15 @@ class DecisionsProvider(DecisionEndpoint):
     The fields are those of `OpenAIProvider`. A base URL that ends in `/decisions` or `/systemone` is used as it is.
     """
 
-    service = Service("decisions", model="decisions:gpt-6-luna", endings=("/decisions",), hosts=("api.openai.com",))
+    service = Service(
+        "decisions",
+        model="decisions:gpt-6-luna",
+        endings=("/decisions",),
+        hosts=("api.openai.com",),
+        check="the base URL (most end in /v1; for a server of System One use systemone:MODEL) and the model name "
+        "{0.model!r}",
+    )
     own_route: ClassVar = "/decisions"
-    base_hint: ClassVar = "most end in /v1; for a server of System One use systemone:MODEL"
     own_sizes: ClassVar = DecisionSizes(400, 250_000, 250_000)
     json_state: ClassVar = True
 

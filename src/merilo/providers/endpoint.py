@@ -53,6 +53,10 @@ class Service:
     key_prefix: str = "Bearer "
     headers: tuple[tuple[str, str], ...] = ()
     """Headers that the endpoint requires with every request in addition to the key."""
+    check: str = "the base URL and the model name {0.model!r}"
+    """What to check if the endpoint accepts no request at all."""
+    absent: str = "No server at {place}. Check the base URL and the network."
+    """The message if no server is there."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,13 @@ class Endpoint(ABC):
         """Return the connection over this session. `body`: the user's own fields as they are sent."""
 
     @property
-    @abstractmethod
     def check_place(self) -> str:
         """The sentence that says what to check if the endpoint accepts no request at all."""
+        return f"Check {self._placed(self.service.check)}."
+
+    def _placed(self, text: str) -> str:
+        """Return a text of the service with this endpoint and its place."""
+        return text.format(self, place=urlsplit(self.base_url).netloc)
 
     @property
     def key_source(self) -> KeySource | None:
@@ -130,7 +138,8 @@ class Endpoint(ABC):
         hidden = secrets_in(self.body, self.base_url)
         keys = ApiKeys(header, prefix=prefix, key=key, source=source, others=self.headers, hidden=hidden)
         url, own = resolved_url(self.base_url), dict(self.service.headers)
-        async with open_wire(url, keys, self.timeout_s, shown=shown, headers=own) as wire:
+        absent = self._placed(self.service.absent)
+        async with open_wire(url, keys, self.timeout_s, shown=shown, absent=absent, headers=own) as wire:
             yield wire
 
     @property

@@ -76,6 +76,7 @@ class GoogleProvider(Endpoint):
         hosts=("generativelanguage.googleapis.com",),
         key_header="x-goog-api-key",
         key_prefix="",
+        check=f"the base URL (without /{_VERSION}) and the model name {{0.model!r}}",
     )
 
     base_url: str = field(default_factory=url_in("GOOGLE_GEMINI_BASE_URL", GOOGLE_URL), repr=False)
@@ -98,11 +99,6 @@ class GoogleProvider(Endpoint):
         bodies = GoogleBodies(self.model, body, known, thinking=self.thinking)
         route = f"/{_VERSION}/{quote(name)}:generateContent"
         return ChatConnection(wire, route, bodies, self.address, content_of, read_error=content_error_of)
-
-    @property
-    def check_place(self) -> str:
-        """See `Endpoint`."""
-        return f"Check the base URL (without /{_VERSION}) and the model name {self.model!r}."
 
 
 class GoogleBodies(Bodies):

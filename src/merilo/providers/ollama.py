@@ -13,7 +13,6 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, UsageError
 from merilo.judging.json_types import as_list
@@ -81,7 +80,14 @@ class OllamaProvider(Endpoint):
     Otherwise as `OpenAIProvider`. Raises UsageError for an invalid address or length.
     """
 
-    service = Service("ollama", model="ollama:qwen3", url=OLLAMA_URL, endings=("/chat", "/api", "/v1"))
+    service = Service(
+        "ollama",
+        model="ollama:qwen3",
+        url=OLLAMA_URL,
+        endings=("/chat", "/api", "/v1"),
+        check="that an Ollama server runs on {place} (OLLAMA_HOST, --base-url)",
+        absent="No Ollama server at {place}. Start it: ollama serve",
+    )
 
     base_url: str = field(default_factory=_default_url, repr=False)
     api_key_env: str = "OLLAMA_API_KEY"
@@ -98,11 +104,6 @@ class OllamaProvider(Endpoint):
         """See `Endpoint`. `known` has the digest of the model, too."""
         bodies = OllamaBodies(self.model, body, known, num_ctx=self.num_ctx, keep_alive=self.keep_alive)
         return OllamaConnection(self.model, wire, bodies, self.address)
-
-    @property
-    def check_place(self) -> str:
-        """See `Endpoint`."""
-        return f"Check that an Ollama server runs on {urlsplit(self.base_url).hostname} (OLLAMA_HOST, --base-url)."
 
 
 class OllamaConnection(ChatConnection):

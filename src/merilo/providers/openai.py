@@ -54,6 +54,7 @@ class OpenAIProvider(Endpoint):
         model="openai:gpt-4.1-mini",
         endings=("/chat/completions", "/embeddings"),
         hosts=("api.openai.com",),
+        check="the base URL (most end in /v1) and the model name {0.model!r}",
     )
 
     base_url: str = field(default_factory=url_in("OPENAI_BASE_URL", "https://api.openai.com/v1"), repr=False)
@@ -73,11 +74,6 @@ class OpenAIProvider(Endpoint):
     def newer(self) -> bool:
         """True if the endpoint is one that takes `max_completion_tokens`."""
         return self.hosted
-
-    @property
-    def check_place(self) -> str:
-        """See `Endpoint`."""
-        return f"Check the base URL (most end in /v1) and the model name {self.model!r}."
 
 
 class OpenAIBodies(Bodies):

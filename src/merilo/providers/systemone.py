@@ -31,8 +31,8 @@ class SystemOneProvider(DecisionEndpoint):
         url=_URL,
         endings=("/v1/systemone", "/v1"),
         hosts=("api.typesafe.ai",),
+        check="the base URL (for a server of OpenAI's wire use decisions:MODEL) and the model name {0.model!r}",
     )
-    base_hint: ClassVar = "for a server of OpenAI's wire use decisions:MODEL"
     own_route: ClassVar = "/v1/systemone"
     own_sizes: ClassVar = DecisionSizes(200, 32_000, 64_000)
 

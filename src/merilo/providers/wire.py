@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +22,7 @@ _LARGEST_ENVELOPE_BYTES = 2 * 1024 * 1024
 _BYTES_PER_TOKEN = 256
 """Bytes of the longest tokens of usual tokenizers (128 characters), escaped in JSON."""
 _DNS_KEPT_S = 300
+_LOG = logging.getLogger(__name__)
 
 
 def largest_reply(tokens: int) -> int:
@@ -38,14 +41,16 @@ class WireAnswer(NamedTuple):
 class Wire:
     """An open session with one endpoint; remembers whether it was ever reachable."""
 
-    def __init__(self, session: ClientSession, base_url: str, timeout_s: float, keys: ApiKeys, *, shown: str) -> None:
-        """`shown`: the address for messages, without secrets."""
+    def __init__(
+        self, session: ClientSession, base_url: str, timeout_s: float, keys: ApiKeys, *, shown: str, absent: str
+    ) -> None:
+        """`shown`: the address for messages, without secrets. `absent`: the message if no server is there."""
         from aiohttp import ClientConnectorError, ClientError
 
         self._errors, self._unconnected = (ClientError, OSError), ClientConnectorError
         self._session = session
         self._base_url = base_url
-        self._shown = shown
+        self._shown, self._absent = shown, absent
         self._timeout_s = timeout_s
         self._keys = keys
         self._reached = False
@@ -86,8 +91,9 @@ class Wire:
         except self._errors as error:
             why = self.clean(f"{type(error).__name__}: {error}")
             if isinstance(error, self._unconnected) and not self._reached:
-                message = f"{url} cannot be reached ({why}). Check the base URL and the network."
-                raise ProviderDown(message, sent=False) from None
+                _LOG.info("%s cannot be reached (%s)", url, why)
+                cause = "" if error.errno == errno.ECONNREFUSED else f" ({why})"
+                raise ProviderDown(f"{self._absent}{cause}", sent=False) from None
             if isinstance(error, self._unconnected):
                 raise Unreachable(f"{url} can no longer be reached ({why}).", sent=False) from None
             raise Temporary(f"The connection to {url} failed ({why}).", received_bytes=len(read)) from None
@@ -104,11 +110,11 @@ async def _read(response: ClientResponse, url: str, most: int, read: bytearray) 
 
 @asynccontextmanager
 async def open_wire(
-    base_url: str, keys: ApiKeys, timeout_s: float, *, shown: str, headers: Mapping[str, str] | None = None
+    base_url: str, keys: ApiKeys, timeout_s: float, *, shown: str, absent: str, headers: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Wire, None]:
     """Open a session to an endpoint.
 
-    `shown`: the address for messages, without secrets. `headers`: headers that the endpoint requires with every request
+    `shown`, `absent`: see `Wire`. `headers`: headers that the endpoint requires with every request
     in addition to the key.
     """
     from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
@@ -125,4 +131,4 @@ async def open_wire(
         timeout=ClientTimeout(total=timeout_s),
         headers={**own, **(headers or {}), **keys.fixed},
     ) as session:
-        yield Wire(session, base_url, timeout_s, keys, shown=shown)
+        yield Wire(session, base_url, timeout_s, keys, shown=shown, absent=absent)

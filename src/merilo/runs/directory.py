@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 RUNS = Path(".merilo") / "runs"
 """Directory of runs without a given place, relative to the working directory."""
 
+_FILES_OF_OTHERS: Final = frozenset(".csv .htm .html .json .jsonl .md .parquet .pdf .tsv .txt .xlsx".split())
+"""Suffixes of files that a user may expect instead of a run."""
+
 
 def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, bool]:
     """Return the run's directory, and whether it was just created; None creates one named after the data and the time.
@@ -36,6 +39,11 @@ def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, boo
     if path.is_file():
         raise RunError(f"{path} is a file, but a run needs a directory. Choose another name.")
     made = not path.exists()
+    if made and (str(path) == "-" or path.suffix.lower() in _FILES_OF_OTHERS):
+        raise RunError(
+            f"A run is a directory, such as runs/{path.stem}, but {path} looks like a file. To write one later: merilo "
+            "report RUN (HTML) or merilo export RUN --out FILE (a table)."
+        )
     if not made and not (path / STORE).exists() and any(not each.name.startswith(".") for each in path.iterdir()):
         raise RunError(f"{path} holds other files and no run. Choose an empty or a new directory.")
     try:

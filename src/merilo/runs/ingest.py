@@ -49,8 +49,8 @@ class Intake:
     """The use of each column of the data."""
     unread: Mapping[str, Unread] = field(default_factory=dict[str, Unread])
     """Samples in languages that the judge of a metric does not support, by metric."""
-    not_shown: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures."""
+    not_shown: Mapping[str, tuple[int, Sample]] = field(default_factory=dict)
+    """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures, and the first."""
 
 
 @dataclass(slots=True)
@@ -67,6 +67,7 @@ class _Tally:
     shows: dict[str, Callable[[Sample], bool | None]] = field(default_factory=dict)
     """The metrics that no sample so far shows."""
     not_shown: Counter[str] = field(default_factory=Counter[str])
+    first_not_shown: dict[str, Sample] = field(default_factory=dict)
 
     @property
     def owns_next(self) -> bool:
@@ -88,6 +89,7 @@ class _Tally:
                 del self.shows[text], self.not_shown[text]
             elif found is not None:
                 self.not_shown[text] += 1
+                self.first_not_shown.setdefault(text, sample)
 
 
 async def take_in(
@@ -130,7 +132,7 @@ async def take_in(
         in_some=frozenset(tally.present),
         columns=dataset.columns,
         unread=tally.unread,
-        not_shown=tally.not_shown,
+        not_shown={text: (number, tally.first_not_shown[text]) for text, number in tally.not_shown.items()},
     )
 
 
@@ -178,7 +180,7 @@ def _refusal(dataset: Dataset, tally: _Tally) -> str:
     bad = len(tally.skipped)
     count = "1 invalid record" if bad == 1 else f"{bad} invalid records"
     valid = "the valid one" if tally.samples == 1 else f"the {tally.samples} valid ones"
-    advice = f" Evaluate {valid} with --skip-invalid (reading=Reading(skip_invalid=True))." if tally.samples else ""
+    advice = f" Evaluate {valid} with --skip-invalid." if tally.samples else ""
     return "\n".join([f"{dataset.name}: {count}.{advice}", *_messages(tally, dataset)])
 
 

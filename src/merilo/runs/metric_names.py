@@ -10,7 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
-from merilo.metrics.registry import known_metric
+from merilo.metrics.registry import also_called, known_definition, known_metric
 from merilo.metrics.text import bare_name, is_called
 from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MAX_NEAR: Final = 3
 _MAX_LISTED: Final = 5
+_NONE: Final[dict[str, str]] = {}
 
 
 def resolve_metric(
@@ -30,14 +31,14 @@ def resolve_metric(
     texts: Collection[str],
     *,
     composites: Iterable[str] = (),
-    left_out: Iterable[str] = (),
+    left_out: Mapping[str, str] = _NONE,
     where: object = "this run",
 ) -> str:
     """Return the full text of the only metric with this name.
 
     `name`: a full text, or one without parameters, without its system's version or without `foreign:`. `texts`: the
     full texts of the run's metrics. `composites`: those of its composites, if they cannot be chosen. `left_out`:
-    those left out as weak. `where`: the run, as the message names it.
+    those that the run left out, with a sentence that says why. `where`: the run, as the message names it.
 
     Raises UsageError if no metric or several metrics have the name; the message suggests names.
     """
@@ -50,11 +51,11 @@ def resolve_metric(
         raise UsageError(f"No unique metric {name!r} in {where}; did you mean {' or '.join(same)}?")
     if any(is_called(text, name) for text in composites):
         raise UsageError(f"{name} is a composite, which has no value per sample; name the metrics it combines.")
-    if any(is_called(text, name) for text in left_out):
-        raise UsageError(
-            f"No metric {name!r} in {where}: it is weak with this judge, so it is left out unless named. Add it: "
-            f"merilo run ... --metrics {name}"
-        )
+    named = "This run" if where == "this run" else where
+    if reason := next((reason for text, reason in left_out.items() if is_called(text, name)), ""):
+        raise UsageError(f"{named} has no {name}: {reason}")
+    if known_definition(name) is not None:
+        raise UsageError(f"{named} has no {name}. Add it: merilo run ... --metrics {name}")
     raise UsageError(f"No metric {name!r} in {where}; {_advice(name, texts)}")
 
 
@@ -66,7 +67,8 @@ def _advice(name: str, texts: Collection[str]) -> str:
         spellings[text.lower()] = text
     low = name.lower()
     longer = [spelling for spelling in spellings if low and spelling.startswith(low)][:_MAX_NEAR]
-    near = dict.fromkeys(spellings[each] for each in get_close_matches(low, spellings, n=_MAX_NEAR) or longer)
+    meant = [each for each in also_called(name) if each in spellings]
+    near = dict.fromkeys(spellings[each] for each in meant or get_close_matches(low, spellings, n=_MAX_NEAR) or longer)
     if near:
         return f"did you mean {' or '.join(near)}?"
     if not texts:

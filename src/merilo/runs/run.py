@@ -55,8 +55,8 @@ from merilo.runs.publish import write_file
 from merilo.runs.scales import NO_SCALE, recorded_scale
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, publish, stamp
 from merilo.runs.store import Store, StoredQuestion
-from merilo.runs.store_errors import damaged_error, missing_text_error, reading_outcomes
-from merilo.runs.weak import weak_left_out
+from merilo.runs.store_errors import damaged_error, missing_text_error, no_run, reading_outcomes
+from merilo.runs.weak import left_out_reasons
 from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -510,7 +510,7 @@ def metric_in(run: Run, name: str) -> str:
     """Return the full text of the run's only metric with this name. Raises UsageError that suggests names."""
     found = run.manifest
     return resolve_metric(
-        name, found.metrics, composites=found.composites, left_out=weak_left_out(found), where=run.path
+        name, found.metrics, composites=found.composites, left_out=left_out_reasons(found, name), where=run.path
     )
 
 
@@ -529,7 +529,7 @@ def _check_files(path: Path) -> None:
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be opened ({error}). Name a run directory.") from error
     if not found:
-        raise RunError(f"Not a run directory: {path} (no {MANIFEST}).")
+        raise no_run(path, MANIFEST)
     check_format(path / MANIFEST)
 
 

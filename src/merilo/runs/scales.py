@@ -36,16 +36,20 @@ class Scale:
         return {"range": ends, "higher_is_better": self.higher_is_better}
 
 
-def check_asked(metric: str, asked: float, span: tuple[float, float]) -> None:
-    """Raise UsageError for a minimum outside the metric's range, which every run would meet, or none."""
+def check_asked(metric: str, asked: float, span: tuple[float, float], *, is_drop: bool = False) -> None:
+    """Raise UsageError for a limit outside the metric's range, or a drop of all of it: it decides nothing."""
     low, high = span
-    if not low <= asked <= high:
+    if asked >= high - low if is_drop else not low <= asked <= high:
+        what = "an allowed drop" if is_drop else "a limit"
+        advice = (
+            f"For {asked:g} %, write {asked / 100:g}." if 1 < asked <= _PERCENT else "Choose a value in this range."
+        )
         raise UsageError(
-            f"{metric} is always between {low:g} and {high:g}, so a limit of {asked:g} decides nothing. "
-            "Choose a value in this range."
+            f"{metric} is always between {low:g} and {high:g}, so {what} of {asked:g} decides nothing. {advice}"
         )
 
 
+_PERCENT = 100
 NO_SCALE = Scale((-inf, inf))
 """The scale of a metric whose scale is not recorded, such as a composite."""
 

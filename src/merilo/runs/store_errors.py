@@ -48,10 +48,19 @@ class StoreErrorContext:
             raise store_error(self._path, error) from error
 
 
+def no_run(path: Path, lacking: str) -> RunError:
+    """Return the error for a path without a run: a file, nothing at all, or a directory that lacks a file."""
+    if path.is_file():
+        return RunError(f"{path} is a file, not a run. To evaluate it: merilo run {path}")
+    if not path.exists():
+        return RunError(f"No such run: {path}. To list runs: merilo runs")
+    return RunError(f"Not a run directory: {path} (no {lacking}).")
+
+
 def require_store(path: Path) -> None:
     """Raise RunError if there is no store at `path`."""
     if not path.exists():
-        raise RunError(f"Not a run directory: {path.parent} (no {path.name}).")
+        raise no_run(path.parent, path.name)
 
 
 def other_format_error(path: Path, found: object) -> RunError:

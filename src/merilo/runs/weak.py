@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data import check
+from merilo.judges.measured_agreement import decided_kinds
 from merilo.judging.json_types import as_object
+from merilo.metrics.registry import known_metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +40,18 @@ def weak_left_out(manifest: Manifest) -> tuple[str, ...]:
     """Return the metrics that the run left out because they are weak."""
     weak = weak_metrics(manifest)
     return tuple(text for text, reason in manifest.left_out.items() if text in weak and WEAK_LEFT_OUT in reason)
+
+
+def left_out_reasons(manifest: Manifest, name: str) -> dict[str, str]:
+    """Return the metrics that the run left out, and a named one that is weak, each with a sentence on what to do."""
+    found = {text: f"{reason}." for text, reason in manifest.left_out.items() if WEAK_LEFT_OUT not in reason}
+    asked = known_metric(name)
+    kinds = {kind.kind for kind in decided_kinds(asked)} if asked is not None else set[str]()
+    named = [name] if kinds & recorded_weak_kinds(manifest) else []
+    judge = manifest.judges.get("judge", {}).get("name")
+    for text in (*weak_left_out(manifest), *named):
+        found[text] = f"the {judge} judge is weak at it. Add it: merilo run ... --metrics {text}"
+    return found
 
 
 def _texts(judge: Mapping[str, object], name: str) -> list[str]:

@@ -44,21 +44,4 @@ __all__ = [
     "wilson_ends",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "merilo.stats.agreement": ("cohen_kappa", "gwet_ac1", "kendall_tau_b", "krippendorff_alpha"),
-        "merilo.stats.compare": ("holm",),
-        "merilo.stats.corrected_pairs": ("correct_pairs",),
-        "merilo.stats.correction": ("correct", "ppi_mean"),
-        "merilo.stats.gate": ("drop_decision", "gate_minimum"),
-        "merilo.stats.intervals": ("wilson_ends",),
-        "merilo.stats.judge_noise": ("variance_components",),
-        "merilo.stats.judge_errors": ("judge_error_difference",),
-        "merilo.stats.means": ("mean_interval", "ratio_interval"),
-        "merilo.stats.paired": ("paired_test",),
-        "merilo.stats.power": ("samples_needed",),
-        "merilo.stats.rogan_gladen": ("corrected_rate",),
-        "merilo.stats.sequential": ("confidence_sequence",),
-    },
-)
+__getattr__, __dir__ = exports(__name__)

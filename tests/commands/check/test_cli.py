@@ -81,7 +81,7 @@ def test_a_limit_stops_it(labelled: Here) -> None:
     [
         (("--labels", "none.jsonl"), "No such file"),
         (("--task", "chunks"), "No task 'chunks'"),
-        (("gpt",), "Unknown judge"),
+        (("gpt-4o",), "Did you mean openai:gpt-4o?"),
         (("--number", "0"), "at least 1"),
     ],
 )

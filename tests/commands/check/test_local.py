@@ -106,7 +106,7 @@ def test_golden_logits_are_compared(here: Here) -> None:
     [
         ("local:factcg", "Download it: merilo judge check local:factcg."),
         ("local:./none", "No such folder: none."),
-        ("local:", "Unknown judge 'local:'"),
+        ("local:", "No judge 'local:'. Did you mean local:MODEL?"),
     ],
 )
 def test_an_absent_model_is_one_line(here: Here, spec: str, message: str) -> None:

@@ -472,7 +472,7 @@ def test_one_run_or_none_is_refused(tmp_path: Path) -> None:
     """A comparison needs two; a directory without a run is named."""
     with pytest.raises(UsageError, match="at least two runs, got 1"):
         api.compare(tmp_path)
-    with pytest.raises(RunError, match="Not a run directory"):
+    with pytest.raises(RunError, match="No such run"):
         api.compare(tmp_path, tmp_path)
 
 

@@ -108,7 +108,7 @@ def test_too_many_failed_outcomes_exit_with_4(run: Here) -> None:
         (("run", "data.jsonl", "--limit", "x"), "merilo run --help"),
         (("run",), "merilo run --help"),
         (("frobnicate",), "merilo --help"),
-        (("show", "nothing-here"), "manifest.json"),
+        (("show", "nothing-here"), "No such run: nothing-here. To list runs: merilo runs"),
         (("show", "out", "--sample", "nobody"), "nobody"),
         (("metrics", "nope"), "No metric"),
         (("judge", "check", "scripted:none.json", "--task", "trial"), "none.json"),
@@ -226,7 +226,7 @@ def test_a_provider_that_cannot_be_used_leaves_no_run(here: Here, out: tuple[str
         words = ("run", "data.jsonl", *out, "--judge", "openai:test-model", "--base-url")
         refused = here.merilo(*words, server.base_url)
     unreachable = here.merilo(*words, server.base_url)  # it is closed by now
-    for done, message in ((refused, "401"), (unreachable, "cannot be reached")):
+    for done, message in ((refused, "401"), (unreachable, "No server at ")):
         assert done.returncode == 2
         assert message in done.stderr
         assert "resume" not in done.stderr

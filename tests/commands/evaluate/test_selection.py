@@ -6,23 +6,17 @@ import pytest
 
 import merilo
 
-ADVICE = "which asks for free text: use an LLM judge (--judge openai:MODEL)"
-FORMULA = "or compute its formula over the embedded judge's verdicts: merilo metrics faithfulness --on DATA"
+ADVICE = "cannot be computed: the embedded judge writes no free text. Use an LLM judge: judge='openai:MODEL'."
+FORMULA = " Its formula over verdicts: merilo metrics faithfulness --on DATA"
 ROW = {"user_input": "When?", "response": "In 1889.", "retrieved_contexts": ["It was completed in 1889."]}
 
 
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        (
-            "ragas-0.1.9:faithfulness",
-            f"The embedded judge cannot answer ragas-0.1.9:faithfulness, {ADVICE}, {FORMULA}.",
-        ),
-        (
-            "trulens:groundedness",
-            f"The embedded judge cannot answer trulens:groundedness, {ADVICE}.",
-        ),
-        ("ragas-0.1.9:context_recall", "ragas-0.1.9:context_recall cannot be computed: no sample has reference."),
+        ("ragas-0.1.9:faithfulness", f"ragas-0.1.9:faithfulness {ADVICE}{FORMULA}"),
+        ("trulens:groundedness", f"trulens:groundedness {ADVICE}"),
+        ("ragas-0.1.9:context_recall", "ragas-0.1.9:context_recall needs reference."),
     ],
 )
 def test_a_published_metric_names_the_way_out(metric: str, message: str, tmp_path: Path) -> None:
@@ -39,8 +33,8 @@ def test_a_refusal_names_the_unread_columns(tmp_path: Path) -> None:
     with pytest.raises(merilo.UsageError) as refused:
         merilo.evaluate([row], metrics=["context_relevance"], out=tmp_path / "run", storage={"cache": False})
     assert str(refused.value) == (
-        "context_relevance cannot be computed: no sample has retrieved_contexts. Unread columns: 'my_context', "
-        "'context_url'. Map columns with --map my_context=retrieved_contexts."
+        "context_relevance needs retrieved_contexts. Unread columns: 'my_context' (lists of texts), 'context_url'. "
+        "Read it: mapping={'my_context': 'retrieved_contexts'}"
     )
 
 

@@ -10,7 +10,7 @@ from merilo.commands.verify.replay import replay_run
 
 STATES = "The tower was completed in 1889"
 CITES = {"user_input": "When?", "retrieved_contexts": [f"{STATES}."]}
-NO_MATCH = "no reference id matches a retrieved id in any of 3 samples; are they ids of the same kind?"
+NO_MATCH = "no retrieved id matches a reference id (0 of 3): 'd1#0' against 'd1'"
 
 
 def ids(retrieved: str, reference: str, **metadata: object) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def test_a_maximum_is_for_metrics_where_lower_is_better(tmp_path: Path) -> None:
     suite = suite_of({"maximums": {INVENTED: 0.5}}, source="suite.toml")
     assert suite.means == {INVENTED: 0.5}
     assert merilo.gate(found, maximums={INVENTED: 0.5}).verdict == "pass"
-    with pytest.raises(UsageError, match=r"Higher is better for answering.*--min answering"):
+    with pytest.raises(UsageError, match=r"Higher is better for answering.*minimums=\{'answering': X\}"):
         merilo.gate(found, maximums={"answering": 0.5})
     with pytest.raises(UsageError, match="in minimums and in maximums"):
         merilo.gate(found, minimums={INVENTED: 0.1}, maximums={INVENTED: 0.2})

@@ -109,7 +109,7 @@ def test_tasks_are_drawn_and_the_next_commands_shown(run: Here) -> None:
         (("data.jsonl", "-o", "t.jsonl"), "The tasks are in data.jsonl; leave out --out"),
         (("data.jsonl",), "No task to label in data.jsonl."),
         (("none.jsonl",), "No such file: none.jsonl."),
-        (("none",), "Not a run directory: none"),
+        (("none",), "No such run: none"),
         (("out", "--labels", "t.jsonl", "--html", "t.html"), "leave out --out, --html and --until"),
         (("out", "--until", "compare", "--html", "t.html"), "leave out --out, --html and --json"),
         (("out", "-o", "t.parquet", "--metric", "faithfulness"), "A file of tasks ends in .jsonl or .csv"),

@@ -103,4 +103,4 @@ def check_options(
 ) -> CheckOptions:
     """Return the options of a check from the arguments of `merilo.judge_check`. Raises UsageError for another limit."""
     files = [labels] if isinstance(labels, str | PathLike) else labels or ()
-    return keyword_options(CheckOptions, "judge_check", {**given, "labels": files, "tasks": tasks or ()})
+    return keyword_options(CheckOptions, {**given, "labels": files, "tasks": tasks or ()})

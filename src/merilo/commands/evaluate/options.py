@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from merilo.commands.flags import column_mapping, metric_texts, unanswered_as
 from merilo.commands.option import OptionGroup, keyword, opt, part
+from merilo.data.aliases import language_code
 from merilo.engine.rate_limits import CONCURRENCY
 
 if TYPE_CHECKING:
@@ -411,6 +412,9 @@ class Options:
     """Report the estimated time of local models before the first question. Set by merilo only."""
     neighbour_test: bool = True
     """Ask a few questions that shared a request again, each alone, at the end. Set by merilo only."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "language", language_code(self.language))
 
     @cached_property
     def price(self) -> Pricer:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.evaluate.languages import unread_check
 from merilo.commands.evaluate.selection import Selection, definitions_of, metrics_of, requested, select
 from merilo.commands.evaluate.settings import uses_installed_prompts
 from merilo.data.load import load
+from merilo.data.problem_report import named_columns
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.installed.worded import worded, wordings_of
@@ -71,8 +73,10 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
         shard=shard,
     )
     if dataset.columns.unseen:
-        names = ", ".join(map(repr, dataset.columns.unseen))
-        raise UsageError(f"No record has the mapped column {names}. Check its spelling (--map).")
+        names, known = [*dataset.columns.unseen], [*dataset.columns.recognised, *dataset.columns.kept]
+        near = get_close_matches(names[0], known, n=1)
+        advice = f"did you mean {near[0]!r}?" if near else f"columns: {named_columns(known)}."
+        raise UsageError(f"No record has the mapped column {', '.join(map(repr, names))}; {advice}")
     selection = select(options.metrics, intake, roles, lenient=options.lenient)
     draws = draws_for(selection.metrics, roles, options.draws)
     metrics = worded(selection.metrics) if uses_installed_prompts(options) else selection.metrics
@@ -92,7 +96,7 @@ def _shown_in_run(
 def _undefined(intake: Intake, selection: Selection) -> dict[str, str]:
     """Return the selected metrics that no sample shows, with the reason why they are undefined."""
     return {
-        text: metric.not_shown(intake.not_shown[text])
+        text: metric.not_shown(*intake.not_shown[text])
         for text, metric in selection.metrics.items()
         if text in intake.not_shown and isinstance(metric, ShownInRun)
     }

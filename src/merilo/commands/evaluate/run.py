@@ -98,6 +98,8 @@ async def _run_in(
         _, roles, selection = ready
         found = _resumed(path, dataset, ready, options, store)
         audience = ProgressDispatcher(options.progress, log)
+        if reading := dataset.columns.reading():
+            audience.note(f"{dataset.name}: {reading}")
         for name in found.changed:
             audience.note(f"{path / name} was changed after merilo wrote it. It is computed again.")
         _check_age_of_prices(judges, options, audience)

@@ -9,7 +9,6 @@ from merilo.data.problem_report import unread_columns
 from merilo.data.sample import FIELDS
 from merilo.errors import UsageError
 from merilo.judges.measured_agreement import decided_kinds, is_weak
-from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import CompositeOfRun, NeedsLibrary, is_composite
 from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.metrics.registry import ALL, all_metrics, core_metrics, metric_text, parse_metric
@@ -89,13 +88,13 @@ def select(
             if is_composite(given):
                 composites[text] = Chosen(given, tuple(parts))
         elif named:
-            raise UsageError(_no_free_text(text, parts, intake, roles) or _refusal(text, parts, reason, intake))
+            raise UsageError(_refusal(text, parts, reason, intake))
         else:
             left_out[text] = reason
     if not metrics and asked is None:  # such as questions with responses alone
         return select((ALL,), intake, roles, lenient=lenient)
     if not metrics and weak:
-        raise UsageError(_only_weak(sorted(weak), roles))
+        raise UsageError(_only_weak(sorted(weak), roles) + _unread(intake, frozenset(FIELDS) - intake.in_some))
     if not metrics:
         unread = _unread(intake, frozenset(FIELDS) - intake.in_some)
         raise NothingToCompute(f"No metric can be computed on this data ({_reasons(left_out)}).{unread}", left_out)
@@ -121,13 +120,25 @@ def requested(
 
 def _refusal(text: str, parts: Mapping[str, Metric], reason: str, intake: Intake) -> str:
     missing = frozenset[str]().union(*(metric.needs for metric in parts.values())) - intake.in_some
-    return f"{text} cannot be computed: {reason}.{_unread(intake, missing) if missing else ''}"
+    if not missing:
+        formula = f" Its formula over verdicts: merilo metrics {FORMS[text].lineage} --on DATA" if text in FORMS else ""
+        return f"{text} cannot be computed: {reason}.{formula}"
+    return f"{text} needs {' and '.join(sorted(missing))}.{_unread(intake, missing)}"
 
 
 def _unread(intake: Intake, missing: frozenset[str]) -> str:
-    """Return sentences, each after a space, on columns that may have the missing fields; empty if there are none."""
+    """Return sentences, each after a space, on columns that may have the missing fields; empty if there are none.
+
+    Without an unread column, a doubtful reading of any other one is stated.
+    """
     columns = intake.columns
-    said = (*columns.doubts(missing), unread_columns(columns.kept, missing))
+    empty = [repr(column) for column, name in columns.recognised.items() if name in missing]
+    unread = unread_columns(columns.kept, missing)
+    said = (
+        f"No record has a value in {', '.join(empty)}." if empty else "",
+        *columns.doubts(missing if unread else intake.in_some, intake.in_some),
+        unread,
+    )
     return "".join(f" {each}" for each in said if each)
 
 
@@ -155,28 +166,6 @@ def definitions_of(asked: Sequence[str | Definition]) -> list[Definition]:
     given = [parse_metric(each) if isinstance(each, str) else each for each in asked]
     metrics = [metric_text(each) for each in given if not is_composite(each)]
     return [each.of_run(metrics) if isinstance(each, CompositeOfRun) else each for each in given]
-
-
-def _no_free_text(text: str, parts: Mapping[str, Metric], intake: Intake, roles: JudgeRoles) -> str | None:
-    """Return the error for a metric whose judge writes no free text; None if something else is missing."""
-    for metric in parts.values():
-        if missing_fields(metric, intake.in_some) is not None:
-            return None
-        for role in sorted(metric.roles):
-            judge = roles.judges.get(role)
-            if judge is None or Completion not in metric.asks or Completion in judge.answers:
-                continue
-            formula = (
-                f", or compute its formula over the {judge.name} judge's verdicts: "
-                f"merilo metrics {FORMS[text].lineage} --on DATA"
-                if text in FORMS
-                else ""
-            )
-            return (
-                f"The {judge.name} judge cannot answer {text}, which asks for free text: use an LLM judge "
-                f"(--judge openai:MODEL){formula}."
-            )
-    return None
 
 
 def _reasons(left_out: Mapping[str, str]) -> str:

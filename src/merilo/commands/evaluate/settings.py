@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from merilo.commands.evaluate.options import Model
+from merilo.commands.flags import metric_texts
 from merilo.commands.keywords import part_from
 from merilo.data import check
 from merilo.engine.installed.worded import INSTALLED, OWN
@@ -29,7 +30,7 @@ def checked(options: Options) -> Options:
     Raises UsageError for options that cannot be used, and DataError for a suite that cannot be read.
     """
     if isinstance(options.metrics, str):
-        options = replace(options, metrics=[options.metrics])
+        options = replace(options, metrics=metric_texts([options.metrics]))
     if options.metrics is not None and not options.metrics:
         raise UsageError("No metric given. Leave metrics out to compute all that the data and the judge support.")
     if not 1 <= options.draws <= MOST_DRAWS:

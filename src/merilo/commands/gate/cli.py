@@ -9,7 +9,7 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, Markdown, given
+from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, Markdown, given, split_texts
 from merilo.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -151,24 +151,24 @@ def _drops(texts: list[str]) -> float | dict[str, float]:
 
 def _pairs(texts: Sequence[str], option: str) -> dict[str, float]:
     found: dict[str, float] = {}
-    for metric, number in (_pair(text, option) for text in texts):
+    for metric, number in (_pair(part, option, text) for text in texts for part in split_texts(text)):
         if metric in found:
             raise UsageError(f"{option} has two values for {metric}: {found[metric]:g} and {number:g}. Give one.")
         found[metric] = number
     return found
 
 
-def _pair(text: str, option: str) -> tuple[str, float]:
+def _pair(part: str, option: str, text: str) -> tuple[str, float]:
     """Return the metric and its number; splits at the last "=", since the metric's text may contain others."""
-    metric, sign, number = text.rpartition("=")
+    metric, sign, number = part.rpartition("=")
     if not (metric.strip() and sign):
         raise UsageError(f"{option} expects METRIC=NUMBER, such as faithfulness=0.8, got {text!r}.")
-    return metric.strip(), _number(number, option, "faithfulness=0.8")
+    return metric.rstrip(">" if option == "--min" else "<").strip(), _number(number, option, "faithfulness=0.8")
 
 
 def _number(text: str, option: str, example: str) -> float:
     try:
-        return float(text)
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
         raise UsageError(f"{option} expects a number, such as {example}, got {text!r}.") from None
 

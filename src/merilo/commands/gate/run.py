@@ -17,7 +17,7 @@ from merilo.results.contents import MAX_OTHER
 from merilo.results.early_stopping import check_own_clusters, stop_of
 from merilo.results.scores import read_scores
 from merilo.runs.run import Run, metric_in, opened
-from merilo.runs.scales import recorded_scale
+from merilo.runs.scales import check_asked, recorded_scale
 from merilo.runs.weak import weak_metrics
 from merilo.stats.compare import Policy
 
@@ -63,6 +63,8 @@ def gate_run(
     if base is None and isinstance(suite.max_drop, Mapping):
         _by_text(this, suite.max_drop)  # raises for a metric that the run does not have
     drops = {} if base is None else _by_text(this, _drop_names(this, base, suite))
+    for text, most in drops.items():
+        check_asked(text, most, recorded_scale(this.manifest, text).span, is_drop=True)
     minimums = _by_text(this, suite.means)
     scores = read_scores(this, metrics=[*minimums, *drops] or None, cluster=suite.cluster)
     stop = stop_of(this.manifest)

@@ -16,6 +16,7 @@ from merilo.data.load import MAX_LINE_BYTES, load
 from merilo.data.sample import BadRecord, Columns, Dataset, Sample
 from merilo.data.source import RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
+from merilo.metrics.registry import also_called, known_definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,8 +62,7 @@ def table_rows(
     (unless `in_order`). Raises UsageError for a column that no row has.
     """
     path = Path(source)
-    file = RecordFile(path, format_of(path), MAX_LINE_BYTES)
-    file.check_head()
+    file = RecordFile(path, format_of(path), MAX_LINE_BYTES).by_content()
     scanned = _columns(file)
     names, numeric = scanned.names, scanned.numeric
     if not names:
@@ -76,6 +76,10 @@ def table_rows(
     unscored = _unscored_at_the_front(tuple(names), found, scanned.first, found=of_ragas and not scores)
     if unscored is not None and not in_order:
         raise DataError(_order_unknown(file.name, unscored))
+    if not offered and (empty := [name for name in names if name not in numeric and _is_score(name)]):
+        raise UsageError(
+            f"All {len(empty)} score columns of {path.name} are empty. To evaluate the rows: merilo run {path.name}"
+        )
     if not offered:
         raise UsageError(
             f"{path.name} has the columns {', '.join(list(names)[:_SHOWN])}{' ...' * (len(names) > _SHOWN)}; "
@@ -118,6 +122,11 @@ def _columns(file: RecordFile) -> _Scanned:
             if found is None or not isnan(found):
                 scanned.numeric[column] = scanned.numeric.get(column, True) and found is not None
     return scanned
+
+
+def _is_score(name: str) -> bool:
+    """Return True if a column has the name of a metric of merilo or of another tool."""
+    return bool(also_called(name)) or known_definition(f"ragas:{name}") is not None
 
 
 def _found(

@@ -103,8 +103,7 @@ def _trulens_rows(path: Path, id: str | None, wanted: Mapping[str, object]) -> R
     UsageError for a score that the table does not have.
     """
     try:
-        file = RecordFile(path, format_of(path), MAX_LINE_BYTES)
-        file.check_head()
+        file = RecordFile(path, format_of(path), MAX_LINE_BYTES).by_content()
         first = next(file.records(), None)
     except (DataError, UsageError):
         return None  # the reader of tables reports the problem

@@ -28,13 +28,18 @@ def report(
             metavar="RUN...", help="Directories of one run or more.", callback=given_some, show_default=False
         ),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")] = "report.html",
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="The file to write; - for standard output.")
+    ] = "report.html",
     judge_only: JudgeOnly = False,
 ) -> None:
     """Write a report."""
-    from merilo.commands.report.run_page import write_report
+    from merilo.commands.report.run_page import report_text, write_report
     from merilo.rendering.terminal import write
 
+    if out == "-":
+        write(report_text(runs, judge_only=judge_only))
+        return
     write_report(runs, Path(out), judge_only=judge_only)
     write(f"saved in {out}\n")
 

@@ -23,6 +23,7 @@ from merilo.commands.report.page import (
 )
 from merilo.commands.report.plain import plain_copy
 from merilo.commands.report.run import report_run
+from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
 from merilo.rendering.html import write_page
 from merilo.rendering.markup import Markup, el
@@ -53,7 +54,12 @@ _ANSWER: Final = {
 
 
 def write_report(runs: Sequence[Run | str | PathLike[str]], out: Path, *, judge_only: bool = False) -> None:
-    """Write the page of `report_text` to a file. Raises its errors, and RunError if the file cannot be written."""
+    """Write the page of `report_text` to an HTML file.
+
+    Raises its errors, UsageError for a file of another kind, and RunError if the file cannot be written.
+    """
+    if out.suffix not in {"", ".html", ".htm"}:
+        raise UsageError(f"A report is one HTML file: name it {out.with_suffix('.html')}.")
     write_page(out, report_text(runs, judge_only=judge_only))
 
 

@@ -29,6 +29,7 @@ from merilo.runs.outcomes import outcome_lines
 from merilo.runs.publish import PART
 from merilo.runs.run import UNSPENT, Run, open_store, unchecked_run
 from merilo.runs.seal import inspect_seal, recover
+from merilo.runs.store_errors import no_run
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def verify_run(source: str | PathLike[str]) -> Verification:
     """
     path = local_run(source)
     if not path.is_dir() or not ((path / MANIFEST).exists() or (path / SEAL).exists()):
-        raise RunError(f"Not a run directory: {path} (no {MANIFEST}).")
+        raise no_run(path, MANIFEST)
     if any(path.glob(f"*{PART}")):
         with suppress(RunError), RunLock(path):  # unless a running command is writing them
             recover(path)
