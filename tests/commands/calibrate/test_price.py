@@ -45,7 +45,7 @@ def test_the_price_is_that_of_the_draw_and_writes_nothing(run: merilo.Run) -> No
     before = {path: path.stat().st_mtime_ns for path in run.path.parent.rglob("*")}
     price = labelling_price([run.path], METRIC)
     assert str(price) == "40 questions, 200 items, about 23 min"
-    assert price.command == f"merilo label {run.path} --metric {METRIC} --number 40"
+    assert price.command == f"merilo label {run.path}"
     assert {path: path.stat().st_mtime_ns for path in run.path.parent.rglob("*")} == before
 
 

@@ -347,7 +347,7 @@ def test_labels_of_one_run_lead_to_a_command_for_the_pair(tmp_path: Path) -> Non
     fill_in(path, by_grade)
     attach_file([str(first.path)], str(path))
     note = " ".join(merilo.compare(*open_again(first, second)).notes)
-    assert f"merilo label {first.path} {second.path} (" in note
+    assert f"merilo label {first.path} {second.path} --metric {METRIC}" in note
 
 
 def test_labelling_a_file_ends_with_how_to_attach_it(

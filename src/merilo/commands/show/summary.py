@@ -224,10 +224,11 @@ def _means(page: Page, view: RunView, rows: int, *, meanings: bool) -> None:
 def _cautions(page: Page, view: RunView, again: str) -> None:
     """Add one line for each caution."""
     run, aggregates = view.run, view.aggregates
-    for text in (*_skipped(run), *_without_value(view), *_remarks(aggregates), *_few_labels(view)):
+    for text in (*_skipped(run), *_without_value(view), *_remarks(aggregates)):
         page.line(cut(page.translation.line(text), page.width))
     clusters = any(each.clusters is not None for each in aggregates)
     notes = (
+        *_few_labels(view),
         unread_line(run.manifest),
         *(note if note.startswith(DOUBT) else cut(note, page.width) for note in run.manifest.notes),
         neighbours_note(run.usage),
