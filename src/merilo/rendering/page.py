@@ -131,7 +131,7 @@ class Page:
             row = f"{pad(label, column)}{' ' * GAP}{line}"
             text = "; ".join(map(self.translation.phrase, note.split("; ")))
             beside = self.width - cell_len(row) - GAP
-            narrow = beside < min(_NARROWEST_NOTE, cell_len(text))
+            narrow = bool(text) and beside < min(_NARROWEST_NOTE, cell_len(text))
             first, *rest = ["", *wrap(text, self.width - _NOTE_INDENT)] if narrow else wrap(text, beside)
             self.line(Span(f"{row}{' ' * GAP}{first}", tone))
             for each in rest:

@@ -133,7 +133,7 @@ def _judged(case: SampleDetail) -> Iterator[tuple[str, Verdict]]:
 
 
 def _headline(case: SampleDetail, judged: Sequence[tuple[str, Verdict]]) -> str:
-    named = {metric.partition("(")[0]: each for metric, each in reversed(case.result.records.items())}
+    named = {metric.partition("(")[0]: each for metric, each in [*case.result.records.items()][::-1]}
     if not has_faults(named):
         return f"Sample {case.result.sample.id}"
     fault = FAULTS[PLACES[fault_of(named)]]

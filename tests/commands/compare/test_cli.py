@@ -40,7 +40,8 @@ new is better, by the judge alone: context_relevance 0.000 to 0.700, +0.700
 By the judge alone: better
   context_relevance        0.000  0.700  +0.700  +0.204 to +1.000
 
-What changed: merilo report runs/old runs/new      All metrics and statistics: --full
+What changed: merilo report runs/old runs/new
+All metrics and statistics: --full
 """
 FULL = """\
 Differences are new minus old. Intervals (95 %) cover sampling of questions, not

@@ -35,7 +35,7 @@ def test_each_answer_has_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ask_tasks(file)
     known = [task.seconds for task in file.tasks if task.label]
     assert (len(known), known.count(None), known.count(24.0)) == (12, 1, 11)
-    assert file.time_left == f"about {round(24 * (len(file.tasks) - 12) / 60)} minutes"
+    assert file.time_left == f"about {round(24 * (len(file.tasks) - 12) / 60)} min"
 
 
 @pytest.mark.parametrize("columns", [40, 100])

@@ -147,7 +147,8 @@ def _page(page: Page, found: Gates, *, brief: bool) -> Page:
         page.entry(NO_BASELINE, f"{found.no_baseline} {make}", column=column, tone=Tone.STRONG)
     passed = [gate for gate in found.gates if gate.verdict is GateVerdict.PASS]
     joined = brief and len(passed) > 1
-    for (verdict, withheld), own in groupby(found.ordered, key=lambda gate: (gate.verdict, gate.withheld)):
+    kinds = groupby(found.ordered, key=lambda gate: (gate.verdict, gate.withheld, gate.kind))
+    for (verdict, withheld, _), own in kinds:
         gates = [] if joined and verdict is GateVerdict.PASS else [*own]
         shared = bool(withheld) and len(gates) > 1
         for gate in gates:

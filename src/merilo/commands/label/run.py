@@ -155,7 +155,7 @@ def metric_to_label(runs: Sequence[Run], metric: str | None = None) -> str:
         if not asks_judge(text):
             raise UsageError(f"{text} is computed without a judge, so human labels cannot correct it.")
         return text
-    with_judge = {text.partition("(")[0]: text for text in reversed(first.manifest.metrics) if asks_judge(text)}
+    with_judge = {text.partition("(")[0]: text for text in [*first.manifest.metrics][::-1] if asks_judge(text)}
     if not with_judge:
         raise UsageError(f"{first.path} has no metric that uses a judge, so there are no verdicts to label.")
     relevance = with_judge.get(_RELEVANCE)

@@ -228,6 +228,7 @@ def _cautions(page: Page, view: RunView, again: str) -> None:
         page.line(cut(page.translation.line(text), page.width))
     clusters = any(each.clusters is not None for each in aggregates)
     notes = (
+        *_few_labels(view),
         unread_line(run.manifest),
         *(note if note.startswith(DOUBT) else cut(note, page.width) for note in run.manifest.notes),
         neighbours_note(run.usage),
@@ -267,6 +268,13 @@ def _remarks(aggregates: Sequence[Aggregate]) -> Iterator[str]:
     if remarked := [each for each in aggregates if each.remark]:
         more = f" (and {count(len(remarked) - 1, 'more metric')})" if len(remarked) > 1 else ""
         yield f"Interval of {clean(remarked[0].metric)}{more}: {clean(remarked[0].remark)}."
+
+
+def _few_labels(view: RunView) -> Iterator[str]:
+    """Yield why stored labels do not correct the first of the metrics that they are for."""
+    few = [(metric, each.reason) for metric, each in view.corrections.items() if each.estimate is None]
+    if few and not view.corrected:
+        yield f"Human labels do not correct {clean(few[0][0])}: {few[0][1][:1].lower()}{few[0][1][1:]}"
 
 
 def _read_first(page: Page, view: RunView, size: int) -> None:
