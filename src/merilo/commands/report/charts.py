@@ -6,6 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from merilo.rendering.markup import Markup, el
+from merilo.results.faults import judged_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +128,9 @@ def reach_of(intervals: Sequence[tuple[float, float] | None], values: Sequence[f
 
 
 def _end(card: Card, place: int) -> str:
-    """Return the class of a bar in the worse half."""
+    """Return the class of a bar: the worse half of a verdict is bad; other scores are neither good nor bad."""
+    if not judged_metrics([card.metric]):
+        return "other"
     low_half = place < len(card.bins) / 2
     return "lo" if low_half == card.scale.higher_is_better else ""
 

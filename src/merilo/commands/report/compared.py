@@ -8,6 +8,7 @@ from itertools import groupby
 from math import isfinite
 from typing import TYPE_CHECKING, Final
 
+from merilo.commands.calibrate.faults import faults_of
 from merilo.commands.report.details import Passages
 from merilo.commands.report.result import FAILED, MOST, WORST
 from merilo.commands.report.run import entries_of, rows_of
@@ -89,16 +90,17 @@ def _rows_in_order(run: Run, metrics: Sequence[str], ids: Sequence[str]) -> Iter
 
     Rows are held in memory only if the run has these samples in another order, which is rare.
     """
+    faults = faults_of(run, judge_only=True)
     if has_order((sample for sample, _ in groupby(each["sample"] for each in run.brief_records(metrics[:1]))), ids):
         wanted = iter(ids)
         following = next(wanted, None)
-        for row in rows_of(run, metrics):
+        for row in rows_of(run, metrics, faults):
             if row.id == following:
                 yield row
                 following = next(wanted, None)
     else:
         known = frozenset(ids)
-        found = {row.id: row for row in rows_of(run, metrics) if row.id in known}
+        found = {row.id: row for row in rows_of(run, metrics, faults) if row.id in known}
         yield from (found[sample] for sample in ids)
 
 

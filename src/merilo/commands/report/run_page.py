@@ -9,6 +9,7 @@ from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.report.charts import histogram
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.page import (
+    breakable,
     cautions,
     drawer,
     fault_fields,
@@ -18,37 +19,33 @@ from merilo.commands.report.page import (
     page,
     page_data,
     rounded,
-    table,
     text,
 )
 from merilo.commands.report.plain import plain_copy
 from merilo.commands.report.run import report_run
 from merilo.metrics.answering import Answering, Category
+from merilo.rendering.faults import fault_count, fault_sentence, fault_share
 from merilo.rendering.html import write_page
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span
-from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, FAULTS, PLACES, SUFFICIENCY, Answer, Held
+from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, FAULTS, PLACES, SUFFICIENCY, Answer, Held, has_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from os import PathLike
     from pathlib import Path
 
     from merilo.commands.report.result import Card, RunReport
+    from merilo.results.faults import Fault
     from merilo.runs.run import Run
 
-_HELD: Final = {
-    Held.ENOUGH: "The contexts hold the answer",
-    Held.SHORT: "They do not hold it",
-    Held.UNKNOWN: "Contexts not judged",
-}
+_HELD: Final = {Held.ENOUGH: "contexts hold the answer", Held.SHORT: "they do not", Held.UNKNOWN: "responses"}
 _ANSWER: Final = {
-    Answer.SUPPORTED: "All supported",
-    Answer.STRAYED: "Not all supported",
-    Answer.DECLINED: "Declined",
-    Answer.UNKNOWN: "Samples",
+    Answer.SUPPORTED: "all supported",
+    Answer.STRAYED: "not all supported",
+    Answer.DECLINED: "declined",
 }
 
 
@@ -77,21 +74,14 @@ def run_page(found: RunReport) -> str:
         cautions(found.cautions),
         cls="wrap head",
     )
-    overview = el(
-        "div",
-        el("section", *_fault_table(found), aria_labelledby="faults"),
-        el(
-            "section",
-            heading("Metrics", "mean, interval, distribution of the scores", anchor="metrics"),
-            el("div", [_card(each) for each in found.cards], cls="metrics"),
-            aria_labelledby="metrics",
-        ),
-        cls="wrap cols",
-    )
+    sections = [
+        _section("faults", "Where it goes wrong", "each count filters the samples", _fault_table(found)),
+        _section("metrics", "Metrics", "mean, interval, distribution of the scores", _cards(found)),
+    ]
     app = el("section", el("div", cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples")
     return page(
         f"{found.name}: report",
-        [head, el("main", overview, el("div", notes(found.notes), cls="wrap"), app), drawer()],
+        [head, el("main", el("div", sections, cls="wrap cols"), el("div", notes(found.notes), cls="wrap"), app), drawer()],
         scripts=("table.js", "sample.js", "report.js"),
         data=page_data(_columns(found), {"details": found.entries}, found.passages),
         after=plain_copy(found),
@@ -99,75 +89,71 @@ def run_page(found: RunReport) -> str:
 
 
 def _lead(found: RunReport) -> list[object]:
-    """Return the sentence on the number of likely faults, the most frequent one, and the worst sample."""
-    said: list[object] = []
-    if not found.judged:
-        said.append(
-            "Faults are not judged: the run scored none of answering, context_sufficiency and faithfulness. The lowest "
-            "scores come first."
-        )
-    else:
-        said += [el("b", f"{found.likely:,} of {count(found.samples, 'sample')}"), " have a likely fault"]
-        amounts = [(amount, -at) for at, amount in enumerate(found.counts) if amount and FAULTS[at].likely]
-        if amounts:
-            most, at = max(amounts)
-            said += [", most often ", el("b", FAULTS[-at].name.lower()), f" ({most:,})"]
-        said.append(".")
-    if found.entries:
-        worst = found.entries[0]
-        name = text(worst.question or worst.row.id)
-        said += [" The worst: ", el("a", name, href=f"#sample={_quoted(worst.row.id)}", data_sample=True), "."]
-    return said
+    """Return the sentence on the faults, and a link to the worst sample."""
+    said = fault_sentence(found.faults) or f"{count(found.samples, 'sample')}, the lowest scores first."
+    if not found.entries:
+        return [said]
+    worst = found.entries[0]
+    name = text(worst.question or worst.row.id)
+    return [said, " The worst: ", el("a", name, href=f"#sample={_quoted(worst.row.id)}", data_sample=True)]
 
 
 def _quoted(sample: str) -> str:
     return quote(visible(sample), safe="")
 
 
-def _fault_table(found: RunReport) -> Iterator[Markup]:
-    """Yield the table: what the contexts hold, against what the response does; only judged rows and columns."""
+def _section(anchor: str, title: str, note: str, content: Markup | None) -> Markup | None:
+    """Return a section of the head; None without content."""
+    head = heading(title, note, anchor=anchor)
+    return None if content is None else el("section", head, content, cls=anchor, aria_labelledby=anchor)
+
+
+def _fault_table(found: RunReport) -> Markup | None:
+    """Return the table: what the contexts hold, against what the response does; None if neither was judged.
+
+    A run with one half has its rows or its columns only.
+    """
     names = {metric.partition("(")[0] for metric in found.run.manifest.metrics}
-    whole = Answering.name in names
-    held = (Held.ENOUGH, Held.SHORT) if whole or SUFFICIENCY in names else (Held.UNKNOWN,)
-    answers = (Answer.SUPPORTED, Answer.STRAYED, Answer.DECLINED)
-    if not whole and FAITHFULNESS not in names:
-        answers = (Answer.UNKNOWN,)
-    yield heading("Where it goes wrong", "each count filters the samples", anchor="faults")
-    if not found.judged:
-        return
+    contexts, responses = (bool({Answering.name, each} & names) for each in (SUFFICIENCY, FAITHFULNESS))
+    if not contexts and not responses:
+        return None
+    answers = [*_ANSWER] if responses else [Answer.UNKNOWN]
+    head = el("thead", el("tr", el("td"), [el("th", name, scope="col") for name in _ANSWER.values()]))
     rows = [
-        el(
-            "tr",
-            el("th", _HELD[row], scope="row"),
-            [el("td", _cell(found, row, each, whole=whole)) for each in answers],
-        )
-        for row in held
+        el("tr", el("th", _HELD[held], scope="row"), [el("td", _cell(found, held, each)) for each in answers])
+        for held in ((Held.ENOUGH, Held.SHORT) if contexts else (Held.UNKNOWN,))
     ]
-    if found.counts[PLACES[CANNOT_TELL]]:
-        unknown = el("td", _count(found, PLACES[CANNOT_TELL]), colspan=len(answers))
-        rows.append(el("tr", el("th", "Not known", scope="row"), unknown))
-    yield table([el("td"), *(_ANSWER[each] for each in answers)], rows, cls="faults")
+    if found.faults[CANNOT_TELL]:
+        rows.append(el("tr", el("td"), el("td", _count(found, FAULTS[PLACES[CANNOT_TELL]]), colspan=len(answers))))
+    return el("table", head if responses else None, el("tbody", rows), cls=f"faults{' narrow' * (not responses)}")
 
 
-def _cell(found: RunReport, held: Held, answer: Answer, *, whole: bool) -> list[Markup]:
-    """Return the faults of a cell; `whole`: the run has the metric `answering`, so a reference may disagree."""
-    here = [at for at, each in enumerate(FAULTS) if (each.held, each.answer) == (held, answer)]
+def _cell(found: RunReport, held: Held, answer: Answer) -> list[Markup]:
+    """Return the faults of a cell; without responses, contexts that do not hold the answer are all that is known."""
     if (held, answer) == (Held.SHORT, Answer.UNKNOWN):
-        here = [PLACES[Category.EVIDENCE_MISSING]]
-    shown = [at for at in here if FAULTS[at].key != Category.WRONG or whole]
-    return [_count(found, at) for at in reversed(shown)]
+        return [_count(found, FAULTS[PLACES[Category.EVIDENCE_MISSING]])]
+    here = [each for each in reversed(FAULTS) if (each.held, each.answer) == (held, answer)]
+    compared = found.faults[Category.WRONG] or any(each.detail["ref"] is not None for each in found.entries)
+    return [_count(found, each) for each in here if each.key != Category.WRONG or compared]
 
 
-def _count(found: RunReport, at: int) -> Markup:
-    """Return the number of samples with a fault, as a link that filters them."""
-    fault, amount = FAULTS[at], found.counts[at]
-    label = [el("b", f"{amount:,}"), el("span", f"{fault.glyph} {fault.name}")]
-    return el("a", label, cls=f"cell {fault.tone}{' zero' * (not amount)}", href="#samples", data_fault=at)
+def _count(found: RunReport, fault: Fault) -> Markup:
+    """Return the samples with a fault, as a link that filters them; with human labels, their share."""
+    shared = fault.key in found.faults.corrected
+    amount, _, interval = (fault_share if shared else fault_count)(found.faults, fault.key).partition(" (")
+    small = ", ".join(filter(None, (interval.rstrip(")"), fault.look if found.components else "")))
+    name = el("span", f"{fault.glyph} {fault.name}", el("i", small) if small else None)
+    zero = " zero" * (amount in {"0", "0 %"})
+    return el("a", el("b", amount), name, cls=f"cell {fault.tone}{zero}", href="#samples", data_fault=PLACES[fault.key])
+
+
+def _cards(found: RunReport) -> Markup:
+    return el("div", [_card(each) for each in found.cards], cls="metrics")
 
 
 def _card(card: Card) -> Markup:
     found = card.aggregate
-    counted = [f"{found.scored:,} scored"] if not found.parts else [f"of {', '.join(found.parts)}"]
+    counted = [f"of {', '.join(found.parts)}" if found.parts else f"{found.scored:,} scored"]
     counted += [f"{found.undefined:,} undefined"] if found.undefined else []
     failed = el("span", f" \u00b7 {found.failed:,} failed", cls="f") if found.failed else None
     interval = span(found.interval) if found.interval is not None else (found.note or "no interval")
@@ -175,15 +161,29 @@ def _card(card: Card) -> Markup:
     notes += [] if card.scale.higher_is_better else [el("span", "lower is better", cls="weaktag")]
     return el(
         "a",
-        el("span", card.name, cls="n", title=card.name),
+        el("span", breakable(card.name), cls="n"),
         el("span", number(found.mean), cls="v"),
         el("span", interval, cls="ci" if found.interval is not None else "ci why"),
         histogram(card),
         el("span", " \u00b7 ".join(counted), failed, " " if notes else None, notes, cls="c"),
+        el("span", _parts(card), cls="c"),
         cls=f"metric{' weak' * card.weak}",
         href="#samples",
         data_metric=card.metric,
     )
+
+
+def _parts(card: Card) -> str:
+    """Return what the mean is a share of, such as `40 of 44 contexts relevant`, and what the judge left out.
+
+    Empty for a corrected metric, as the judge counted.
+    """
+    counts, (part, _, whole) = card.aggregate.counts, next(iter(card.aggregate.shares), "").partition("/")
+    some, every, unjudged = counts.get(part), counts.get(whole), counts.get("not_judged")
+    if some is None or every is None or card.name != card.metric:
+        return ""
+    shares = f"{some:,} of {count(every, whole.removesuffix('s'))} {part}"
+    return shares.replace("_", " ") + (f" \u00b7 {unjudged:,} not judged" if unjudged else "")
 
 
 def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
@@ -192,12 +192,13 @@ def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
     return {
         "total": found.samples,
         "metrics": [metric_field(metric, cards[metric].scale, weak=cards[metric].weak) for metric in metrics],
-        "faults": fault_fields(),
+        "faults": fault_fields(components=found.components),
+        "judged": has_faults(metrics),
         "id": [each.row.id for each in entries],
         "q": [each.question for each in entries],
         "r": [each.response for each in entries],
         "f": [each.row.fault for each in entries],
         "k": [each.contexts for each in entries],
-        "differs": [round(each.differs, 4) for each in entries],
+        "differs": [None if each.differs is None else round(each.differs, 4) for each in entries],
         "v": [[rounded(each.row.values[at]) for each in entries] for at in range(len(metrics))],
     }

@@ -38,7 +38,7 @@ function rank(each, others, c) {   // where the other run has this context; noth
 function pane(run, i, found, others_) {
   const { detail, main } = found;
   return make('section.pane', { 'aria-label': names[run] }, make('h3', {}, text(names[run]), ' ', judged ? chip(data.faults[data.f[run][i]]) : null), make('p.small.soft', {}, counted(found)),
-    main.length ? statements(found) : detail.r === null ? null : text(detail.r, 'p.t'), make('h4', {}, 'Contexts ', strip(found)),
+    main.length ? statements(found) : detail.r === null ? null : text(detail.r, 'p.t'), make('h4', {}, 'Contexts ', strip(found), make('span.small.soft', {}, relevant(found))),
     detail.cx.map((each, c) => context(each, c, found, false, rank(each, others_, c))), detail.whole.map(remark), people(detail), make('h4', {}, 'Scores'), scores(metrics.map((_, at) => data.v[at][run][i]), found), reasons(found), others(found));
 }
 const samples = table({
