@@ -298,7 +298,7 @@ def report(
     from merilo.commands.report.run_page import write_report
 
     path = Path(out)
-    write_report([run, *others], path)
+    write_report([run, *others], path, by=by)
     return path
 
 

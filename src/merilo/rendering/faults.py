@@ -35,9 +35,9 @@ def fault_sentence(faults: Faults) -> str:
 
 
 def fault_order(faults: Faults) -> Sequence[str]:
-    """Return the faults that samples have: right answers first, then the most frequent fault."""
+    """Return the faults that samples have: right answers first, then the most frequent fault, "cannot tell" last."""
     shares = {key: found for key, each in faults.corrected.items() if (found := each.value)} or faults
-    return sorted(shares, key=lambda key: (key != Category.RIGHT, -shares[key], PLACES[key]))
+    return sorted(shares, key=lambda key: (key == CANNOT_TELL, key != Category.RIGHT, -shares[key], PLACES[key]))
 
 
 def fault_count(faults: Faults, key: str) -> str:

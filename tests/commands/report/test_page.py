@@ -61,25 +61,37 @@ def test_counts_of_the_fault_table(page: str) -> None:
     }
 
 
-def test_lead_names_the_likely_faults(page: str) -> None:
-    """The first sentence counts the likely faults and names the most frequent one and the worst sample."""
-    assert "<b>10 of 18 samples</b> have a likely fault, most often <b>beyond the evidence</b> (4)" in page
-    assert 'href="#sample=short-strayed-0"' in page
+def test_lead_counts_the_faults_and_names_the_worst_sample(page: str) -> None:
+    """The first sentence is that of every screen; a link opens the worst sample."""
+    lead = re.search('<p class="lead">(.*?)</p>', page)[1]  # type: ignore[index]
+    assert lead.startswith(
+        "18 answers: 5 right, 4 beyond the evidence, 3 wrongly declined, 2 evidence missing, 2 rightly declined, "
+        "1 invented, 1 cannot tell. The worst: <a"
+    )
+    assert 'href="#sample=short-strayed-0"' in lead
 
 
 def test_a_run_without_responses_has_two_rows(tmp_path: Path) -> None:
     """A run without verdicts on responses counts where the evidence was found and where it is missing, nothing else."""
     page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_sufficiency",))))
-    assert "<b>13</b><span>\u2713 Evidence found</span>" in page
-    assert "<b>5</b><span>! Evidence missing</span>" in page
-    assert len(re.findall(r'data-fault="\d+"><b>', page)) == 2
+    cells = re.findall(r'data-fault="\d+"><b>(\d+)</b><span>(. [\w ]+)<', page)
+    assert cells == [("13", "\u2713 Evidence found"), ("5", "! Evidence missing")]
 
 
-def test_faults_are_not_judged_without_their_metrics(tmp_path: Path) -> None:
-    """A run with neither metric says that faults are not judged, and counts none."""
+def test_a_run_without_verdicts_has_no_faults(tmp_path: Path) -> None:
+    """A run with neither half has no fault table, and no sample of it has a fault."""
     page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_relevance",))))
-    assert "Faults are not judged" in page
-    assert "have a likely fault" not in page
+    assert '<p class="lead">18 samples, the lowest scores first.' in page
+    assert "data-fault" not in page[: page.index("<script type")]
+    assert "chip" not in page[page.index('id="plain"') :]
+    assert data_of(page, "rows")["judged"] is False
+
+
+@pytest.mark.parametrize(("judge", "named"), [(None, False), ("scripted", True)])
+def test_only_a_checked_judge_names_a_component(tmp_path: Path, judge: str | None, named: bool) -> None:
+    """The embedded judge names no component to look at first while nobody has checked it; another judge does."""
+    run = faulty(tmp_path / "run") if judge else merilo.evaluate(rows()[:2], metrics=[*METRICS], out=tmp_path / "run")
+    assert ("Look first at" in run_page(report_run(run))) is named
 
 
 def test_reason_of_declining_is_that_of_the_metrics() -> None:
@@ -196,7 +208,7 @@ def test_passages_are_stored_once(page: str) -> None:
 def test_large_runs_show_the_worst_samples(tmp_path: Path) -> None:
     """Above the limit, the page lists the worst samples only, says so, and still counts all."""
     found = report_run(faulty(tmp_path / "run"), most=6)
-    assert [len(found.entries), found.samples, sum(found.counts)] == [6, 18, 18]
+    assert [len(found.entries), found.samples, sum(found.faults.counts.values())] == [6, 18, 18]
     assert found.entries[0].row.id == "short-strayed-0"
     assert "the worst 6 of 18 samples" in run_page(found)
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, escaped, joined, json_text, packed, policy, raw_element
+from merilo.rendering.markup import (
+    MARK_SCRIPTS,
+    Markup,
+    asset,
+    el,
+    escaped,
+    joined,
+    json_text,
+    packed,
+    policy,
+    raw_element,
+)
 from merilo.results.faults import FAULTS, judged_metrics
 from merilo.version import version
 

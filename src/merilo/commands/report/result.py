@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.compare.notes import ComparisonNotes
     from merilo.results.faults import Faults
+    from merilo.results.slices import Slices
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale
@@ -85,6 +86,8 @@ class RunReport:
     """The faults of the whole run."""
     components: bool
     """True if the faults are sure enough to name the component to look at first."""
+    slices: tuple[Slices, ...]
+    """The slices by each field, the field to show first in front."""
     samples: int
     """Number of samples of the run with outcomes."""
     entries: tuple[Entry, ...]

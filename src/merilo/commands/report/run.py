@@ -18,7 +18,9 @@ from merilo.commands.calibrate.price import labelling_price
 from merilo.commands.compare.notes import ComparisonNotes, with_entries
 from merilo.commands.report.details import Passages, detail_of
 from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
+from merilo.commands.report.slices import report_slices
 from merilo.errors import RunError, UsageError
+from merilo.metrics.answering import Answering
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import means_notes
 from merilo.rendering.correction import corrected_aggregates, label_rows, row_name
@@ -27,7 +29,7 @@ from merilo.rendering.spring_ai_wording import mean_rows
 from merilo.rendering.weak import left_out_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, STOPPED, count, percent, spent_text
 from merilo.results.basis import BY_JUDGE, judged_by_embedded
-from merilo.results.faults import CANNOT_TELL, PLACES, judged_metrics
+from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, PLACES, SUFFICIENCY, judged_metrics
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import opened
 from merilo.runs.scales import NO_SCALE, recorded_scale
@@ -49,11 +51,13 @@ _REPLIES = 2_000
 """Reports on more samples leave the judge's raw replies out."""
 
 
-def report_run(run: Run | str | PathLike[str], *, judge_only: bool = False, most: int = MOST) -> RunReport:
+def report_run(
+    run: Run | str | PathLike[str], *, by: str | None = None, judge_only: bool = False, most: int = MOST
+) -> RunReport:
     """Return the report on a run. `judge_only`: leave human labels out. `most`: samples that are all shown.
 
-    Of a larger run, the worst `WORST` samples are shown, or `most` if that is less. Raises RunError if the run cannot
-    be read.
+    Of a larger run, the worst `WORST` samples are shown, or `most` if that is less. `by`: the field whose slices are
+    shown first. Raises RunError if the run cannot be read, UsageError if `by` cannot be used.
     """
     this = opened(run)
     metrics = tuple(this.manifest.metrics)
@@ -77,6 +81,7 @@ def report_run(run: Run | str | PathLike[str], *, judge_only: bool = False, most
         cards=_cards(this, all_rows, corrections),
         faults=faults,
         components=labelled or not judged_by_embedded(this.manifest),
+        slices=report_slices(this, by, judge_only=judge_only),
         samples=all_rows.samples,
         entries=entries,
         passages=passages.listed(),
@@ -217,11 +222,15 @@ def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution,
 
 def _to_label(run: Run) -> str:
     """Return how to check the judge, and the time that it takes; empty if no metric of the run can be labelled."""
+    asking = [metric for metric in run.manifest.metrics if asks_judge(metric)]
+    telling = {name: -place for place, name in enumerate((Answering.name, FAITHFULNESS, SUFFICIENCY))}
     try:
-        price = labelling_price([run])
+        price = labelling_price([run], max(asking, key=lambda metric: telling.get(metric.partition("(")[0], -9)))
     except UsageError:
         return ""
-    return f"Label {count(price.questions, 'sample')} ({price.minutes}): {price.command}" if price.command else str(price)
+    return (
+        f"Label {count(price.questions, 'sample')} ({price.minutes}): {price.command}" if price.command else str(price)
+    )
 
 
 def _notes(run: Run, corrections: Mapping[str, Correction]) -> list[ComparisonNotes]:

@@ -23,6 +23,8 @@ from merilo.commands.report.page import (
 )
 from merilo.commands.report.plain import plain_copy
 from merilo.commands.report.run import report_run
+from merilo.commands.report.slices import slice_columns, slice_section
+from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
 from merilo.rendering.faults import fault_count, fault_sentence, fault_share
 from merilo.rendering.html import write_page
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from merilo.results.faults import Fault
     from merilo.runs.run import Run
 
+_BESIDE: Final = 6
+"""The number of metrics that fit beside the fault table."""
 _HELD: Final = {Held.ENOUGH: "contexts hold the answer", Held.SHORT: "they do not", Held.UNKNOWN: "responses"}
 _ANSWER: Final = {
     Answer.SUPPORTED: "all supported",
@@ -49,18 +53,22 @@ _ANSWER: Final = {
 }
 
 
-def write_report(runs: Sequence[Run | str | PathLike[str]], out: Path, *, judge_only: bool = False) -> None:
+def write_report(
+    runs: Sequence[Run | str | PathLike[str]], out: Path, *, by: str | None = None, judge_only: bool = False
+) -> None:
     """Write the page of `report_text` to a file. Raises its errors, and RunError if the file cannot be written."""
-    write_page(out, report_text(runs, judge_only=judge_only))
+    write_page(out, report_text(runs, by=by, judge_only=judge_only))
 
 
-def report_text(runs: Sequence[Run | str | PathLike[str]], *, judge_only: bool = False) -> str:
+def report_text(runs: Sequence[Run | str | PathLike[str]], *, by: str | None = None, judge_only: bool = False) -> str:
     """Return the report on a run, or the comparison of each other run with the first, as one HTML page.
 
-    Raises the errors of `report_run` and `compare_runs`.
+    `by`: the field whose slices a report on one run shows first. Raises the errors of `report_run` and `compare_runs`.
     """
     if len(runs) == 1:
-        return run_page(report_run(runs[0], judge_only=judge_only))
+        return run_page(report_run(runs[0], by=by, judge_only=judge_only))
+    if by is not None:
+        raise UsageError("The report on several runs has no slices. Name one run, or leave --by out.")
     return comparison_page(compare_runs(runs, ComparisonRequest(judge_only=judge_only, samples=0)))
 
 
@@ -76,12 +84,14 @@ def run_page(found: RunReport) -> str:
     )
     sections = [
         _section("faults", "Where it goes wrong", "each count filters the samples", _fault_table(found)),
+        slice_section(found.slices, corrected=found.faults.checked),
         _section("metrics", "Metrics", "mean, interval, distribution of the scores", _cards(found)),
     ]
+    cols = "wrap cols stacked" if len(found.cards) > _BESIDE and None in sections else "wrap cols"
     app = el("section", el("div", cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples")
     return page(
         f"{found.name}: report",
-        [head, el("main", el("div", sections, cls="wrap cols"), el("div", notes(found.notes), cls="wrap"), app), drawer()],
+        [head, el("main", el("div", sections, cls=cols), el("div", notes(found.notes), cls="wrap"), app), drawer()],
         scripts=("table.js", "sample.js", "report.js"),
         data=page_data(_columns(found), {"details": found.entries}, found.passages),
         after=plain_copy(found),
@@ -105,7 +115,7 @@ def _quoted(sample: str) -> str:
 def _section(anchor: str, title: str, note: str, content: Markup | None) -> Markup | None:
     """Return a section of the head; None without content."""
     head = heading(title, note, anchor=anchor)
-    return None if content is None else el("section", head, content, cls=anchor, aria_labelledby=anchor)
+    return None if content is None else el("section", head, content, aria_labelledby=anchor)
 
 
 def _fault_table(found: RunReport) -> Markup | None:
@@ -133,8 +143,9 @@ def _cell(found: RunReport, held: Held, answer: Answer) -> list[Markup]:
     if (held, answer) == (Held.SHORT, Answer.UNKNOWN):
         return [_count(found, FAULTS[PLACES[Category.EVIDENCE_MISSING]])]
     here = [each for each in reversed(FAULTS) if (each.held, each.answer) == (held, answer)]
-    compared = found.faults[Category.WRONG] or any(each.detail["ref"] is not None for each in found.entries)
-    return [_count(found, each) for each in here if each.key != Category.WRONG or compared]
+    joint = any(metric.partition("(")[0] == Answering.name for metric in found.run.manifest.metrics)
+    compared = joint and any(each.detail["ref"] is not None for each in found.entries)
+    return [_count(found, each) for each in here if each.key != Category.WRONG or compared or found.faults[each.key]]
 
 
 def _count(found: RunReport, fault: Fault) -> Markup:
@@ -182,7 +193,7 @@ def _parts(card: Card) -> str:
     some, every, unjudged = counts.get(part), counts.get(whole), counts.get("not_judged")
     if some is None or every is None or card.name != card.metric:
         return ""
-    shares = f"{some:,} of {count(every, whole.removesuffix('s'))} {part}"
+    shares = f"{some:,} of {every:,} {whole.removesuffix('s') if every == 1 else whole} {part}"
     return shares.replace("_", " ") + (f" \u00b7 {unjudged:,} not judged" if unjudged else "")
 
 
@@ -194,6 +205,7 @@ def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
         "metrics": [metric_field(metric, cards[metric].scale, weak=cards[metric].weak) for metric in metrics],
         "faults": fault_fields(components=found.components),
         "judged": has_faults(metrics),
+        "by": slice_columns(found.slices, entries),
         "id": [each.row.id for each in entries],
         "q": [each.question for each in entries],
         "r": [each.response for each in entries],

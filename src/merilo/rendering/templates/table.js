@@ -70,7 +70,7 @@ function table(page) {
   const state = { ...initial };
   let view = [], open = -1, first = 0, end = -1;
   const choice = (label, options, pick) => make('select', { 'aria-label': label, onchange: e => pick(e.target.value) }, options.map(([value, name]) => make('option', { value }, name)));
-  const search = make('input', { type: 'search', placeholder: 'Search question, response, id', 'aria-label': 'Search samples', oninput: e => { state.text = e.target.value; apply(); } });
+  const search = make('input', { type: 'search', placeholder: 'Search text or id', 'aria-label': 'Search samples', oninput: e => { state.text = e.target.value; apply(); } });
   const filters = page.filters.map(each => choice(each.label, each.options, value => { state[each.key] = typeof each.none === 'number' ? +value : value; apply(); }));
   const bySort = choice('Sort', page.sorts, value => { state.sort = value; state.up = true; apply(); });
   const amount = make('span.count', { role: 'status' });
