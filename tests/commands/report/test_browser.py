@@ -103,7 +103,7 @@ def test_sample_shows_cause_and_evidence(opened: Browser) -> None:
     """An opened sample has its cause, coloured statements with the sentence each cites, and marked evidence."""
     opened.run("location.hash = '#sample=enough-strayed-0'")
     opened.wait(DRAWER)
-    assert "Look at the generator." in opened.run("document.querySelector('.cause').textContent")
+    assert "Look first at the generator." in opened.run("document.querySelector('.cause').textContent")
     assert opened.run("[...document.querySelectorAll('.stmts > li')].map(e => e.className)") == [
         "supported",
         "unsupported",

@@ -66,7 +66,7 @@ def test_metric_of_the_forest_chooses_curve_and_column(opened: Browser) -> None:
     """A click on a metric in the forest plot marks its row and shows the values and the curve of that metric."""
     opened.run("document.querySelector('[data-metric=context_relevance]').click()")
     assert opened.run("document.querySelector('.forest tr.on th').textContent") == "context_relevance"
-    assert opened.run("document.querySelector('[data-curve]:not([hidden]) h3').textContent") == "context_relevance"
+    assert opened.run("document.querySelector('[data-curve]:not([hidden])').dataset.curve") == "context_relevance"
     opened.run("document.querySelector('[data-metric=context_sufficiency]').click()")
     assert opened.run("document.querySelector('.forest tr.on th').textContent") == "context_sufficiency"
     assert opened.run("document.querySelectorAll('[data-curve]:not([hidden])').length") == 1

@@ -2,6 +2,7 @@
 const names = data.names, runs = names.map((_, run) => run);
 const searched = data.id.map((id, i) => `${id}\n${data.q[i]}\n${runs.map(run => data.r[run][i]).join('\n')}`.toLowerCase());
 const judged = data.f.some(own => own.some(f => data.faults[f].likely));
+const chips = judged && data.chips;
 const initial = Math.max(0, metrics.findIndex(each => each.id === data.by));
 const signed = value => (value < 0 ? '−' : '+') + Math.abs(value).toFixed(2);
 const likely = (run, i) => data.faults[data.f[run][i]].likely;
@@ -59,9 +60,9 @@ const samples = table({
     if (sort === '\0q') return (a, b) => way * data.q[a].localeCompare(data.q[b]) || a - b;
     return ranked(data.v[metric][+sort.slice(2)], worst);
   },
-  heads: () => [['\0d', 'Difference', '.c-d'], ['\0q', 'Question', '.c-q'], ...runs.slice(0, 4).map(run => ['\0v' + run, names[run], '.c-m.num', names[run]]), ...(judged ? runs.slice(0, 2).map(run => [null, `Fault in ${names[run]}`, '.c-f.c-r', names[run]]) : [])],
+  heads: () => [['\0d', 'Difference', '.c-d'], ['\0q', 'Question', '.c-q'], ...runs.slice(0, 4).map(run => ['\0v' + run, names[run], '.c-m.num', names[run]]), ...(chips ? runs.slice(0, 2).map(run => [null, `Fault in ${names[run]}`, '.c-f.c-r', names[run]]) : [])],
   row: (i, { metric }, link) => [make('td.c-d', {}, changed(metric, i)), link(i, phone.matches ? both(metric, i) : data.id[i]), runs.slice(0, 4).map(run => make('td.c-m.num', {}, shown(metric, data.v[metric][run][i]))),
-    judged && runs.slice(0, 2).map(run => make('td.c-f.c-r', {}, chip(data.faults[data.f[run][i]])))].filter(Boolean),
+    chips && runs.slice(0, 2).map(run => make('td.c-f.c-r', {}, chip(data.faults[data.f[run][i]])))].filter(Boolean),
   async inside(i) {
     const found = await Promise.all(runs.map(run => loaded('details' + run, i, `r${run}`))), { q, ref } = found[0].detail, at = samples.state.metric;
     return [make('h2.ask.t', { id: 'ask', dir: 'auto' }, q ?? ''), make('p.small', {}, changed(at, i), ` ${metrics[at].id}: ${both(at, i)}`), ref === null ? null : make('p.ref', {}, make('b', {}, 'Reference: '), text(ref)),
