@@ -6,12 +6,14 @@ import html
 import json
 import re
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faulty_run import METRICS, faulty, rows
 from graded_runs import graded
+from labelled_run import fill_in
 
 import merilo
 from merilo.commands.compare.run import compare_runs
@@ -21,8 +23,9 @@ from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.metrics.answer_relevancy import AnswerRelevancy
 from merilo.metrics.faithfulness import Faithfulness
+from merilo.rendering.faults import fault_sentence, fault_share
 from merilo.rendering.markup import el, escaped, json_text
-from merilo.results.faults import DECLINES, FAULTS
+from merilo.results.faults import DECLINES, FAULTS, PLACES
 
 HOSTILE = "<script>canary()</script><img src=x onerror=canary()></style>'\"&lt;\u202eevil\x1b[31m\u2028</script>"
 
@@ -76,6 +79,38 @@ def test_a_run_without_responses_has_two_rows(tmp_path: Path) -> None:
     page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_sufficiency",))))
     cells = re.findall(r'data-fault="\d+"><b>(\d+)</b><span>(. [\w ]+)<', page)
     assert cells == [("13", "\u2713 Evidence found"), ("5", "! Evidence missing")]
+
+
+def test_labels_turn_the_table_into_shares(tmp_path: Path) -> None:
+    """With labels, lead and table have the corrected shares and their intervals; the counts still filter."""
+    right, short = ("enough", "supported"), ("short", "supported")
+    samples = [{**row, "reference": None} for row in rows({right: 15, short: 15})]
+    run = faulty(tmp_path / "run", samples, metrics=("answering",))
+    tasks = tmp_path / "tasks.jsonl"
+    merilo.label(run, metric="answering", number=30, out=tasks)
+    fill_in(
+        tasks,
+        lambda task: "yes" if "labels" in task and "yes" in str(task["labels"]) else "sufficient",
+        annotator="ann",
+    )
+    merilo.label(run, labels=tasks)
+    found = report_run(run.path)
+    page = run_page(found)
+    share = fault_share(found.faults, "right")
+    assert share.startswith("100 %")
+    assert f"30 answers, corrected by human labels: right {share}." in page
+    assert re.search(r"<b>100 %</b><span>\u2713 Right<i>\d+ to 100 %</i></span>", page)
+    assert data_of(page, "rows")["f"].count(PLACES["evidence_missing"]) == 15
+
+
+def test_report_and_run_name_the_same_faults(tmp_path: Path) -> None:
+    """The counts of lead, table and samples are those of `run.faults`."""
+    run = faulty(tmp_path / "run")
+    page = run_page(report_run(run))
+    cells = {FAULTS[int(at)].key: int(label) for at, label in re.findall(r'data-fault="(\d+)"><b>([^<]+)</b>', page)}
+    listed = Counter(FAULTS[at].key for at in data_of(page, "rows")["f"])
+    assert {key: amount for key, amount in cells.items() if amount} == dict(listed) == dict(run.faults)
+    assert fault_sentence(run.faults) in page
 
 
 def test_a_run_without_verdicts_has_no_faults(tmp_path: Path) -> None:
