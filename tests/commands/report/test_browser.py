@@ -61,7 +61,8 @@ def test_counts_filter(opened: Browser) -> None:
 def test_the_fault_table_is_low_and_nothing_in_it_is_cut(opened: Browser) -> None:
     """At 1440 pixels the table is at most 190 high; no chip and no heading of a column is wider than its place."""
     assert opened.run("document.querySelector('table.faults').getBoundingClientRect().height") <= 190
-    cut = "[...document.querySelectorAll('td.c-f, .grid th span, .grid th button, .cell, .metric .n')].filter(e => e.scrollWidth > e.clientWidth)"
+    places = "td.c-f, .grid th span, .grid th button, .cell, .metric .n"
+    cut = f"[...document.querySelectorAll('{places}')].filter(e => e.scrollWidth > e.clientWidth)"
     assert opened.run(f"{cut}.map(e => e.textContent)") == []
 
 

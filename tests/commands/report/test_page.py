@@ -188,6 +188,14 @@ def test_statements_cite_sentences(page: str) -> None:
     assert [(each["l"], each["c"]) for each in found] == [("supported", [[0, 1]]), ("unsupported", [[1, 0]])]
 
 
+def test_a_statement_without_a_verdict_is_shown(page: str) -> None:
+    """A statement that the judge did not judge is in its sample, with the reason, although no metric counts it."""
+    ids, details = data_of(page, "rows")["id"], details_of(page)
+    (group,) = details[ids.index("enough-fails-0")]["st"]
+    assert [(each["t"], each["l"]) for each in group["st"]] == [("It is fails 0.", "none")]
+    assert "It will not <b>." in group["st"][0]["said"][0][1]
+
+
 def test_verdicts_on_a_statement_name_the_text_that_was_checked(tmp_path: Path) -> None:
     """With a reference, each verdict names its text and has its own label; the sentence of a context stays cited."""
     row = {

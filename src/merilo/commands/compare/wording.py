@@ -372,7 +372,7 @@ def measures(row: Row) -> tuple[str, ...]:
     return (
         chance(found.p),
         chance(found.adjusted),
-        *(counts if row.basis is not Basis.LABELS else (NONE, NONE, NONE)),  # the judge's, beside a corrected number
+        *(counts if row.basis is not Basis.LABELS else (NONE, NONE, NONE)),  # the judge counted
         NONE if found.standardised is None else f"{found.standardised:+.2f}",
         NONE if found.superiority is None else f"{found.superiority:.2f}",
         number(found.detectable),

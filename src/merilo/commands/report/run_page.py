@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 _BESIDE: Final = 6
-"""The number of metrics that fit beside the fault table."""
+"""The number of metrics that fit next to the fault table."""
 _HELD: Final = {Held.ENOUGH: "contexts hold the answer", Held.SHORT: "they do not", Held.UNKNOWN: "responses"}
 _ANSWER: Final = {
     Answer.SUPPORTED: "all supported",

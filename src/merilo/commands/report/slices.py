@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.calibrate.slices import slices_of
+from merilo.commands.calibrate.slices import slices_by
 from merilo.commands.report.page import breakable, heading, table, text
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.slices import mean_cell, shown_faults, slice_notes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from merilo.results.slices import Slice, Slices
     from merilo.runs.run import Run
 
-_FIELDS: Final = 8
+_FIELDS: Final = 6
 """The number of fields that a report shows."""
 _FAULTS, _COLUMNS = 3, 4
 """The number of faults with a column, and of columns for faults and means together."""
@@ -29,8 +29,8 @@ def report_slices(run: Run, by: str | None = None, *, judge_only: bool = False) 
 
     Raises UsageError if `by` cannot be used.
     """
-    fields = dict.fromkeys([*([] if by is None else [by]), *values_by_field(run)])
-    return tuple(slices_of(run, field, judge_only=judge_only) for field in [*fields][:_FIELDS])
+    fields = [*dict.fromkeys([*([] if by is None else [by]), *values_by_field(run)])][:_FIELDS]
+    return slices_by(run, fields, judge_only=judge_only) if fields else ()
 
 
 def slice_section(slices: Sequence[Slices], *, corrected: bool) -> Markup | None:
