@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from faulty_run import METRICS, faulty, rows
-from graded_runs import graded
 from labelled_run import fill_in
 
 import merilo
@@ -302,12 +301,3 @@ def test_large_comparisons_show_what_changed_most(tmp_path: Path) -> None:
     assert [each.row.id for each in part.entries[0]] == [each.row.id for each in whole.entries[0][:6]]
     table = data_of(comparison_page(found, part), "rows")
     assert (len(table["id"]), table["total"]) == (6, 18)
-
-
-def test_curves_are_means_over_the_first_contexts(tmp_path: Path) -> None:
-    """Cut to one context, a run of grades 2, 0 has a mean of 1; at its own number of contexts, its own mean."""
-    long = graded(tmp_path / "long", {f"s{at}": [2, 0] for at in range(12)})
-    short = graded(tmp_path / "short", {f"s{at}": [1] for at in range(12)})
-    (curve,) = compared_samples(compare_runs([long, short])).curves
-    assert (curve.depths, curve.means, curve.samples) == ((1, 2), ((1.0, 0.5), (0.5, 0.5)), 12)
-    assert not compared_samples(compare_runs([long, long])).curves

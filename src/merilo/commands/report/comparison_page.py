@@ -1,4 +1,4 @@
-"""A comparison of runs as one HTML file: paired differences, what the number of contexts explains, and all samples."""
+"""A comparison of runs as one HTML file: paired differences, and all samples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes
 from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.text import to_decide
-from merilo.commands.report.charts import curves, forest_row, reach_of
+from merilo.commands.report.charts import forest_row, reach_of
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.page import (
     cautions,
@@ -27,12 +27,11 @@ from merilo.commands.report.page import (
 from merilo.commands.report.plain import plain_pairs
 from merilo.commands.report.result import Caution
 from merilo.rendering.markup import Markup, el
-from merilo.rendering.weak import WEAK_LEGEND
-from merilo.rendering.wording import count, number
+from merilo.rendering.wording import number
 
 if TYPE_CHECKING:
     from merilo.commands.compare.result import Row, RunComparison
-    from merilo.commands.report.compared import ComparedSamples, Curve
+    from merilo.commands.report.compared import ComparedSamples
 
 _HEAD: Final = ("Metric", "Means", "Difference", "Plot", "Verdict")
 _TONES: Final = {Verdict.BETTER: "good", Verdict.WORSE: "bad"}
@@ -56,9 +55,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
     )
     pairs = [_pair(found, other) for other in range(1, len(found.sides))]
     basis = el("p", words.basis(found), cls="soft small")
-    numbers = el(
-        "div", pairs, basis, _statistics(found), _depths(found, shown), notes(comparison_notes(found)), cls="wrap"
-    )
+    numbers = el("div", pairs, basis, _statistics(found), notes(comparison_notes(found)), cls="wrap")
     title_of_samples = heading("Samples", "those that changed most first; open one to see the runs side by side")
     app = el(
         "section", el("div", title_of_samples, cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples"
@@ -100,11 +97,8 @@ def _columns(found: RunComparison, shown: ComparedSamples) -> dict[str, Any]:  #
 
 
 def _cautions(found: RunComparison) -> list[Caution]:
-    """Return what limits the differences: the notes of the runs, and a weak judge."""
-    warned = [Caution("Note.", each) for each in words.beware(found)]
-    if found.weak:
-        warned.append(Caution("Weak judge.", f"{', '.join(sorted(found.weak))}: {WEAK_LEGEND}."))
-    return warned
+    """Return what limits the differences; the note below the table names weak metrics."""
+    return [Caution("Note.", each) for each in words.beware(found)]
 
 
 def _lead(found: RunComparison) -> list[str]:
@@ -166,29 +160,4 @@ def _statistics(found: RunComparison) -> Markup:
         el("div", measures, cls="scroll", tabindex=0, role="group", aria_label="Statistics"),
         el("p", words.legend(), cls="small soft"),
         cls="fold",
-    )
-
-
-def _depths(found: RunComparison, shown: ComparedSamples) -> Markup | None:
-    """Return what the number of contexts explains: for each metric the difference, and the means cut to k contexts."""
-    if not shown.curves:
-        return None
-    cards = [_depth(found, shown, each) for each in shown.curves]
-    key = [
-        el("span", el("span", "\u25cf", cls=f"run{min(place, 2)}", aria_hidden="true"), " ", text(name))
-        for place, name in enumerate(found.names)
-    ]
-    title = heading("What the number of contexts explains", "all runs cut to their first k contexts")
-    return el("section", title, el("p", key, cls="legend"), el("div", cards, cls="depths"), cls="gap")
-
-
-def _depth(found: RunComparison, shown: ComparedSamples, curve: Curve) -> Markup:
-    span = shown.scales[shown.metrics.index(curve.metric)].span
-    basis = f"{count(curve.samples, 'sample')} scored in all runs at every k"
-    return el(
-        "div",
-        el("h3", curve.metric, el("span", basis, cls="small soft")),
-        curves(curve, found.names, span),
-        cls="depth",
-        data_curve=curve.metric,
     )

@@ -54,7 +54,7 @@ def list_page(
     if not runs:
         empty = el("p", el("b", "No run here yet. "), _NOT_RUN, cls="empty")
         return _served("Runs", [head, el("main", empty, *_labelling(tasks), cls="wrap")], version)
-    trends = [_group(each, at) for at, each in enumerate(groups)]
+    trends = [_group(each) for each in groups]
     body = el("main", _table(shown, changes(groups), live), *_labelling(tasks), trends, cls="wrap runlist")
     return _served("Runs", [head, body], version)
 
@@ -119,16 +119,14 @@ def _annotators(number: int) -> str:
 # -- trends -------------------------------------------------------------------------------------------
 
 
-def _group(group: TrendGroup, at: int) -> Markup:
+def _group(group: TrendGroup) -> Markup:
     samples = next((run.listed.samples for run in reversed(group.runs) if run.listed.samples is not None), 0)
     title = f"{group.name}: {count(len(group.runs), 'run')} over the same {count(samples, 'question')}"
     note = "oldest left; band: interval of the mean; a line joins comparable runs only"
     cards = el(
         "div", [_card(each, group) for each in group.trends], cls="sparks", tabindex=0, role="group", aria_label=title
     )
-    if at == 0:
-        return el("section", heading(title, note, anchor="trends"), cards, aria_labelledby="trends")
-    return el("details", el("summary", title), cards, cls="fold")
+    return el("section", heading(title, note), cards)
 
 
 def _card(trend: Trend, group: TrendGroup) -> Markup:

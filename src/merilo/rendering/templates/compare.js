@@ -69,10 +69,8 @@ const samples = table({
       legend(found[0]), make('div.two', {}, runs.map(run => pane(run, i, found[run], found.filter((_, other) => other !== run))))];
   },
   applied({ metric }) {
-    const { id } = metrics[metric], drawn = all('[data-curve]');
+    const { id } = metrics[metric];
     for (const each of all('[data-metric]')) { each.setAttribute('aria-pressed', each.dataset.metric === id); each.closest('tr').classList.toggle('on', each.dataset.metric === id); }
-    const wanted = drawn.find(each => each.dataset.curve === id) ?? drawn[0];
-    for (const each of drawn) each.hidden = each !== wanted;
   },
   pressF(state) { if (judged) state.fault = state.fault === 'first' ? '' : 'first'; },
 });
