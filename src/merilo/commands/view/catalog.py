@@ -110,12 +110,12 @@ class Catalog:
         found = self._in_time(("run", run_id), lambda: (now, _listed(path)))
         if found is None:
             return ListedRun(path, State.UNREADABLE, datetime.fromtimestamp(0, UTC), _SLOW)
-        if found[1].state is State.FINISHED and (path / LABELS).exists():
-            corrected = self._in_time(("labels", run_id), lambda: (now, _corrected(found[1])))
-            if corrected is None:  # the judge's means, until the corrected ones are there
-                return found[1]
-            found = corrected
-        if found[1].state is not State.RUNNING:
+        listed = found[1]
+        if listed.state is State.FINISHED and (path / LABELS).exists():
+            found = self._in_time(("labels", run_id), lambda: (now, _corrected(listed)))
+            if found is None:  # the judge's means, until the corrected ones are there
+                return listed
+        if listed.state is not State.RUNNING:
             self._listed[run_id] = found
         return found[1]
 
