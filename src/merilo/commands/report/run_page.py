@@ -28,7 +28,7 @@ from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
 from merilo.rendering.faults import fault_count, fault_sentence, fault_share
 from merilo.rendering.html import write_page
-from merilo.rendering.markup import Markup, el
+from merilo.rendering.markup import Markup, el, joined
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span
@@ -114,8 +114,9 @@ def _quoted(sample: str) -> str:
 
 def _section(anchor: str, title: str, note: str, content: Markup | None) -> Markup | None:
     """Return a section of the head; None without content."""
-    head = heading(title, note, anchor=anchor)
-    return None if content is None else el("section", head, content, aria_labelledby=anchor)
+    return (
+        None if content is None else el("section", heading(title, note, anchor=anchor), content, aria_labelledby=anchor)
+    )
 
 
 def _fault_table(found: RunReport) -> Markup | None:
@@ -133,9 +134,8 @@ def _fault_table(found: RunReport) -> Markup | None:
         el("tr", el("th", _HELD[held], scope="row"), [el("td", _cell(found, held, each)) for each in answers])
         for held in ((Held.ENOUGH, Held.SHORT) if contexts else (Held.UNKNOWN,))
     ]
-    if found.faults[CANNOT_TELL]:
-        rows.append(el("tr", el("td"), el("td", _count(found, FAULTS[PLACES[CANNOT_TELL]]), colspan=len(answers))))
-    return el("table", head if responses else None, el("tbody", rows), cls=f"faults{' narrow' * (not responses)}")
+    table = el("table", head if responses else None, el("tbody", rows), cls=f"faults{' narrow' * (not responses)}")
+    return joined([_count(found, FAULTS[PLACES[CANNOT_TELL]]) if found.faults[CANNOT_TELL] else None, table])
 
 
 def _cell(found: RunReport, held: Held, answer: Answer) -> list[Markup]:

@@ -57,8 +57,8 @@ def slice_columns(slices: Sequence[Slices], entries: Sequence[Entry]) -> list[Ma
 
 
 def _table(found: Slices, at: int, *, corrected: bool) -> Markup:
-    faults = shown_faults(found)
-    faults = faults[-_FAULTS:] if len(faults) > _FAULTS else faults
+    first, *others = shown_faults(found) or [""]
+    faults = [each for each in (first, *others[1 - _FAULTS :]) if each]  # right answers are first, then the worst
     metrics = _metrics(found)[: _COLUMNS - len(faults)]
     head = [found.field, "n", *(FAULTS[PLACES[key]].name for key in faults)]
     rows = [_row(each, f"{at}/{place}", faults, metrics) for place, each in enumerate(found.values())]
