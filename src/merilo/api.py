@@ -282,7 +282,7 @@ def report(
     run: Run | str | PathLike[str],
     *others: Run | str | PathLike[str],
     out: str | PathLike[str] = "report.html",
-    by: str | None = None,  # noqa: ARG001  the first table of the page
+    by: str | None = None,
 ) -> Path:
     """Write a run, or the comparison of other runs with it, as one HTML file that needs no server, and return its path.
 
@@ -299,7 +299,7 @@ def report(
     from merilo.commands.report.run_page import write_report
 
     path = Path(out)
-    write_report([run, *others], path)
+    write_report([run, *others], path, by=by)
     return path
 
 

@@ -35,12 +35,17 @@ def fault_sentence(faults: Faults) -> str:
 
 
 def fault_order(faults: Faults) -> Sequence[str]:
-    """Return the faults that samples have: right answers first, then the most frequent fault."""
+    """Return the faults that samples have: right answers first, then the most frequent fault, "cannot tell" last."""
     shares = {key: found for key, each in faults.corrected.items() if (found := each.value)} or faults
-    return sorted(shares, key=lambda key: (key != Category.RIGHT, -shares[key], PLACES[key]))
+    return sorted(shares, key=lambda key: (key == CANNOT_TELL, key != Category.RIGHT, -shares[key], PLACES[key]))
 
 
-def share_text(faults: Faults, key: str) -> str:
+def fault_count(faults: Faults, key: str) -> str:
+    """Return the number of samples with a fault."""
+    return f"{faults[key]:,}"
+
+
+def fault_share(faults: Faults, key: str) -> str:
     """Return the share of samples with a fault and its interval, such as `33 % (23 to 46 %)`."""
     share = faults.share(key)
     if share.value is None:
@@ -51,7 +56,7 @@ def share_text(faults: Faults, key: str) -> str:
 
 
 def _share(faults: Faults, key: str) -> str:
-    return f"{_name(key)} {share_text(faults, key)}"
+    return f"{_name(key)} {fault_share(faults, key)}"
 
 
 def _name(key: str) -> str:

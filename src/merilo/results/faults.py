@@ -93,7 +93,7 @@ FAULTS: Final = (
     Fault(
         Category.WRONG.value,
         Held.ENOUGH,
-        Answer.STRAYED,
+        Answer.SUPPORTED,
         "bad",
         "Wrong",
         "The contexts hold the answer, but the response does not agree with the reference.",

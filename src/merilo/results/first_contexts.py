@@ -36,31 +36,23 @@ def scores_of_first(
     Only for metrics that judge each context alone, and for samples with a stored score. A metric is left out if the
     verdicts on all contexts do not give the stored score again, for example because its formula has changed.
     """
-    found = scores_at_depths(run, metrics, {sample: (length,) for sample, length in lengths.items()})
-    return {text: {sample: each[0] for sample, each in own.items()} for text, own in found.items()}
-
-
-def scores_at_depths(
-    run: Run, metrics: Sequence[str], depths: Mapping[str, Sequence[int]]
-) -> dict[str, dict[str, list[Score | Undefined]]]:
-    """Return what `scores_of_first` returns, for several numbers of first contexts of each sample."""
     known = {text: metric for text in metrics if (metric := _alone(text)) is not None}
-    found: dict[str, dict[str, list[Score | Undefined]]] = {text: {} for text in known}
-    if not (known and depths):
+    found: dict[str, dict[str, Score | Undefined]] = {text: {} for text in known}
+    if not (known and lengths):
         return found
     with closing(open_store(run)) as store:
-        for record in run.records_of(depths):
+        for record in run.records_of(lengths):
             text, sample_id = record["metric"], record["sample"]
             if text not in found or record["outcome"] != "score":
                 continue
             sample = store.sample(sample_id)
             if sample is None:
                 raise missing_text_error(run.path, sample_id)
-            outcomes = _of_record(known[text], sample, record, depths[sample_id])
-            if outcomes is None:
+            outcome = _of_record(known[text], sample, record, lengths[sample_id])
+            if outcome is None:
                 del found[text]
             else:
-                found[text][sample_id] = outcomes
+                found[text][sample_id] = outcome
     return found
 
 
@@ -93,20 +85,12 @@ def _alone(text: str) -> Metric | None:
     return metric if isinstance(metric, JudgesContextsAlone) and metric.contexts_judged_alone else None
 
 
-def _of_record(
-    metric: Metric, sample: Sample, record: OutcomeRecord, depths: Sequence[int]
-) -> list[Score | Undefined] | None:
-    """Return the outcome at each depth; None unless the one over all contexts is the stored score."""
+def _of_record(metric: Metric, sample: Sample, record: OutcomeRecord, length: int) -> Score | Undefined | None:
+    """Return the outcome over the first `length` contexts; None unless the one over all is the stored score."""
     stored = SampleResult.of(sample, [record]).outcomes[record["metric"]]
     if not isinstance(stored, Score):
         return None
     again = score_of_first(metric, sample, stored, len(sample.contexts))
     if not (isinstance(again, Score) and isclose(again.value, stored.value, rel_tol=0.0, abs_tol=_SLACK)):
         return None
-    found: list[Score | Undefined] = []
-    for depth in depths:
-        outcome = score_of_first(metric, sample, stored, depth)
-        if outcome is None:
-            return None
-        found.append(outcome)
-    return found
+    return score_of_first(metric, sample, stored, length)

@@ -117,10 +117,18 @@ class SampleDetail:
 
     @cached_property
     def statements(self) -> Mapping[tuple[str, ...], tuple[StatementView, ...]]:
-        """Distinct statements, by the metrics that counted them; metrics with the same statements share one list."""
+        """Distinct statements, by the metrics that counted them, and those that the judge could not judge.
+
+        Metrics with the same statements share one list.
+        """
         by_texts: dict[tuple[str, ...], list[str]] = {}
-        for metric, pieces in self._pieces(EvidenceTarget.STATEMENT):
-            by_texts.setdefault(tuple(dict.fromkeys(text for _, text, _, _ in pieces)), []).append(metric)
+        counted = dict(self._pieces(EvidenceTarget.STATEMENT))
+        for metric in sorted(self.result.outcomes, key=lambda each: each not in counted):  # stable
+            unjudged = [text for text, _ in self._without_verdict([metric])]
+            if metric not in counted and any({*unjudged} <= {*texts} for texts in by_texts):
+                continue  # a metric with a score has them too
+            texts = [text for _, text, _, _ in counted.get(metric, ())]
+            by_texts.setdefault(tuple(dict.fromkeys((*texts, *unjudged))), []).append(metric)
         return {
             tuple(metrics): tuple(
                 StatementView(
@@ -224,12 +232,21 @@ class SampleDetail:
                 for _, own, kind, verdict in pieces
                 if own == text
             ]
+            + [("support", answer, "") for own, answer in self._without_verdict(metrics) if own == text]
         )
         sample = self.result.sample
         found = [held_against(text, each.answer, self._evidence_of(each.metrics), sample) for each in remarks]
         if set(found) <= {"", "the contexts"}:
             return remarks
         return tuple(replace(each, against=against) for each, against in zip(remarks, found, strict=True))
+
+    def _without_verdict(self, metrics: Sequence[str]) -> list[tuple[str, Failure]]:
+        """Return the statements whose support the judge of these metrics did not judge, and its answers."""
+        return [
+            (each.question.statement, each.answer)
+            for each in self._evidence_of(metrics)
+            if isinstance(each.question, Support) and isinstance(each.answer, Failure)
+        ]
 
     def _evidence_of(self, metrics: Sequence[str]) -> list[StoredQuestion]:
         """Return the questions of the outcomes of these metrics."""

@@ -42,14 +42,14 @@ def test_each_answer_has_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_statement_is_next_to_the_prompt(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    """Below long contexts, user input and statement are shown again, within ten lines of the prompt at any width."""
+    """Below long contexts, question and statement are shown again, within ten lines of the prompt at any width."""
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = shown(tmp_path, "A long context in some words. " * 200, capsys, monkeypatch)
-    assert [line for line in lines if line in {"user input", "statement", "contexts"}] == [
-        "user input",
+    assert [line for line in lines if line in {"question", "statement", "contexts"}] == [
+        "question",
         "statement",
         "contexts",
-        "user input",
+        "question",
         "statement",
     ]
     last = max(at for at, line in enumerate(lines) if line == "statement")

@@ -62,14 +62,12 @@ def test_sort_filter_and_search(opened: Browser) -> None:
     assert ids(opened) == ["enough-declined-2"]
 
 
-def test_metric_of_the_forest_chooses_curve_and_column(opened: Browser) -> None:
-    """A click on a metric in the forest plot marks its row and shows the values and the curve of that metric."""
+def test_metric_of_the_forest_chooses_the_column(opened: Browser) -> None:
+    """A click on a metric in the forest plot marks its row and shows the values of that metric."""
     opened.run("document.querySelector('[data-metric=context_relevance]').click()")
     assert opened.run("document.querySelector('.forest tr.on th').textContent") == "context_relevance"
-    assert opened.run("document.querySelector('[data-curve]:not([hidden]) h3').textContent") == "context_relevance"
     opened.run("document.querySelector('[data-metric=context_sufficiency]').click()")
     assert opened.run("document.querySelector('.forest tr.on th').textContent") == "context_sufficiency"
-    assert opened.run("document.querySelectorAll('[data-curve]:not([hidden])').length") == 1
 
 
 def test_keys_and_permalinks_open_both_runs_side_by_side(browser: Browser, page: Path) -> None:
@@ -92,7 +90,7 @@ def test_keys_and_permalinks_open_both_runs_side_by_side(browser: Browser, page:
 
 
 def test_without_scripts_both_runs_are_there(browser: Browser, page: Path) -> None:
-    """With scripts off, the numbers, all curves and the samples of both runs are in the page."""
+    """With scripts off, the numbers and the samples of both runs are in the page."""
     browser.scripts(enabled=False)
     browser.open(page)
     browser.scripts(enabled=True)

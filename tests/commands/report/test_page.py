@@ -6,12 +6,13 @@ import html
 import json
 import re
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faulty_run import METRICS, faulty, rows
-from graded_runs import graded
+from labelled_run import fill_in
 
 import merilo
 from merilo.commands.compare.run import compare_runs
@@ -21,8 +22,9 @@ from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.metrics.answer_relevancy import AnswerRelevancy
 from merilo.metrics.faithfulness import Faithfulness
+from merilo.rendering.faults import fault_sentence, fault_share
 from merilo.rendering.markup import el, escaped, json_text
-from merilo.results.faults import DECLINES, FAULTS
+from merilo.results.faults import DECLINES, FAULTS, PLACES
 
 HOSTILE = "<script>canary()</script><img src=x onerror=canary()></style>'\"&lt;\u202eevil\x1b[31m\u2028</script>"
 
@@ -61,25 +63,69 @@ def test_counts_of_the_fault_table(page: str) -> None:
     }
 
 
-def test_lead_names_the_likely_faults(page: str) -> None:
-    """The first sentence counts the likely faults and names the most frequent one and the worst sample."""
-    assert "<b>10 of 18 samples</b> have a likely fault, most often <b>beyond the evidence</b> (4)" in page
-    assert 'href="#sample=short-strayed-0"' in page
+def test_lead_counts_the_faults_and_names_the_worst_sample(page: str) -> None:
+    """The first sentence is that of every screen; a link opens the worst sample."""
+    lead = re.search('<p class="lead">(.*?)</p>', page)[1]  # type: ignore[index]
+    assert lead.startswith(
+        "18 answers: 5 right, 4 beyond the evidence, 3 wrongly declined, 2 evidence missing, 2 rightly declined, "
+        "1 invented, 1 cannot tell. The worst: <a"
+    )
+    assert 'href="#sample=short-strayed-0"' in lead
 
 
 def test_a_run_without_responses_has_two_rows(tmp_path: Path) -> None:
     """A run without verdicts on responses counts where the evidence was found and where it is missing, nothing else."""
     page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_sufficiency",))))
-    assert "<b>13</b><span>\u2713 Evidence found</span>" in page
-    assert "<b>5</b><span>! Evidence missing</span>" in page
-    assert len(re.findall(r'data-fault="\d+"><b>', page)) == 2
+    cells = re.findall(r'data-fault="\d+"><b>(\d+)</b><span>(. [\w ]+)<', page)
+    assert cells == [("13", "\u2713 Evidence found"), ("5", "! Evidence missing")]
 
 
-def test_faults_are_not_judged_without_their_metrics(tmp_path: Path) -> None:
-    """A run with neither metric says that faults are not judged, and counts none."""
+def test_labels_turn_the_table_into_shares(tmp_path: Path) -> None:
+    """With labels, lead and table have the corrected shares and their intervals; the counts still filter."""
+    right, short = ("enough", "supported"), ("short", "supported")
+    samples = [{**row, "reference": None} for row in rows({right: 15, short: 15})]
+    run = faulty(tmp_path / "run", samples, metrics=("answering",))
+    tasks = tmp_path / "tasks.jsonl"
+    merilo.label(run, metric="answering", number=30, out=tasks)
+    fill_in(
+        tasks,
+        lambda task: "yes" if "labels" in task and "yes" in str(task["labels"]) else "sufficient",
+        annotator="ann",
+    )
+    merilo.label(run, labels=tasks)
+    found = report_run(run.path)
+    page = run_page(found)
+    share = fault_share(found.faults, "right")
+    assert share.startswith("100 %")
+    assert f"30 answers, corrected by human labels: right {share}." in page
+    assert re.search(r"<b>100 %</b><span>\u2713 Right<i>\d+ to 100 %</i></span>", page)
+    assert data_of(page, "rows")["f"].count(PLACES["evidence_missing"]) == 15
+
+
+def test_report_and_run_name_the_same_faults(tmp_path: Path) -> None:
+    """The counts of lead, table and samples are those of `run.faults`."""
+    run = faulty(tmp_path / "run")
+    page = run_page(report_run(run))
+    cells = {FAULTS[int(at)].key: int(label) for at, label in re.findall(r'data-fault="(\d+)"><b>([^<]+)</b>', page)}
+    listed = Counter(FAULTS[at].key for at in data_of(page, "rows")["f"])
+    assert {key: amount for key, amount in cells.items() if amount} == dict(listed) == dict(run.faults)
+    assert fault_sentence(run.faults) in page
+
+
+def test_a_run_without_verdicts_has_no_faults(tmp_path: Path) -> None:
+    """A run with neither half has no fault table, and no sample of it has a fault."""
     page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_relevance",))))
-    assert "Faults are not judged" in page
-    assert "have a likely fault" not in page
+    assert '<p class="lead">18 samples, the lowest scores first.' in page
+    assert "data-fault" not in page[: page.index("<script type")]
+    assert "chip" not in page[page.index('id="plain"') :]
+    assert data_of(page, "rows")["judged"] is False
+
+
+@pytest.mark.parametrize(("judge", "named"), [(None, False), ("scripted", True)])
+def test_only_a_checked_judge_names_a_component(tmp_path: Path, judge: str | None, named: bool) -> None:
+    """The embedded judge names no component to look at first while nobody has checked it; another judge does."""
+    run = faulty(tmp_path / "run") if judge else merilo.evaluate(rows()[:2], metrics=[*METRICS], out=tmp_path / "run")
+    assert ("Look first at" in run_page(report_run(run))) is named
 
 
 def test_reason_of_declining_is_that_of_the_metrics() -> None:
@@ -141,6 +187,14 @@ def test_statements_cite_sentences(page: str) -> None:
     assert [(each["l"], each["c"]) for each in found] == [("supported", [[0, 1]]), ("unsupported", [[1, 0]])]
 
 
+def test_a_statement_without_a_verdict_is_shown(page: str) -> None:
+    """A statement that the judge did not judge is in its sample, with the reason, although no metric counts it."""
+    ids, details = data_of(page, "rows")["id"], details_of(page)
+    (group,) = details[ids.index("enough-fails-0")]["st"]
+    assert [(each["t"], each["l"]) for each in group["st"]] == [("It is fails 0.", "none")]
+    assert "It will not <b>." in group["st"][0]["said"][0][1]
+
+
 def test_verdicts_on_a_statement_name_the_text_that_was_checked(tmp_path: Path) -> None:
     """With a reference, each verdict names its text and has its own label; the sentence of a context stays cited."""
     row = {
@@ -196,7 +250,7 @@ def test_passages_are_stored_once(page: str) -> None:
 def test_large_runs_show_the_worst_samples(tmp_path: Path) -> None:
     """Above the limit, the page lists the worst samples only, says so, and still counts all."""
     found = report_run(faulty(tmp_path / "run"), most=6)
-    assert [len(found.entries), found.samples, sum(found.counts)] == [6, 18, 18]
+    assert [len(found.entries), found.samples, sum(found.faults.counts.values())] == [6, 18, 18]
     assert found.entries[0].row.id == "short-strayed-0"
     assert "the worst 6 of 18 samples" in run_page(found)
 
@@ -247,12 +301,3 @@ def test_large_comparisons_show_what_changed_most(tmp_path: Path) -> None:
     assert [each.row.id for each in part.entries[0]] == [each.row.id for each in whole.entries[0][:6]]
     table = data_of(comparison_page(found, part), "rows")
     assert (len(table["id"]), table["total"]) == (6, 18)
-
-
-def test_curves_are_means_over_the_first_contexts(tmp_path: Path) -> None:
-    """Cut to one context, a run of grades 2, 0 has a mean of 1; at its own number of contexts, its own mean."""
-    long = graded(tmp_path / "long", {f"s{at}": [2, 0] for at in range(12)})
-    short = graded(tmp_path / "short", {f"s{at}": [1] for at in range(12)})
-    (curve,) = compared_samples(compare_runs([long, short])).curves
-    assert (curve.depths, curve.means, curve.samples) == ((1, 2), ((1.0, 0.5), (0.5, 0.5)), 12)
-    assert not compared_samples(compare_runs([long, long])).curves

@@ -63,6 +63,7 @@ def test_answers_correct_the_numbers_of_the_pair(labelled: Path) -> None:
     assert all(Run.open(labelled / name).labels for name in ("a", "b"))
     assert "corrected" in ask(app, found.json["href"]).text
     assert "answers of 1 annotator" in ask(app, "/").text
+    assert ask(app, "/").text.count('<span class="delta soft">corrected</span>') == 2
     assert page_of(app) == address
 
 

@@ -67,7 +67,15 @@ def test_the_list_shows_runs_and_means(runs: Path) -> None:
     assert page.text.count("4 samples \u00b7 judge scripted:graded_runs.judge \u00b7 1 failed") == 2
     assert "<b>0.583</b>" in page.text
     assert "<b>0.917</b>" in page.text
-    assert "2 runs over the same 4 questions" in page.text
+    assert "over the same 4 questions" not in page.text  # two names are two systems, not a trend
+
+
+def test_a_trend_follows_the_list(runs: Path) -> None:
+    """Runs of one name over the same questions are a trend, below the list."""
+    for number, name in enumerate(("first", "second"), start=1):
+        (runs / name).rename(runs / f"system-{number}")
+    page = ask(app_of(runs), "/").text
+    assert page.index("</table>") < page.index("system: 2 runs over the same 4 questions")
 
 
 def test_a_report_is_that_of_the_command(runs: Path) -> None:

@@ -18,8 +18,10 @@ BETTER = many(30, 2)
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Three runs over the same questions: worse and better with one judge, then better with another version of it."""
-    for day, (name, grades, version) in enumerate((("one", WORSE, "1"), ("two", BETTER, "1"), ("other", BETTER, "2"))):
+    """Three runs of one name over the same questions: worse and better with one judge, better with another version."""
+    for day, (name, grades, version) in enumerate(
+        (("run-1", WORSE, "1"), ("run-2", BETTER, "1"), ("run-3", BETTER, "2"))
+    ):
         graded(tmp_path / name, grades, version=version)
         dated(tmp_path / name, day)
     return tmp_path
@@ -48,30 +50,43 @@ def lines_of(group: TrendGroup) -> Mapping[str, list[list[str]]]:
 def test_only_comparable_runs_are_joined(runs: Path) -> None:
     """Runs with another judge are in the same drawing, but not on the same line."""
     (group,) = groups_of(runs)
-    assert [run.name for run in group.runs] == ["one", "two", "other"]
-    assert lines_of(group)["context_relevance"] == [["one", "two"], ["other"]]
+    assert [run.name for run in group.runs] == ["run-1", "run-2", "run-3"]
+    assert lines_of(group)["context_relevance"] == [["run-1", "run-2"], ["run-3"]]
 
 
 def test_runs_over_other_questions_are_other_groups(runs: Path) -> None:
     """A changed question, a changed reference and a missing sample each make another group."""
     graded(runs / "more", {**BETTER, "e": [1]})
-    graded(runs / "truth", BETTER, reference="Another.")
-    graded(runs / "truth again", WORSE, reference="Another.")
+    graded(runs / "truth-1", BETTER, reference="Another.")
+    graded(runs / "truth-2", WORSE, reference="Another.")
     found = [{run.name for run in group.runs} for group in groups_of(runs)]
-    assert found == [{"truth", "truth again"}, {"one", "two", "other"}]
+    assert found == [{"truth-1", "truth-2"}, {"run-1", "run-2", "run-3"}]
+
+
+def test_runs_of_other_names_are_other_systems(runs: Path) -> None:
+    """A trend has the runs of one name with numbers or dates; a digit inside a name does not count."""
+    graded(runs / "bm25", BETTER)
+    graded(runs / "bm30", BETTER)
+    graded(runs / "nightly" / "2026-11-01", BETTER)
+    graded(runs / "nightly" / "2026-11-02", BETTER)
+    found = {group.name: {run.name for run in group.runs} for group in groups_of(runs)}
+    assert found == {
+        "run": {"run-1", "run-2", "run-3"},
+        "nightly": {"nightly/2026-11-01", "nightly/2026-11-02"},
+    }
 
 
 def test_an_unfinished_run_has_no_point(runs: Path) -> None:
     """A run that was stopped is not in a trend, since its means are over fewer samples."""
-    summary = runs / "two" / "summary.json"
+    summary = runs / "run-2" / "summary.json"
     summary.write_text(summary.read_text().replace('"complete": true', '"complete": false'))
-    assert lines_of(groups_of(runs)[0])["context_relevance"] == [["one"], ["other"]]
+    assert lines_of(groups_of(runs)[0])["context_relevance"] == [["run-1"], ["run-3"]]
 
 
 def test_a_run_without_its_store_has_no_point(runs: Path) -> None:
     """A run whose questions cannot be read is left out."""
-    (runs / "two" / "store.sqlite").write_bytes(b"no database")
-    assert lines_of(groups_of(runs)[0])["context_relevance"] == [["one"], ["other"]]
+    (runs / "run-2" / "store.sqlite").write_bytes(b"no database")
+    assert lines_of(groups_of(runs)[0])["context_relevance"] == [["run-1"], ["run-3"]]
 
 
 def test_a_difference_is_to_the_comparable_run_before(runs: Path) -> None:
@@ -79,10 +94,12 @@ def test_a_difference_is_to_the_comparable_run_before(runs: Path) -> None:
     groups = groups_of(runs)
     found = changes(groups)
     names = {run.id: run.name for run in groups[0].runs}
-    (change,) = [each for (run, metric), each in found.items() if metric == "context_relevance" and names[run] == "two"]
+    (change,) = [
+        each for (run, metric), each in found.items() if metric == "context_relevance" and names[run] == "run-2"
+    ]
     assert change.difference == pytest.approx(0.75)
     assert (change.apart, change.better) == (False, True)
-    assert {names[run] for run, _ in found} == {"two"}
+    assert {names[run] for run, _ in found} == {"run-2"}
 
 
 def test_questions_are_read_once(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +113,7 @@ def test_questions_are_read_once(runs: Path, monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(3):
         trend_groups(catalog, catalog.runs())
     assert len(read) == 3
-    dated(runs / "one", 7)
+    dated(runs / "run-1", 7)
     trend_groups(catalog, catalog.runs())
     assert len(read) == 4
 

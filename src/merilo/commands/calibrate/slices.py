@@ -14,6 +14,8 @@ from merilo.results.slices import Slices, groups_of, sliced
 from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from merilo.commands.calibrate.label_matching import MatchedLabels
     from merilo.results.scores import RunScores
     from merilo.results.slices import Slice
@@ -26,18 +28,27 @@ def slices_of(run: Run, field: str, *, judge_only: bool = False) -> Slices:
     A mean is corrected if at least 20 samples of the slice are labelled. Raises UsageError for a field that does not
     make 2 to 30 slices.
     """
-    groups, scores = groups_of(run, field), read_scores(run)
-    found = sliced(run, scores, groups, faults_of(run, judge_only=True))
+    return slices_by(run, [field], judge_only=judge_only)[0]
+
+
+def slices_by(run: Run, fields: Sequence[str], *, judge_only: bool = False) -> tuple[Slices, ...]:
+    """Return what `slices_of` returns for each of these fields; scores and labels are read once."""
+    scores, faults = read_scores(run), faults_of(run, judge_only=True)
     labels = [] if judge_only else readable_labels(run)
     try:
         matched = match(scores, labels, tuple(scores.columns)) if labels else {}
     except UsageError:  # they are for other metrics
         matched = {}
+    usable = {text: own for text, own in matched.items() if not own.elsewhere}
     places = {sample: place for place, sample in enumerate(scores.ids)}
-    for value, each in found.items():
-        here = scores.at([places[sample] for sample in each.samples])
-        found[value] = _corrected(each, here, {text: own for text, own in matched.items() if not own.elsewhere})
-    return Slices(run, field, found)
+    found: list[Slices] = []
+    for field in fields:
+        slices = {
+            value: _corrected(each, scores.at([places[sample] for sample in each.samples]), usable) if usable else each
+            for value, each in sliced(run, scores, groups_of(run, field), faults).items()
+        }
+        found.append(Slices(run, field, slices))
+    return tuple(found)
 
 
 def _corrected(own: Slice, scores: RunScores, matched: dict[str, MatchedLabels]) -> Slice:

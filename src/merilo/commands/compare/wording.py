@@ -212,7 +212,7 @@ def why(found: RunComparison, row: Row) -> str:
     each, weak = row.comparison, f"{WEAK}, so the difference may be the judge's error" if row.weak else ""
     parts = [row.reason]
     if row.verdict is Verdict.NOT_SHOWN:
-        parts += [_corrected_away(found, row), to_show(row).rstrip(".")]
+        parts += [_corrected_away(found, row), to_show(row).rstrip(".").replace("To show", "to show", 1)]
     if row.verdict in DECIDED and each.counts.left_out:
         parts.append(f"holds even if the {one_sided(row)} had the least favourable scores")
     return "; ".join(filter(None, (*parts, _number_of_contexts(row), weak)))
@@ -368,10 +368,11 @@ def legend() -> str:
 def measures(row: Row) -> tuple[str, ...]:
     """Return the statistics of a comparison, one for each of `MEASURES`."""
     found = row.comparison
+    counts = (f"{amount:,}" for amount in (found.counts.wins, found.counts.ties, found.counts.losses))
     return (
         chance(found.p),
         chance(found.adjusted),
-        *(f"{amount:,}" for amount in (found.counts.wins, found.counts.ties, found.counts.losses)),
+        *(counts if row.basis is not Basis.LABELS else (NONE, NONE, NONE)),  # the judge counted
         NONE if found.standardised is None else f"{found.standardised:+.2f}",
         NONE if found.superiority is None else f"{found.superiority:.2f}",
         number(found.detectable),

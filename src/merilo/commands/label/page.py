@@ -94,6 +94,7 @@ def _data(
         "digest": blake2b(ids.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
         "columns": COLUMNS,
         "read": sorted(READ),
+        "names": {name: named(name) for task in tasks if task is not None for name, _ in task.texts},
         "records": records,
         "forms": forms,
         "form": form_of,

@@ -321,7 +321,7 @@ def about(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def named(name: str) -> str:
     """Return the name of a text for people."""
-    return name.replace("_", " ")
+    return "question" if name == "user_input" else name.replace("_", " ")
 
 
 def range_of(task: OpenTask) -> tuple[float, float]:

@@ -6,11 +6,11 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from merilo.rendering.markup import Markup, el
+from merilo.results.faults import judged_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.commands.report.compared import Curve
     from merilo.commands.report.result import Card
 
 _WIDTH, _HEIGHT, _TALL = 72, 36, 24
@@ -76,50 +76,6 @@ def forest_row(
     return el("svg", drawn, viewBox=f"0 0 {_FOREST} 28", preserveAspectRatio="none", role="img", aria_label=label)
 
 
-def curves(curve: Curve, names: Sequence[str], span: tuple[float, float]) -> Markup:
-    """Return the means over the first 1, 2, ... contexts, one line for each run."""
-    values = [value for means in curve.means for value in means]
-    low, high = span if isfinite(span[1] - span[0]) else (min(0.0, *values), max(1.0, *values))
-    last = len(curve.depths) - 1
-
-    def across(at: int) -> float:
-        return 40 + 280 * at / max(last, 1)
-
-    def down(value: float) -> float:
-        return 136 - 124 * (value - low) / (high - low)
-
-    grid = [
-        (
-            el("line", cls="grid", x1=40, x2=320, y1=_number(down(mark)), y2=_number(down(mark))),
-            el("text", f"{mark:.3g}", x=34, y=_number(down(mark) + 4), text_anchor="end"),
-        )
-        for mark in (low, (low + high) / 2, high)
-    ]
-    ticks = [
-        el("text", f"k {depth}", x=_number(across(at)), y=154, text_anchor="middle")
-        for at, depth in enumerate(curve.depths)
-    ]
-    lines = [
-        (
-            el(
-                "polyline",
-                cls=f"run{min(place, 2)}",
-                points=" ".join(f"{_number(across(at))},{_number(down(each))}" for at, each in enumerate(means)),
-            ),
-            [
-                el("circle", cls=f"run{min(place, 2)}", cx=_number(across(at)), cy=_number(down(each)), r=3)
-                for at, each in enumerate(means)
-            ],
-        )
-        for place, means in enumerate(curve.means)
-    ]
-    said = "; ".join(
-        f"{name}: " + ", ".join(f"k {depth} {value:.3f}" for depth, value in zip(curve.depths, means, strict=True))
-        for name, means in zip(names, curve.means, strict=True)
-    )
-    return el("svg", grid, ticks, lines, cls="curves", viewBox="0 0 330 160", role="img", aria_label=said)
-
-
 def reach_of(intervals: Sequence[tuple[float, float] | None], values: Sequence[float | None]) -> float:
     """Return the largest distance from 0 among these numbers; at least a small one."""
     found = [abs(end) for pair in intervals for end in pair or ()] + [abs(each) for each in values if each is not None]
@@ -127,7 +83,9 @@ def reach_of(intervals: Sequence[tuple[float, float] | None], values: Sequence[f
 
 
 def _end(card: Card, place: int) -> str:
-    """Return the class of a bar in the worse half."""
+    """Return the class of a bar: the worse half of a verdict is bad; other scores are neither good nor bad."""
+    if not judged_metrics([card.metric]):
+        return "other"
     low_half = place < len(card.bins) / 2
     return "lo" if low_half == card.scale.higher_is_better else ""
 

@@ -17,6 +17,7 @@ With two runs or more, the file compares each with the first. The file needs no 
 EXAMPLES = """\b
 Examples:
   merilo report runs/first -o report.html
+  merilo report runs/first --by source
   merilo report runs/old runs/new -o comparison.html
 """
 
@@ -31,6 +32,10 @@ def report(
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="FILE", help="The file to write; - for standard output.")
     ] = "report.html",
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD", help="Show the slices by this field first, such as language or a metadata key."),
+    ] = None,
     judge_only: JudgeOnly = False,
 ) -> None:
     """Write a report."""
@@ -38,9 +43,9 @@ def report(
     from merilo.rendering.terminal import write
 
     if out == "-":
-        write(report_text(runs, judge_only=judge_only))
+        write(report_text(runs, by=by, judge_only=judge_only))
         return
-    write_report(runs, Path(out), judge_only=judge_only)
+    write_report(runs, Path(out), by=by, judge_only=judge_only)
     write(f"saved in {out}\n")
 
 

@@ -1,4 +1,4 @@
-"""A comparison of runs as one HTML file: paired differences, what the number of contexts explains, and all samples."""
+"""A comparison of runs as one HTML file: paired differences, and all samples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes
 from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.text import to_decide
-from merilo.commands.report.charts import curves, forest_row, reach_of
+from merilo.commands.report.charts import forest_row, reach_of
 from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.page import (
     cautions,
@@ -27,15 +27,13 @@ from merilo.commands.report.page import (
 from merilo.commands.report.plain import plain_pairs
 from merilo.commands.report.result import Caution
 from merilo.rendering.markup import Markup, el
-from merilo.rendering.weak import WEAK_LEGEND
-from merilo.rendering.wording import count, number
-from merilo.results.basis import Basis
+from merilo.rendering.wording import number
 
 if TYPE_CHECKING:
     from merilo.commands.compare.result import Row, RunComparison
-    from merilo.commands.report.compared import ComparedSamples, Curve
+    from merilo.commands.report.compared import ComparedSamples
 
-_HEAD: Final = ("Metric", "Means", "Difference", "Plot", "Higher, equal, lower", "Verdict")
+_HEAD: Final = ("Metric", "Means", "Difference", "Plot", "Verdict")
 _TONES: Final = {Verdict.BETTER: "good", Verdict.WORSE: "bad"}
 _GLYPHS: Final = {Verdict.BETTER: "\u25b2", Verdict.WORSE: "\u25bc", Verdict.CANNOT_TELL: "?"}
 
@@ -57,9 +55,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
     )
     pairs = [_pair(found, other) for other in range(1, len(found.sides))]
     basis = el("p", words.basis(found), cls="soft small")
-    numbers = el(
-        "div", pairs, basis, _statistics(found), _depths(found, shown), notes(comparison_notes(found)), cls="wrap"
-    )
+    numbers = el("div", pairs, basis, _statistics(found), notes(comparison_notes(found)), cls="wrap")
     title_of_samples = heading("Samples", "those that changed most first; open one to see the runs side by side")
     app = el(
         "section", el("div", title_of_samples, cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples"
@@ -88,6 +84,7 @@ def _columns(found: RunComparison, shown: ComparedSamples) -> dict[str, Any]:  #
             for metric, scale in zip(shown.metrics, shown.scales, strict=True)
         ],
         "faults": fault_fields(),
+        "chips": any(each.response for own in shown.entries for each in own),
         "id": [each.row.id for each in first],
         "q": [each.question for each in first],
         "r": [[each.response for each in own] for own in shown.entries],
@@ -100,11 +97,8 @@ def _columns(found: RunComparison, shown: ComparedSamples) -> dict[str, Any]:  #
 
 
 def _cautions(found: RunComparison) -> list[Caution]:
-    """Return what limits the differences: the notes of the runs, and a weak judge."""
-    warned = [Caution("Note.", each) for each in words.beware(found)]
-    if found.weak:
-        warned.append(Caution("Weak judge.", f"{', '.join(sorted(found.weak))}: {WEAK_LEGEND}."))
-    return warned
+    """Return what limits the differences; the note below the table names weak metrics."""
+    return [Caution("Note.", each) for each in words.beware(found)]
 
 
 def _lead(found: RunComparison) -> list[str]:
@@ -123,38 +117,29 @@ def _pair(found: RunComparison, other: int) -> Markup:
     shown: list[Markup] = []
     for group in words.groups(found, other):
         shown.append(el("tr", el("th", group.heading, colspan=len(_HEAD), scope="rowgroup"), cls="grouphead"))
-        shown += [_row(found, row, reach, colour=group.colour) for row in group.rows]
-    note = f"{found.names[other]} minus {found.names[0]}, paired; right of the line: {found.names[other]} is higher"
+        told = zip(group.rows, group.said, strict=True)
+        shown += [_row(found, row, said, reach, colour=group.colour) for row, said in told]
+    note = f"right of the line: {found.names[other]} is higher"
     return el("section", heading("Differences", note), table(_HEAD, shown, cls="forest"), cls="gap")
 
 
-def _row(found: RunComparison, row: Row, reach: float, *, colour: bool) -> Markup:
+def _row(found: RunComparison, row: Row, said: str, reach: float, *, colour: bool) -> Markup:
     each = row.comparison
     tone = _TONES.get(row.verdict or Verdict.CANNOT_TELL, "none") if colour else "none"
     glyph = _GLYPHS.get(row.verdict or Verdict.CANNOT_TELL, "=")
-    said = words.direction(row) or words.verdict_text(row) if row.unchecked else words.verdict_text(row)
     label = f"Difference {words.signed(each.difference)}, interval {words.interval(each)}"
     drawn = forest_row(each.difference, each.interval.ends, reach, "" if tone == "none" else tone, label)
-    reason = "" if row.unchecked else words.why(found, row)  # the heading says it
+    repeated = not said or row.unchecked or row.verdict is Verdict.CANNOT_TELL  # in the heading, or in the verdict
+    reason = "" if repeated else words.why(found, row)
+    verdict = [chip(tone, glyph, said)] if said else []
     return el(
         "tr",
         el("th", el("a", words.marked(row), href="#samples", data_metric=row.metric), scope="row"),
         el("td", f"{number(row.base_mean)} to {number(row.run_mean)}", cls="nw"),
         el("td", el("b", words.signed(each.difference)), el("span", f" {words.interval(each)}", cls="small soft nw")),
         el("td", drawn, cls="plot"),
-        el("td", _counts(row), cls="nw"),
-        el("td", chip(tone, glyph, said), el("p", reason, cls="small soft") if reason else None, cls="read"),
+        el("td", verdict, el("p", reason, cls="small soft") if reason else None, cls="read"),
     )
-
-
-def _counts(row: Row) -> list[object]:
-    """Return the samples on which the run is higher, equal and lower; nothing for a corrected row, as the judge
-    counted them.
-    """
-    if row.basis is Basis.LABELS:
-        return []
-    counts = row.comparison.counts
-    return [f"\u25b2 {counts.wins:,} = {counts.ties:,} \u25bc {counts.losses:,}"]
 
 
 def _statistics(found: RunComparison) -> Markup:
@@ -175,48 +160,4 @@ def _statistics(found: RunComparison) -> Markup:
         el("div", measures, cls="scroll", tabindex=0, role="group", aria_label="Statistics"),
         el("p", words.legend(), cls="small soft"),
         cls="fold",
-    )
-
-
-def _depths(found: RunComparison, shown: ComparedSamples) -> Markup | None:
-    """Return what the number of contexts explains: for each metric the difference, and the means cut to k contexts."""
-    if not shown.curves:
-        return None
-    cards = [_depth(found, shown, each) for each in shown.curves]
-    key = [
-        el("span", el("span", "\u25cf", cls=f"run{min(place, 2)}", aria_hidden="true"), " ", text(name))
-        for place, name in enumerate(found.names)
-    ]
-    title = heading("What the number of contexts explains", "all runs cut to their first k contexts")
-    return el("section", title, el("p", key, cls="legend"), el("div", cards, cls="depths"), cls="gap")
-
-
-def _depth(found: RunComparison, shown: ComparedSamples, curve: Curve) -> Markup:
-    span = shown.scales[shown.metrics.index(curve.metric)].span
-    said = [_explained(found, row) for row in found.rows if row.metric == curve.metric]
-    apart = [
-        f"At k = {curve.depths[0]} they differ by {words.signed(means[0] - curve.means[0][0])}."
-        for means in curve.means[1:]
-    ]
-    basis = f"Curves: {count(curve.samples, 'sample')} scored in all runs at every k."
-    return el(
-        "div",
-        el(
-            "div", el("h3", curve.metric), [el("p", each) for each in (*said, *apart)], el("p", basis, cls="small soft")
-        ),
-        curves(curve, found.names, span),
-        cls="depth",
-        data_curve=curve.metric,
-    )
-
-
-def _explained(found: RunComparison, row: Row) -> str:
-    """Return the difference, and that over the same number of contexts in both runs."""
-    whole, same = row.comparison, row.same_contexts
-    runs = f"{words.pair_title(found, row.other)}: the difference is {words.signed(whole.difference)}"
-    if same is None or same.difference is None:
-        return f"{runs}."
-    return (
-        f"{runs}. With the same number of contexts per sample it is {words.signed(same.difference)} "
-        f"({words.interval(same)}; {count(same.counts.pairs, 'pair')})."
     )

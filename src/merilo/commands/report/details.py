@@ -11,6 +11,7 @@ from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.support import SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
+from merilo.rendering.page import cut
 from merilo.rendering.spring_ai_wording import explained
 from merilo.rendering.wording import AVERAGED, by_person, counts_text, reason_of, remark_kind, said
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _PREFERRED: Final = "faithfulness"
 _REPLY_CHARS: Final = 20_000
+_METADATA_CHARS: Final = 400
 
 
 class Passages:
@@ -50,6 +52,7 @@ def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[
         "q": sample.user_input,
         "r": sample.response,
         "ref": sample.reference,
+        "meta": [[name, _metadata(value)] for name, value in sample.metadata.items()],
         "whole": [_remark(each) for each in case.whole],
         "people": _people(case.people_on_whole),
         "st": [
@@ -64,6 +67,11 @@ def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[
         },
         "raw": [_asked(case, place) for place in range(len(case.asked))] if replies else None,
     }
+
+
+def _metadata(value: object) -> str:
+    """Return a value of the metadata as text, truncated if it is long."""
+    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _METADATA_CHARS)
 
 
 def _statement(case: SampleDetail, view: StatementView) -> dict[str, Any]:  # Any: JSON

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, joined, json_text, packed, policy, raw_element
-from merilo.results.faults import FAULTS
+from merilo.rendering.markup import (
+    MARK_SCRIPTS,
+    Markup,
+    asset,
+    el,
+    escaped,
+    joined,
+    json_text,
+    packed,
+    policy,
+    raw_element,
+)
+from merilo.results.faults import FAULTS, judged_metrics
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -13,6 +25,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.compare.notes import ComparisonNotes
     from merilo.commands.report.result import Caution, Entry, Value
+    from merilo.results.faults import Fault
     from merilo.runs.scales import Scale
 
 _Item = TypeVar("_Item")
@@ -57,13 +70,17 @@ def text(value: str | None, *, tag: str = "span", cls: str = "") -> Markup:
     return el(tag, value or "", cls=f"t {cls}".strip(), dir="auto")
 
 
+def breakable(name: str) -> Markup:
+    """Return the name of a metric, which may continue on the next line after `_` and `(`."""
+    return Markup(re.sub(r"([_(])", r"\1<wbr>", escaped(name)))
+
+
 def cautions(found: Sequence[Caution]) -> Markup:
     """Return the notes that come before the numbers."""
     return joined(
         el(
             "div",
             el("p", el("b", each.heading), " ", each.text),
-            el("details", el("summary", "Details"), el("p", each.more)) if each.more else None,
             cls="note",
             role="note",
         )
@@ -138,15 +155,32 @@ def page_data(
 def metric_field(metric: str, scale: Scale, *, weak: bool) -> dict[str, Any]:  # Any: JSON
     """Return what the table knows of a metric; an infinite end of its range is None."""
     span = [None if abs(end) == float("inf") else end for end in scale.span]
-    return {"id": metric, "weak": weak, "span": span, "up": scale.higher_is_better}
+    return {
+        "id": metric,
+        "weak": weak,
+        "span": span,
+        "up": scale.higher_is_better,
+        "verdict": bool(judged_metrics([metric])),
+    }
 
 
-def fault_fields() -> list[dict[str, Any]]:  # Any: JSON
-    """Return what the table knows of each fault."""
+def fault_fields(*, components: bool = False) -> list[dict[str, Any]]:  # Any: JSON
+    """Return what the table knows of each fault; `components`: also the component to look at first."""
     return [
-        {"tone": each.tone, "glyph": each.glyph, "name": each.name, "cause": each.cause, "likely": each.likely}
+        {
+            "tone": each.tone,
+            "glyph": each.glyph,
+            "name": each.name,
+            "cause": cause(each, components=components),
+            "likely": each.likely,
+        }
         for each in FAULTS
     ]
+
+
+def cause(fault: Fault, *, components: bool = False) -> str:
+    """Return the cause of a fault; `components`: with the component to look at first."""
+    return f"{fault.cause} Look first at the {fault.look}." if components and fault.look else fault.cause
 
 
 def rounded(value: Value) -> Value:

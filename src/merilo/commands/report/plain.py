@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.report.page import chip, heading, table, text
+from merilo.commands.report.page import cause, chip, heading, table, text
 from merilo.rendering.markup import Markup, el, joined
 from merilo.rendering.sanitize import visible
 from merilo.rendering.wording import count, number
-from merilo.results.faults import FAULTS
+from merilo.results.faults import FAULTS, has_faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +26,13 @@ def plain_copy(found: RunReport) -> Markup:
     shown = f"{count(len(found.entries), 'sample')}, the worst first"
     if len(found.entries) < found.samples:
         shown = f"the worst {len(found.entries):,} of {count(found.samples, 'sample')}"
-    head = ("Likely fault", "Sample", *found.run.manifest.metrics)
-    scores = table(head, [_row(each) for each in found.entries], cls="plaintable")
+    metrics = tuple(found.run.manifest.metrics)
+    faults = has_faults(metrics)
+    scores = table(
+        (*["Fault"] * faults, "Sample", *metrics),
+        [_row(each, faults=faults) for each in found.entries],
+        cls="plaintable",
+    )
     full = found.entries[:_IN_FULL]
     return _plain(
         heading("Samples", shown),
@@ -47,11 +52,12 @@ def _plain(*children: object) -> Markup:
     return el("section", *children, cls="wrap plain", id="plain", aria_label="All samples")
 
 
-def _row(entry: Entry) -> Markup:
+def _row(entry: Entry, *, faults: bool) -> Markup:
     fault = FAULTS[entry.row.fault]
+    first = el("td", chip(fault.tone, fault.glyph, fault.name)) if faults else None
     named = el("td", el("b", text(entry.question)), " ", text(entry.row.id, cls="soft small"))
     values = [el("td", _value_text(each), cls="num") for each in entry.row.values]
-    return el("tr", el("td", chip(fault.tone, fault.glyph, fault.name)), named, values)
+    return el("tr", first, named, values)
 
 
 def _value_text(value: Value) -> str:
@@ -66,7 +72,7 @@ def _sample(found: RunReport, entry: Entry) -> Markup:
         el("h3", text(entry.question or entry.row.id)),
         _named("Earlier turns", entry.detail.get("h")),
         _named("Reference", entry.detail["ref"]),
-        _body(entry, metrics, found.passages),
+        _body(entry, metrics, found.passages, components=found.components),
         id=f"sample={visible(entry.row.id)}",
     )
 
@@ -76,6 +82,8 @@ def _body(
     metrics: Sequence[str],
     passages: Sequence[tuple[str, Sequence[str]]],
     ranks: Sequence[Markup | None] | None = None,
+    *,
+    components: bool = False,
 ) -> Markup:
     """Return what a run has of a sample: fault, response, verdicts, contexts with their `ranks`, scores and reasons."""
     fault, detail = FAULTS[entry.row.fault], entry.detail
@@ -85,10 +93,13 @@ def _body(
     reasons = [el("li", f"{name} {state}: ", text(why)) for name, (state, why) in detail["why"].items()]
     return joined(
         (
-            el("p", chip(fault.tone, fault.glyph, fault.name), " ", fault.cause),
+            el("p", chip(fault.tone, fault.glyph, fault.name), " ", cause(fault, components=components))
+            if has_faults(metrics)
+            else None,
             _named("Response", detail["r"]),
             [_remark(each) for each in detail["whole"]],
             _people(detail),
+            _named("Metadata", "\n".join(f"{name}: {value}" for name, value in detail["meta"]) or None),
             [_statements_of(group) for group in detail["st"]],
             el("ol", [_context_of(passages, each, note) for each, note in zip(detail["cx"], notes, strict=True)]),
             el("ul", [el("li", f"{name} {value}", bases.get(name)) for name, value in scores]),

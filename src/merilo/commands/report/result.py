@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from merilo.results.faults import FAULTS, has_faults
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.commands.compare.notes import ComparisonNotes
+    from merilo.results.faults import Faults
+    from merilo.results.slices import Slices
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale
@@ -30,8 +30,6 @@ class Caution:
 
     heading: str
     text: str
-    more: str = ""
-    """Details, folded away; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +67,9 @@ class Entry:
     question: str
     response: str
     contexts: int
-    differs: float
-    """Certainty of the judge's most certain verdict from which an annotator differs; 0 if there is none."""
+    differs: float | None
+    """Certainty of the judge's most certain verdict from which an annotator differs; 0 if there is none, and None if
+    no annotator judged the sample."""
     detail: Mapping[str, Any]
     """What the page shows of the opened sample (`commands/report/details.py`)."""
 
@@ -83,8 +82,12 @@ class RunReport:
     facts: tuple[str, ...]
     cautions: tuple[Caution, ...]
     cards: tuple[Card, ...]
-    counts: tuple[int, ...]
-    """Samples in each cell of `FAULTS`, over the whole run."""
+    faults: Faults
+    """The faults of the whole run."""
+    components: bool
+    """True if the faults are sure enough to name the component to look at first."""
+    slices: tuple[Slices, ...]
+    """The slices by each field, the field to show first in front."""
     samples: int
     """Number of samples of the run with outcomes."""
     entries: tuple[Entry, ...]
@@ -98,13 +101,3 @@ class RunReport:
     def name(self) -> str:
         """The name of the run: that of its directory."""
         return self.run.path.resolve().name
-
-    @property
-    def likely(self) -> int:
-        """Number of samples with a likely fault."""
-        return sum(amount for fault, amount in zip(FAULTS, self.counts, strict=True) if fault.likely)
-
-    @property
-    def judged(self) -> bool:
-        """True if the run has a fault table."""
-        return has_faults(self.run.manifest.metrics)

@@ -12,20 +12,24 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import corrected_of
+from merilo.commands.calibrate.faults import faults_of
 from merilo.commands.calibrate.people import labels_by_sample, readable_labels
+from merilo.commands.calibrate.price import labelling_price
 from merilo.commands.compare.notes import ComparisonNotes, with_entries
 from merilo.commands.report.details import Passages, detail_of
 from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
-from merilo.errors import RunError
+from merilo.commands.report.slices import report_slices
+from merilo.errors import RunError, UsageError
+from merilo.metrics.answering import Answering
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import means_notes
 from merilo.rendering.correction import corrected_aggregates, label_rows, row_name
-from merilo.rendering.overview import agreement, judge_name, origin_rows, sections
+from merilo.rendering.overview import judge_name, origin_rows, sections
 from merilo.rendering.spring_ai_wording import mean_rows
-from merilo.rendering.weak import WEAK_LEGEND, left_out_note, unread_note
+from merilo.rendering.weak import left_out_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, STOPPED, count, percent, spent_text
-from merilo.results.basis import BY_JUDGE
-from merilo.results.faults import FAULTS, PLACES, fault_of, judged_metrics
+from merilo.results.basis import BY_JUDGE, judged_by_embedded
+from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, PLACES, SUFFICIENCY, judged_metrics
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import opened
 from merilo.runs.scales import NO_SCALE, recorded_scale
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
+    from merilo.results.faults import Faults
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale
     from merilo.stats.correction import Correction
@@ -46,22 +51,26 @@ _REPLIES = 2_000
 """Reports on more samples leave the judge's raw replies out."""
 
 
-def report_run(run: Run | str | PathLike[str], *, judge_only: bool = False, most: int = MOST) -> RunReport:
+def report_run(
+    run: Run | str | PathLike[str], *, by: str | None = None, judge_only: bool = False, most: int = MOST
+) -> RunReport:
     """Return the report on a run. `judge_only`: leave human labels out. `most`: samples that are all shown.
 
-    Of a larger run, the worst `WORST` samples are shown, or `most` if that is less. Raises RunError if the run cannot
-    be read.
+    Of a larger run, the worst `WORST` samples are shown, or `most` if that is less. `by`: the field whose slices are
+    shown first. Raises RunError if the run cannot be read, UsageError if `by` cannot be used.
     """
     this = opened(run)
     metrics = tuple(this.manifest.metrics)
     scales = [recorded_scale(this.manifest, metric) for metric in metrics]
+    corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(this)
+    faults = faults_of(this, judge_only=judge_only)
+    labelled = bool({*_corrected(corrections)} & {*judged_metrics(metrics)})
     all_rows = RowTotals(scales)
     rows = heapq.nsmallest(
         most,
-        all_rows.counted(rows_of(this, metrics)),
+        all_rows.counted(rows_of(this, metrics, faults)),
         key=lambda row: (row.fault, _quality(row.values, scales), row.place),
     )
-    corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(this)
     shown = rows if all_rows.samples <= most else rows[: min(WORST, most)]
     passages = Passages()
     entries = entries_of(this, shown, passages, replies=len(shown) <= _REPLIES)
@@ -70,7 +79,9 @@ def report_run(run: Run | str | PathLike[str], *, judge_only: bool = False, most
         facts=_facts(this),
         cautions=_cautions(this, corrections),
         cards=_cards(this, all_rows, corrections),
-        counts=tuple(all_rows.faults),
+        faults=faults,
+        components=labelled or not judged_by_embedded(this.manifest),
+        slices=report_slices(this, by, judge_only=judge_only),
         samples=all_rows.samples,
         entries=entries,
         passages=passages.listed(),
@@ -85,8 +96,6 @@ class RowTotals:
     scales: Sequence[Scale]
     """One per metric."""
     samples: int = 0
-    faults: list[int] = field(default_factory=lambda: [0] * len(FAULTS))
-    """Samples in each cell of `FAULTS`."""
     _bins: list[list[int]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,7 +106,6 @@ class RowTotals:
         ranges = [_finite(scale) for scale in self.scales]
         for row in rows:
             self.samples += 1
-            self.faults[row.fault] += 1
             for value, ends, bins in zip(row.values, ranges, self._bins, strict=True):
                 if ends is not None and value is not None and value is not FAILED:
                     bins[min(_BINS - 1, max(0, int((value - ends[0]) / (ends[1] - ends[0]) * _BINS)))] += 1
@@ -113,10 +121,9 @@ def _finite(scale: Scale) -> tuple[float, float] | None:
     return (low, high) if isfinite(high - low) and high > low else None
 
 
-def rows_of(run: Run, metrics: Sequence[str]) -> Iterator[Row]:
-    """Yield each sample with its values of these metrics, in the order of the data."""
-    judged = judged_metrics(run.manifest.metrics)
-    outcomes = run.brief_records([*dict.fromkeys((*metrics, *judged))], whole=judged)
+def rows_of(run: Run, metrics: Sequence[str], faults: Faults) -> Iterator[Row]:
+    """Yield each sample with its values of these metrics and its fault, in the order of the data."""
+    outcomes = run.brief_records(metrics)
     for place, (sample, group) in enumerate(groupby(outcomes, key=lambda record: record["sample"])):
         records = {record["metric"]: record for record in group}
         if lacking := [metric for metric in metrics if metric not in records]:
@@ -124,8 +131,7 @@ def rows_of(run: Run, metrics: Sequence[str]) -> Iterator[Row]:
         values = tuple(
             FAILED if (each := records[metric])["outcome"] == "failed" else each.get("value") for metric in metrics
         )
-        named = {metric.partition("(")[0]: record for metric, record in reversed(records.items())}
-        yield Row(sample, place, values, PLACES[fault_of(named)])
+        yield Row(sample, place, values, PLACES[faults.samples.get(sample, CANNOT_TELL)])
 
 
 def _quality(values: Sequence[Value], scales: Sequence[Scale]) -> float:
@@ -162,7 +168,7 @@ def _entry(row: Row, case: SampleDetail, passages: Passages, *, replies: bool) -
         question=(sample.user_input or "")[:_LIST_CHARS],
         response=(sample.response or "")[:_LIST_CHARS],
         contexts=len(sample.retrieved_contexts or ()),
-        differs=max((each.certainty for each in case.people if not each.agrees), default=0.0),
+        differs=max((0.0 if each.agrees else each.certainty for each in case.people), default=None),
         detail=detail_of(case, passages, replies=replies),
     )
 
@@ -194,37 +200,45 @@ def _facts(run: Run) -> tuple[str, ...]:
     return tuple(filter(None, facts))
 
 
+def _corrected(corrections: Mapping[str, Correction]) -> list[str]:
+    """Return the metrics whose means human labels correct."""
+    return [metric for metric, each in corrections.items() if each.estimate is not None]
+
+
 def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution, ...]:
-    """Return what limits the numbers: an unfinished run, and a judge without human labels or a weak one."""
-    manifest = run.manifest
-    found: list[Caution] = []
-    if not run.complete:
-        found.append(Caution("Unfinished.", f"This run was {STOPPED}."))
-    corrected = [metric for metric, each in corrections.items() if each.estimate is not None]
+    """Return what limits the numbers: an unfinished run, a judge without human labels, and languages."""
+    manifest, corrected = run.manifest, _corrected(corrections)
+    alone = [metric for metric in manifest.metrics if asks_judge(metric) and metric not in corrected]
+    found = [] if run.complete else [Caution("Unfinished.", f"This run was {STOPPED}.")]
     if corrected:
-        found.append(Caution("Corrected.", f"Human labels correct the means of {', '.join(corrected)}."))
-    judged = [metric for metric in manifest.metrics if asks_judge(metric) and metric not in corrected]
-    if manifest.origin is None and judged:
-        alone = f"{BY_JUDGE[0].upper()}{BY_JUDGE[1:]}."
-        text = "No human label corrects these numbers. Read single verdicts as hints."
-        if corrected:
-            text = f"No human label corrects {', '.join(judged)}."
-        note = agreement(run)
-        found.append(Caution(alone, text, f"Agreement with human labels: {note}" if note else ""))
-    weak = [metric for metric in manifest.metrics if metric in weak_metrics(manifest)]
-    if weak:
-        found.append(Caution("Weak judge.", f"{', '.join(weak)}: {WEAK_LEGEND}."))
+        own = f" {BY_JUDGE[0].upper()}{BY_JUDGE[1:]}: {', '.join(alone)}." if alone else ""
+        found.append(Caution("Corrected by human labels:", f"{', '.join(corrected)}.{own}"))
+    elif alone and manifest.origin is None:
+        found.append(Caution("Not checked on this data.", _to_label(run)))
     if unread := unread_note(manifest):
         found.append(Caution("Languages.", unread))
     return tuple(found)
 
 
+def _to_label(run: Run) -> str:
+    """Return how to check the judge, and the time that it takes; empty if no metric of the run can be labelled."""
+    asking = [metric for metric in run.manifest.metrics if asks_judge(metric)]
+    telling = {name: -place for place, name in enumerate((Answering.name, FAITHFULNESS, SUFFICIENCY))}
+    try:
+        price = labelling_price([run], max(asking, key=lambda metric: telling.get(metric.partition("(")[0], -9)))
+    except UsageError:
+        return ""
+    return (
+        f"Label {count(price.questions, 'sample')} ({price.minutes}): {price.command}" if price.command else str(price)
+    )
+
+
 def _notes(run: Run, corrections: Mapping[str, Correction]) -> list[ComparisonNotes]:
     """Return the notes on the numbers of a run in groups; groups without an entry are left out."""
-    manifest = run.manifest
+    manifest, corrected = run.manifest, _corrected(corrections)
     aggregates = corrected_aggregates(tuple(run.metrics.values()), corrections)
-    corrected = [metric for metric, each in corrections.items() if each.estimate is not None]
-    reading = " ".join(filter(None, (*means_notes(manifest, aggregates, corrected=corrected), left_out_note(manifest))))
+    notes = [*means_notes(manifest, aggregates, corrected=corrected), left_out_note(manifest)]
+    reading = " ".join(each for each in notes if each and each != unread_note(manifest))  # a caution says that
     skipped = count(len(manifest.skipped), "invalid record") if manifest.skipped else ""
     return with_entries(
         [

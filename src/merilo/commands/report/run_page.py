@@ -9,6 +9,7 @@ from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.report.charts import histogram
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.page import (
+    breakable,
     cautions,
     drawer,
     fault_fields,
@@ -18,58 +19,61 @@ from merilo.commands.report.page import (
     page,
     page_data,
     rounded,
-    table,
     text,
 )
 from merilo.commands.report.plain import plain_copy
 from merilo.commands.report.run import report_run
+from merilo.commands.report.slices import slice_columns, slice_section
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
+from merilo.rendering.faults import fault_count, fault_sentence, fault_share
 from merilo.rendering.html import write_page
-from merilo.rendering.markup import Markup, el
+from merilo.rendering.markup import Markup, el, joined
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span
-from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, FAULTS, PLACES, SUFFICIENCY, Answer, Held
+from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, FAULTS, PLACES, SUFFICIENCY, Answer, Held, has_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from os import PathLike
     from pathlib import Path
 
     from merilo.commands.report.result import Card, RunReport
+    from merilo.results.faults import Fault
     from merilo.runs.run import Run
 
-_HELD: Final = {
-    Held.ENOUGH: "The contexts hold the answer",
-    Held.SHORT: "They do not hold it",
-    Held.UNKNOWN: "Contexts not judged",
-}
+_BESIDE: Final = 6
+"""The number of metrics that fit next to the fault table."""
+_HELD: Final = {Held.ENOUGH: "contexts hold the answer", Held.SHORT: "they do not", Held.UNKNOWN: "responses"}
 _ANSWER: Final = {
-    Answer.SUPPORTED: "All supported",
-    Answer.STRAYED: "Not all supported",
-    Answer.DECLINED: "Declined",
-    Answer.UNKNOWN: "Samples",
+    Answer.SUPPORTED: "all supported",
+    Answer.STRAYED: "not all supported",
+    Answer.DECLINED: "declined",
 }
 
 
-def write_report(runs: Sequence[Run | str | PathLike[str]], out: Path, *, judge_only: bool = False) -> None:
+def write_report(
+    runs: Sequence[Run | str | PathLike[str]], out: Path, *, by: str | None = None, judge_only: bool = False
+) -> None:
     """Write the page of `report_text` to an HTML file.
 
     Raises its errors, UsageError for a file of another kind, and RunError if the file cannot be written.
     """
     if out.suffix not in {"", ".html", ".htm"}:
         raise UsageError(f"A report is one HTML file: name it {out.with_suffix('.html')}.")
-    write_page(out, report_text(runs, judge_only=judge_only))
+    write_page(out, report_text(runs, by=by, judge_only=judge_only))
 
 
-def report_text(runs: Sequence[Run | str | PathLike[str]], *, judge_only: bool = False) -> str:
+def report_text(runs: Sequence[Run | str | PathLike[str]], *, by: str | None = None, judge_only: bool = False) -> str:
     """Return the report on a run, or the comparison of each other run with the first, as one HTML page.
 
-    Raises the errors of `report_run` and `compare_runs`.
+    `by`: the field whose slices a report on one run shows first. Raises the errors of `report_run` and `compare_runs`.
     """
     if len(runs) == 1:
-        return run_page(report_run(runs[0], judge_only=judge_only))
+        return run_page(report_run(runs[0], by=by, judge_only=judge_only))
+    if by is not None:
+        raise UsageError("The report on several runs has no slices. Name one run, or leave --by out.")
     return comparison_page(compare_runs(runs, ComparisonRequest(judge_only=judge_only, samples=0)))
 
 
@@ -83,21 +87,16 @@ def run_page(found: RunReport) -> str:
         cautions(found.cautions),
         cls="wrap head",
     )
-    overview = el(
-        "div",
-        el("section", *_fault_table(found), aria_labelledby="faults"),
-        el(
-            "section",
-            heading("Metrics", "mean, interval, distribution of the scores", anchor="metrics"),
-            el("div", [_card(each) for each in found.cards], cls="metrics"),
-            aria_labelledby="metrics",
-        ),
-        cls="wrap cols",
-    )
+    sections = [
+        _section("faults", "Where it goes wrong", "each count filters the samples", _fault_table(found)),
+        slice_section(found.slices, corrected=found.faults.checked),
+        _section("metrics", "Metrics", "mean, interval, distribution of the scores", _cards(found)),
+    ]
+    cols = "wrap cols stacked" if len(found.cards) > _BESIDE and None in sections else "wrap cols"
     app = el("section", el("div", cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples")
     return page(
         f"{found.name}: report",
-        [head, el("main", overview, el("div", notes(found.notes), cls="wrap"), app), drawer()],
+        [head, el("main", el("div", sections, cls=cols), el("div", notes(found.notes), cls="wrap"), app), drawer()],
         scripts=("table.js", "sample.js", "report.js"),
         data=page_data(_columns(found), {"details": found.entries}, found.passages),
         after=plain_copy(found),
@@ -105,75 +104,72 @@ def run_page(found: RunReport) -> str:
 
 
 def _lead(found: RunReport) -> list[object]:
-    """Return the sentence on the number of likely faults, the most frequent one, and the worst sample."""
-    said: list[object] = []
-    if not found.judged:
-        said.append(
-            "Faults are not judged: the run scored none of answering, context_sufficiency and faithfulness. The lowest "
-            "scores come first."
-        )
-    else:
-        said += [el("b", f"{found.likely:,} of {count(found.samples, 'sample')}"), " have a likely fault"]
-        amounts = [(amount, -at) for at, amount in enumerate(found.counts) if amount and FAULTS[at].likely]
-        if amounts:
-            most, at = max(amounts)
-            said += [", most often ", el("b", FAULTS[-at].name.lower()), f" ({most:,})"]
-        said.append(".")
-    if found.entries:
-        worst = found.entries[0]
-        name = text(worst.question or worst.row.id)
-        said += [" The worst: ", el("a", name, href=f"#sample={_quoted(worst.row.id)}", data_sample=True), "."]
-    return said
+    """Return the sentence on the faults, and a link to the worst sample."""
+    said = fault_sentence(found.faults) or f"{count(found.samples, 'sample')}, the lowest scores first."
+    if not found.entries:
+        return [said]
+    worst = found.entries[0]
+    name = text(worst.question or worst.row.id)
+    return [said, " The worst: ", el("a", name, href=f"#sample={_quoted(worst.row.id)}", data_sample=True)]
 
 
 def _quoted(sample: str) -> str:
     return quote(visible(sample), safe="")
 
 
-def _fault_table(found: RunReport) -> Iterator[Markup]:
-    """Yield the table: what the contexts hold, against what the response does; only judged rows and columns."""
+def _section(anchor: str, title: str, note: str, content: Markup | None) -> Markup | None:
+    """Return a section of the head; None without content."""
+    return (
+        None if content is None else el("section", heading(title, note, anchor=anchor), content, aria_labelledby=anchor)
+    )
+
+
+def _fault_table(found: RunReport) -> Markup | None:
+    """Return the table: what the contexts hold, against what the response does; None if neither was judged.
+
+    A run with one half has its rows or its columns only.
+    """
     names = {metric.partition("(")[0] for metric in found.run.manifest.metrics}
-    whole = Answering.name in names
-    held = (Held.ENOUGH, Held.SHORT) if whole or SUFFICIENCY in names else (Held.UNKNOWN,)
-    answers = (Answer.SUPPORTED, Answer.STRAYED, Answer.DECLINED)
-    if not whole and FAITHFULNESS not in names:
-        answers = (Answer.UNKNOWN,)
-    yield heading("Where it goes wrong", "each count filters the samples", anchor="faults")
-    if not found.judged:
-        return
+    contexts, responses = (bool({Answering.name, each} & names) for each in (SUFFICIENCY, FAITHFULNESS))
+    if not contexts and not responses:
+        return None
+    answers = [*_ANSWER] if responses else [Answer.UNKNOWN]
+    head = el("thead", el("tr", el("td"), [el("th", name, scope="col") for name in _ANSWER.values()]))
     rows = [
-        el(
-            "tr",
-            el("th", _HELD[row], scope="row"),
-            [el("td", _cell(found, row, each, whole=whole)) for each in answers],
-        )
-        for row in held
+        el("tr", el("th", _HELD[held], scope="row"), [el("td", _cell(found, held, each)) for each in answers])
+        for held in ((Held.ENOUGH, Held.SHORT) if contexts else (Held.UNKNOWN,))
     ]
-    if found.counts[PLACES[CANNOT_TELL]]:
-        unknown = el("td", _count(found, PLACES[CANNOT_TELL]), colspan=len(answers))
-        rows.append(el("tr", el("th", "Not known", scope="row"), unknown))
-    yield table([el("td"), *(_ANSWER[each] for each in answers)], rows, cls="faults")
+    table = el("table", head if responses else None, el("tbody", rows), cls=f"faults{' narrow' * (not responses)}")
+    return joined([_count(found, FAULTS[PLACES[CANNOT_TELL]]) if found.faults[CANNOT_TELL] else None, table])
 
 
-def _cell(found: RunReport, held: Held, answer: Answer, *, whole: bool) -> list[Markup]:
-    """Return the faults of a cell; `whole`: the run has the metric `answering`, so a reference may disagree."""
-    here = [at for at, each in enumerate(FAULTS) if (each.held, each.answer) == (held, answer)]
+def _cell(found: RunReport, held: Held, answer: Answer) -> list[Markup]:
+    """Return the faults of a cell; without responses, contexts that do not hold the answer are all that is known."""
     if (held, answer) == (Held.SHORT, Answer.UNKNOWN):
-        here = [PLACES[Category.EVIDENCE_MISSING]]
-    shown = [at for at in here if FAULTS[at].key != Category.WRONG or whole]
-    return [_count(found, at) for at in reversed(shown)]
+        return [_count(found, FAULTS[PLACES[Category.EVIDENCE_MISSING]])]
+    here = [each for each in reversed(FAULTS) if (each.held, each.answer) == (held, answer)]
+    joint = any(metric.partition("(")[0] == Answering.name for metric in found.run.manifest.metrics)
+    compared = joint and any(each.detail["ref"] is not None for each in found.entries)
+    return [_count(found, each) for each in here if each.key != Category.WRONG or compared or found.faults[each.key]]
 
 
-def _count(found: RunReport, at: int) -> Markup:
-    """Return the number of samples with a fault, as a link that filters them."""
-    fault, amount = FAULTS[at], found.counts[at]
-    label = [el("b", f"{amount:,}"), el("span", f"{fault.glyph} {fault.name}")]
-    return el("a", label, cls=f"cell {fault.tone}{' zero' * (not amount)}", href="#samples", data_fault=at)
+def _count(found: RunReport, fault: Fault) -> Markup:
+    """Return the samples with a fault, as a link that filters them; with human labels, their share."""
+    shared = fault.key in found.faults.corrected
+    amount, _, interval = (fault_share if shared else fault_count)(found.faults, fault.key).partition(" (")
+    small = ", ".join(filter(None, (interval.rstrip(")"), fault.look if found.components else "")))
+    name = el("span", f"{fault.glyph} {fault.name}", el("i", small) if small else None)
+    zero = " zero" * (amount in {"0", "0 %"})
+    return el("a", el("b", amount), name, cls=f"cell {fault.tone}{zero}", href="#samples", data_fault=PLACES[fault.key])
+
+
+def _cards(found: RunReport) -> Markup:
+    return el("div", [_card(each) for each in found.cards], cls="metrics")
 
 
 def _card(card: Card) -> Markup:
     found = card.aggregate
-    counted = [f"{found.scored:,} scored"] if not found.parts else [f"of {', '.join(found.parts)}"]
+    counted = [f"of {', '.join(found.parts)}" if found.parts else f"{found.scored:,} scored"]
     counted += [f"{found.undefined:,} undefined"] if found.undefined else []
     failed = el("span", f" \u00b7 {found.failed:,} failed", cls="f") if found.failed else None
     interval = span(found.interval) if found.interval is not None else (found.note or "no interval")
@@ -181,15 +177,29 @@ def _card(card: Card) -> Markup:
     notes += [] if card.scale.higher_is_better else [el("span", "lower is better", cls="weaktag")]
     return el(
         "a",
-        el("span", card.name, cls="n", title=card.name),
+        el("span", breakable(card.name), cls="n"),
         el("span", number(found.mean), cls="v"),
         el("span", interval, cls="ci" if found.interval is not None else "ci why"),
         histogram(card),
         el("span", " \u00b7 ".join(counted), failed, " " if notes else None, notes, cls="c"),
+        el("span", _parts(card), cls="c"),
         cls=f"metric{' weak' * card.weak}",
         href="#samples",
         data_metric=card.metric,
     )
+
+
+def _parts(card: Card) -> str:
+    """Return what the mean is a share of, such as `40 of 44 contexts relevant`, and what the judge left out.
+
+    Empty for a corrected metric, as the judge counted.
+    """
+    counts, (part, _, whole) = card.aggregate.counts, next(iter(card.aggregate.shares), "").partition("/")
+    some, every, unjudged = counts.get(part), counts.get(whole), counts.get("not_judged")
+    if some is None or every is None or card.name != card.metric:
+        return ""
+    shares = f"{some:,} of {every:,} {whole.removesuffix('s') if every == 1 else whole} {part}"
+    return shares.replace("_", " ") + (f" \u00b7 {unjudged:,} not judged" if unjudged else "")
 
 
 def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
@@ -198,12 +208,14 @@ def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
     return {
         "total": found.samples,
         "metrics": [metric_field(metric, cards[metric].scale, weak=cards[metric].weak) for metric in metrics],
-        "faults": fault_fields(),
+        "faults": fault_fields(components=found.components),
+        "judged": has_faults(metrics),
+        "by": slice_columns(found.slices, entries),
         "id": [each.row.id for each in entries],
         "q": [each.question for each in entries],
         "r": [each.response for each in entries],
         "f": [each.row.fault for each in entries],
         "k": [each.contexts for each in entries],
-        "differs": [round(each.differs, 4) for each in entries],
+        "differs": [None if each.differs is None else round(each.differs, 4) for each in entries],
         "v": [[rounded(each.row.values[at]) for each in entries] for at in range(len(metrics))],
     }

@@ -62,6 +62,8 @@ class ListedRun:
     """The metrics that are weak with the judge."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, "tuple[float, float]"])
     """The intervals of the means that have one."""
+    corrected: frozenset[str] = frozenset()
+    """The metrics whose means and intervals are corrected by human labels; `merilo view` alone corrects them."""
     failed: int = 0
     """Number of failed outcomes, over all metrics."""
     manifest: Manifest | None = None

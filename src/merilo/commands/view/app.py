@@ -260,7 +260,8 @@ def _running(runs: Sequence[ViewedRun]) -> list[ViewedRun]:
 def _version(runs: Sequence[ViewedRun]) -> str:
     """Return a text that changes if the list must be loaded again; the progress of a run does not change it."""
     seen = [
-        (run.id, run.listed.state.value, run.listed.changed if run.listed.state is not State.RUNNING else None)
+        (run.id, run.listed.state.value, sorted(run.listed.corrected))
+        + ((run.listed.changed,) if run.listed.state is not State.RUNNING else ())
         for run in runs
     ]
     return blake2b(repr(sorted(seen, key=lambda each: each[0])).encode(), digest_size=8).hexdigest()

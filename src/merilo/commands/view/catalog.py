@@ -10,17 +10,20 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future, wait
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from merilo.commands.calibrate.correction import corrected_of
 from merilo.commands.runs.run import ListedRun, State, listed_run, run_directories
 from merilo.errors import RunError
+from merilo.rendering.correction import corrected_aggregates
 from merilo.results.contents import questions_digest
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 from merilo.runs.lock import is_locked
+from merilo.runs.run import Run
 from merilo.runs.seal import stamp
 from merilo.runs.store import Store
 
@@ -107,7 +110,12 @@ class Catalog:
         found = self._in_time(("run", run_id), lambda: (now, _listed(path)))
         if found is None:
             return ListedRun(path, State.UNREADABLE, datetime.fromtimestamp(0, UTC), _SLOW)
-        if found[1].state is not State.RUNNING:
+        listed = found[1]
+        if listed.state is State.FINISHED and (path / LABELS).exists():
+            found = self._in_time(("labels", run_id), lambda: (now, _corrected(listed)))
+            if found is None:  # the judge's means, until the corrected ones are there
+                return listed
+        if listed.state is not State.RUNNING:
             self._listed[run_id] = found
         return found[1]
 
@@ -143,6 +151,22 @@ def _listed(path: Path) -> ListedRun:
     except Exception as error:  # noqa: BLE001  whatever is wrong with one run must not hide the others
         reason = f"{path} cannot be read ({type(error).__name__}: {error})."
         return ListedRun(path, State.UNREADABLE, datetime.fromtimestamp(0, UTC), reason)
+
+
+def _corrected(found: ListedRun) -> ListedRun:
+    """Return the run with the means that the human labels stored with it correct; unchanged if they cannot be read."""
+    try:
+        run = Run.open(found.path)
+        corrections = corrected_of(run)
+        rows = corrected_aggregates(tuple(run.metrics.values()), corrections)
+    except Exception:  # noqa: BLE001  the page of the run says what is wrong
+        return found
+    return replace(
+        found,
+        means={row.metric: row.mean for row in rows},
+        intervals={row.metric: row.interval for row in rows if row.interval},
+        corrected=frozenset(metric for metric, each in corrections.items() if each.estimate is not None),
+    )
 
 
 def _questions_in(store: Path) -> bytes | None:

@@ -11,6 +11,7 @@ from merilo.commands.view.trends import MOST, changes
 from merilo.rendering.markup import Markup, el, json_text, raw_element
 from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import NONE, count, money, number
+from merilo.results.basis import BY_JUDGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,8 +54,8 @@ def list_page(
     if not runs:
         empty = el("p", el("b", "No run here yet. "), _NOT_RUN, cls="empty")
         return _served("Runs", [head, el("main", empty, *_labelling(tasks), cls="wrap")], version)
-    trends = [_group(each, at) for at, each in enumerate(groups)]
-    body = el("main", trends, _table(shown, changes(groups), live), *_labelling(tasks), cls="wrap runlist")
+    trends = [_group(each) for each in groups]
+    body = el("main", _table(shown, changes(groups), live), *_labelling(tasks), trends, cls="wrap runlist")
     return _served("Runs", [head, body], version)
 
 
@@ -118,17 +119,14 @@ def _annotators(number: int) -> str:
 # -- trends -------------------------------------------------------------------------------------------
 
 
-def _group(group: TrendGroup, at: int) -> Markup:
+def _group(group: TrendGroup) -> Markup:
     samples = next((run.listed.samples for run in reversed(group.runs) if run.listed.samples is not None), 0)
-    title = f"{count(len(group.runs), 'run')} over the same {count(samples, 'question')}"
+    title = f"{group.name}: {count(len(group.runs), 'run')} over the same {count(samples, 'question')}"
     note = "oldest left; band: interval of the mean; a line joins comparable runs only"
     cards = el(
         "div", [_card(each, group) for each in group.trends], cls="sparks", tabindex=0, role="group", aria_label=title
     )
-    if at == 0:
-        return el("section", heading(title, note, anchor="trends"), cards, aria_labelledby="trends")
-    newest = group.runs[-1].name
-    return el("details", el("summary", title, el("span", f", newest: {newest}", cls="soft")), cards, cls="fold")
+    return el("section", heading(title, note), cards)
 
 
 def _card(trend: Trend, group: TrendGroup) -> Markup:
@@ -224,36 +222,38 @@ def _table(
         el("span", count(len(runs), "run"), cls="count", id="count", role="status"),
         cls="tools",
     )
-    legend = weak_legend(metric for metric in metrics if metric in weak)
-    notes = (
-        "Means are by the judge alone; a report corrects them if human labels are attached. Small numbers: difference "
-        "from the comparable run before, coloured if the intervals do not overlap."
-    )
+    notes = [f"Means are {BY_JUDGE}, except those marked as corrected by human labels."]
+    if changed:
+        notes.append(
+            "Small numbers: difference from the comparable run of this name before, coloured if the intervals do not "
+            "overlap."
+        )
+    if len(runs) > MOST:
+        notes.append(f"Trends read the newest {MOST} finished runs.")
+    notes += filter(None, [weak_legend(metric for metric in metrics if metric in weak)])
     return el(
         "form",
         tools,
         el("table", el("thead", el("tr", heads)), el("tbody", rows), cls="runs"),
-        el(
-            "p",
-            notes,
-            f" Trends read the newest {MOST} finished runs.",
-            f" {legend}" if legend else "",
-            cls="soft small",
-        ),
+        el("p", " ".join(notes), cls="soft small"),
         action="/compare",
         method="get",
     )
 
 
 def _columns(runs: Sequence[ViewedRun]) -> list[str]:
-    """Return the metrics that most runs have, at most `_COLUMNS`; weak ones only if there is room."""
+    """Return the metrics that most runs have, at most `_COLUMNS`: corrected ones first, weak ones last."""
+    corrected = frozenset[str]().union(*(run.listed.corrected for run in runs))
     having: dict[str, list[int]] = {}
     for run in runs:
         for place, metric in enumerate(run.listed.means):
             amount = having.setdefault(metric, [0, 0, place])
             amount[0] += 1
             amount[1] += metric in run.listed.weak
-    order = sorted(having, key=lambda metric: (2 * having[metric][1] > having[metric][0], -having[metric][0]))
+    order = sorted(
+        having,
+        key=lambda metric: (2 * having[metric][1] > having[metric][0], metric not in corrected, -having[metric][0]),
+    )
     return sorted(order[:_COLUMNS], key=lambda metric: having[metric][2])
 
 
@@ -299,7 +299,8 @@ def _row(
 def _mean(run: ViewedRun, metric: str, change: Change | None) -> Markup:
     mean = run.listed.means.get(metric)
     tone = "soft" if change is None or not change.apart else "up" if change.better else "down"
-    delta = el("span", "" if change is None else _signed(change.difference), cls=f"delta {tone}")
+    small = ["corrected"] * (metric in run.listed.corrected) + ([] if change is None else [_signed(change.difference)])
+    delta = el("span", ", ".join(small), cls=f"delta {tone}")
     label = el("span", metric, cls="lab", aria_hidden="true")
     return el("td", label, el("b", number(mean)), " ", delta, cls=f"num{' none' * (mean is None)}", data_v=mean)
 

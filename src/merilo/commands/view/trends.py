@@ -1,7 +1,8 @@
-"""Trends: the means of each metric over runs of the same questions, joined only if the runs are comparable."""
+"""Trends: the means of each metric over runs of one name and the same questions, joined only if they are comparable."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from merilo.runs.manifest import Manifest
     from merilo.runs.scales import Scale
 
+_NUMBER: Final = re.compile(r"([-_./ ]+v?\d+)+$")
+"""The number or date at the end of a run's name."""
 MOST: Final = 100
 """Number of finished runs, the newest ones, whose questions are read for trends."""
 
@@ -45,8 +48,9 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class TrendGroup:
-    """Runs over the same questions, oldest first."""
+    """Runs of one name over the same questions, oldest first."""
 
+    name: str
     runs: tuple[ViewedRun, ...]
     trends: tuple[Trend, ...]
 
@@ -62,17 +66,18 @@ class Change:
 
 
 def trend_groups(catalog: Catalog, runs: Sequence[ViewedRun]) -> tuple[TrendGroup, ...]:
-    """Return the groups of at least two runs over the same questions; that of the newest run comes first.
+    """Return the groups of at least two runs of one name and the same questions; that of the newest run comes first.
 
-    `runs`: the newest first. Unfinished runs are left out, and runs that could stop early: their means are over fewer
-    samples.
+    A name is compared without its number or date, as in `nightly-12` or `nightly/2026-11-01`; runs of other names are
+    of other systems. `runs`: the newest first. Unfinished runs are left out, and runs that could stop early: their
+    means are over fewer samples.
     """
-    found: dict[bytes, list[ViewedRun]] = {}
+    found: dict[tuple[str, bytes], list[ViewedRun]] = {}
     finished = [run for run in runs if run.listed.state is State.FINISHED and _manifest(run).until is None]
     for run in finished[:MOST]:
         if (questions := catalog.questions(run)) is not None:
-            found.setdefault(questions, []).append(run)
-    return tuple(_group(tuple(reversed(each))) for each in found.values() if len(each) > 1)
+            found.setdefault((_NUMBER.sub("", run.name), questions), []).append(run)
+    return tuple(_group(name, tuple(reversed(each))) for (name, _), each in found.items() if len(each) > 1)
 
 
 def changes(groups: Sequence[TrendGroup]) -> Mapping[tuple[str, str], Change]:
@@ -95,22 +100,22 @@ def _change(before: Point, now: Point, *, higher_is_better: bool) -> Change:
     return Change(difference, apart, (difference > 0) == higher_is_better)
 
 
-def _group(runs: tuple[ViewedRun, ...]) -> TrendGroup:
+def _group(name: str, runs: tuple[ViewedRun, ...]) -> TrendGroup:
     metrics = dict.fromkeys(metric for run in reversed(runs) for metric in run.listed.means)
     trends = (_trend(metric, runs) for metric in metrics)
-    return TrendGroup(runs, tuple(trend for trend in trends if trend.lines))
+    return TrendGroup(name, runs, tuple(trend for trend in trends if trend.lines))
 
 
 def _trend(metric: str, runs: Sequence[ViewedRun]) -> Trend:
-    lines: list[tuple[Manifest, list[Point]]] = []
+    lines: list[tuple[ViewedRun, list[Point]]] = []
     for place, run in enumerate(runs):
         mean = run.listed.means.get(metric)
         if mean is None:
             continue
-        point, manifest = Point(place, mean, run.listed.intervals.get(metric)), _manifest(run)
-        line = next((points for first, points in lines if _comparable(first, manifest, metric)), None)
+        point = Point(place, mean, run.listed.intervals.get(metric))
+        line = next((points for first, points in lines if _comparable(first, run, metric)), None)
         if line is None:
-            lines.append((manifest, [point]))
+            lines.append((run, [point]))
         else:
             line.append(point)
     newest = next(run for run in reversed(runs) if metric in run.listed.means)
@@ -119,7 +124,10 @@ def _trend(metric: str, runs: Sequence[ViewedRun]) -> Trend:
     return Trend(metric, scale, metric in newest.listed.weak, tuple(map(tuple, ordered)))
 
 
-def _comparable(first: Manifest, second: Manifest, metric: str) -> bool:
+def _comparable(run: ViewedRun, other: ViewedRun, metric: str) -> bool:
+    first, second = _manifest(run), _manifest(other)
+    if (metric in run.listed.corrected) != (metric in other.listed.corrected):
+        return False
     if recorded_scale(first, metric) != recorded_scale(second, metric):
         return False
     if metric in first.composites or metric in second.composites:

@@ -2,6 +2,7 @@
 const names = data.names, runs = names.map((_, run) => run);
 const searched = data.id.map((id, i) => `${id}\n${data.q[i]}\n${runs.map(run => data.r[run][i]).join('\n')}`.toLowerCase());
 const judged = data.f.some(own => own.some(f => data.faults[f].likely));
+const chips = judged && data.chips;
 const initial = Math.max(0, metrics.findIndex(each => each.id === data.by));
 const signed = value => (value < 0 ? '−' : '+') + Math.abs(value).toFixed(2);
 const likely = (run, i) => data.faults[data.f[run][i]].likely;
@@ -38,7 +39,7 @@ function rank(each, others, c) {   // where the other run has this context; noth
 function pane(run, i, found, others_) {
   const { detail, main } = found;
   return make('section.pane', { 'aria-label': names[run] }, make('h3', {}, text(names[run]), ' ', judged ? chip(data.faults[data.f[run][i]]) : null), make('p.small.soft', {}, counted(found)),
-    main.length ? statements(found) : detail.r === null ? null : text(detail.r, 'p.t'), make('h4', {}, 'Contexts ', strip(found)),
+    main.length ? statements(found) : detail.r === null ? null : text(detail.r, 'p.t'), make('h4', {}, 'Contexts ', strip(found), make('span.small.soft', {}, relevant(found))),
     detail.cx.map((each, c) => context(each, c, found, false, rank(each, others_, c))), detail.whole.map(remark), people(detail), make('h4', {}, 'Scores'), scores(metrics.map((_, at) => data.v[at][run][i]), found), reasons(found), others(found));
 }
 const samples = table({
@@ -59,19 +60,17 @@ const samples = table({
     if (sort === '\0q') return (a, b) => way * data.q[a].localeCompare(data.q[b]) || a - b;
     return ranked(data.v[metric][+sort.slice(2)], worst);
   },
-  heads: () => [['\0d', 'Difference', '.c-d'], ['\0q', 'Question', '.c-q'], ...runs.slice(0, 4).map(run => ['\0v' + run, names[run], '.c-m.num', names[run]]), ...(judged ? runs.slice(0, 2).map(run => [null, `Fault in ${names[run]}`, '.c-f.c-r', names[run]]) : [])],
+  heads: () => [['\0d', 'Difference', '.c-d'], ['\0q', 'Question', '.c-q'], ...runs.slice(0, 4).map(run => ['\0v' + run, names[run], '.c-m.num', names[run]]), ...(chips ? runs.slice(0, 2).map(run => [null, `Fault in ${names[run]}`, '.c-f.c-r', names[run]]) : [])],
   row: (i, { metric }, link) => [make('td.c-d', {}, changed(metric, i)), link(i, phone.matches ? both(metric, i) : data.id[i]), runs.slice(0, 4).map(run => make('td.c-m.num', {}, shown(metric, data.v[metric][run][i]))),
-    judged && runs.slice(0, 2).map(run => make('td.c-f.c-r', {}, chip(data.faults[data.f[run][i]])))].filter(Boolean),
+    chips && runs.slice(0, 2).map(run => make('td.c-f.c-r', {}, chip(data.faults[data.f[run][i]])))].filter(Boolean),
   async inside(i) {
     const found = await Promise.all(runs.map(run => loaded('details' + run, i, `r${run}`))), { q, ref } = found[0].detail, at = samples.state.metric;
     return [make('h2.ask.t', { id: 'ask', dir: 'auto' }, q ?? ''), make('p.small', {}, changed(at, i), ` ${metrics[at].id}: ${both(at, i)}`), ref === null ? null : make('p.ref', {}, make('b', {}, 'Reference: '), text(ref)),
       legend(found[0]), make('div.two', {}, runs.map(run => pane(run, i, found[run], found.filter((_, other) => other !== run))))];
   },
   applied({ metric }) {
-    const { id } = metrics[metric], drawn = all('[data-curve]');
+    const { id } = metrics[metric];
     for (const each of all('[data-metric]')) { each.setAttribute('aria-pressed', each.dataset.metric === id); each.closest('tr').classList.toggle('on', each.dataset.metric === id); }
-    const wanted = drawn.find(each => each.dataset.curve === id) ?? drawn[0];
-    for (const each of drawn) each.hidden = each !== wanted;
   },
   pressF(state) { if (judged) state.fault = state.fault === 'first' ? '' : 'first'; },
 });

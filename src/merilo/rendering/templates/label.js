@@ -208,13 +208,14 @@
   function item() {
     since = performance.now();
     const task = tasks[at], texts = Object.entries(task.record).filter(([name, value]) => !columns.has(name) && typeof value === 'string' && value);
-    const titled = ([name, value], heading, more) => [make(heading, {}, name.replaceAll('_', ' ')), text(value, more)];
+    const titled = ([name, value], heading, more) => [make(heading, {}, data.names[name] ?? name), text(value, more)];
     const about = texts.filter(([name]) => !read.has(name)), long = texts.filter(([name]) => read.has(name));
     const pin = make('section.pin', { tabindex: -1, 'aria-label': 'What the task is about' }, make('h1.vh', {}, `Task ${at + 1} of ${tasks.length}`), about.map((each, place) => make('div', {}, titled(each, 'h2', place === about.length - 1 ? 'p.t.st' : 'p.t'))));
     root.replaceChildren(make('div.task', {},
       make('div.row', {}, make('progress', { max: tasks.length, value: labels.size, 'aria-label': 'Answered' }), make('span.small.nw', {}, `${labels.size} of ${tasks.length}`), make('span.small.soft.nw', {}, `${minutes(tasks.length - labels.size)} left`), button(text(who, 'span.t'), hello, { title: 'Another annotator' }, 'button.btn.ghost.name')),
-      pin, make('section.texts', { tabindex: 0, 'aria-label': 'Texts to read' }, long.map(each => make('article', {}, titled(each, 'h2', 'p.t')))),
-      make('div.dock', {}, make('h2.ask', {}, text(task.record.question, 'span.t')), choices(task),
+      make('div.block', {}, pin, make('section.texts', { tabindex: 0, 'aria-label': 'Texts to read' }, long.map(each => make('article', {}, titled(each, 'h2', 'p.t')))),
+        make('div.dock', {}, make('h2.ask', {}, text(task.record.question, 'span.t')), choices(task))),
+      make('div.below', {},
         make('div.row', {}, button(['Undo ', key('u')], undo, { disabled: !undos.length }), button(['Skip ', key('s')], skip), button('←', () => move(-1), { 'aria-label': 'Previous task', disabled: at === 0 }), button('→', () => move(1), { 'aria-label': 'Next task', disabled: at === tasks.length - 1 }), make('span.small.soft.nw', {}, `task ${at + 1}`), button('Finish', () => { at = -1; draw(); }, {}, 'button.btn.finish'), button(key('?'), help, { 'aria-label': 'Keys' }, 'button.btn.keysbtn')),
         make('p.state', { role: 'status' }), guide())));
     status();

@@ -46,7 +46,8 @@ function reasons({ detail }) {
   const why = Object.entries(detail.why);
   return why.length ? make('details.fold', { open: why.some(([, [state]]) => state === 'failed') }, make('summary', {}, `${count(why.length, 'metric')} without a score: why`), why.map(([metric, [state, reason]]) => make('p.small', {}, make('b', {}, `${metric} ${state}: `), text(reason)))) : null;
 }
-function counted({ detail, main, graded }) {
-  const relevant = graded.filter(each => each.g > 0).length, sure = main.filter(each => each.l === 'supported').length;
-  return [main.length ? `${sure} of ${count(main.length, 'statement')} supported.` : '', graded.length ? `${relevant} of ${count(graded.length, 'context')} relevant.` : detail.cx.length ? `${count(detail.cx.length, 'context')}.` : 'No context.'].join(' ');
+function counted({ main }) {
+  const of = label => main.filter(each => each.l === label).length, unjudged = of('none') + of('');
+  return main.length ? `${of('supported')} of ${count(main.length, 'statement')} supported${unjudged ? `, ${unjudged} not judged` : ''}.` : '';
 }
+const relevant = ({ detail, graded }) => graded.length ? `${graded.filter(each => each.g > 0).length} of ${count(graded.length, 'context')} relevant` : detail.cx.length ? '' : 'none';

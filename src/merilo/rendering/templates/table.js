@@ -23,6 +23,7 @@ function shape(tag, given, ...children) {
   for (const [key, value] of Object.entries(given)) made.setAttribute(key, value);
   made.append(...children); return made;
 }
+const breakable = name => name.split(/(?<=[_(])/).flatMap(part => [part, make('wbr')]);
 const text = (value, name = 'span.t') => make(name, { dir: 'auto' }, value ?? '');
 const scored = value => typeof value === 'number';
 const chip = each => make('span.chip.' + each.tone, {}, make('span', { 'aria-hidden': 'true' }, each.glyph), ' ' + each.name);
@@ -38,7 +39,7 @@ function meter(at, value) {
   if (good === null) return null;
   const wide = 32 * (metrics[at].up ? good : 1 - good);
   return shape('svg', { width: 32, height: 6, 'aria-hidden': 'true' }, shape('rect', { class: 'track', y: 2, width: 32, height: 2 }),
-    shape('rect', { class: good < .5 ? 'bar lo' : 'bar', width: Math.max(1, wide), height: 6 }));
+    shape('rect', { class: !metrics[at].verdict ? 'bar other' : good < .5 ? 'bar lo' : 'bar', width: Math.max(1, wide), height: 6 }));
 }
 function shown(at, value) {
   if (scored(value)) return make('span.val', {}, meter(at, value), value.toFixed(2));
@@ -69,7 +70,7 @@ function table(page) {
   const state = { ...initial };
   let view = [], open = -1, first = 0, end = -1;
   const choice = (label, options, pick) => make('select', { 'aria-label': label, onchange: e => pick(e.target.value) }, options.map(([value, name]) => make('option', { value }, name)));
-  const search = make('input', { type: 'search', placeholder: 'Search question, response, id', 'aria-label': 'Search samples', oninput: e => { state.text = e.target.value; apply(); } });
+  const search = make('input', { type: 'search', placeholder: 'Search text or id', 'aria-label': 'Search samples', oninput: e => { state.text = e.target.value; apply(); } });
   const filters = page.filters.map(each => choice(each.label, each.options, value => { state[each.key] = typeof each.none === 'number' ? +value : value; apply(); }));
   const bySort = choice('Sort', page.sorts, value => { state.sort = value; state.up = true; apply(); });
   const amount = make('span.count', { role: 'status' });
@@ -96,10 +97,10 @@ function table(page) {
   }
   function heading() {
     head.replaceChildren(make('tr', {}, page.heads(state).filter(Boolean).map(([key, label, name, title]) => {
-      if (key === null) return make('th' + name, { scope: 'col', title }, make('span', {}, label));
+      if (key === null) return make('th' + name, { scope: 'col', title }, make('span', {}, breakable(label)));
       const on = state.sort === key && key !== '';
       const turn = () => { if (state.sort === key) state.up = !state.up; else { state.sort = key; state.up = true; } apply(); };
-      return make('th' + name, { scope: 'col', title, 'aria-sort': on ? (state.up ? 'ascending' : 'descending') : null }, make('button', { type: 'button', onclick: turn }, label + (on ? (state.up ? ' ↑' : ' ↓') : '')));
+      return make('th' + name, { scope: 'col', title, 'aria-sort': on ? (state.up ? 'ascending' : 'descending') : null }, make('button', { type: 'button', onclick: turn }, breakable(label), on ? (state.up ? ' ↑' : ' ↓') : ''));
     })));
     for (const each of [above, below]) each.firstChild.colSpan = all('th', head).filter(th => getComputedStyle(th).display !== 'none').length;
   }
