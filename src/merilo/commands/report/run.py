@@ -20,7 +20,6 @@ from merilo.commands.report.details import Passages, detail_of
 from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
 from merilo.commands.report.slices import report_slices
 from merilo.errors import RunError, UsageError
-from merilo.metrics.answering import Answering
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import means_notes
 from merilo.rendering.correction import corrected_aggregates, label_rows, row_name
@@ -29,7 +28,7 @@ from merilo.rendering.spring_ai_wording import mean_rows
 from merilo.rendering.weak import left_out_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, STOPPED, count, percent, spent_text
 from merilo.results.basis import BY_JUDGE, judged_by_embedded
-from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, PLACES, SUFFICIENCY, judged_metrics
+from merilo.results.faults import CANNOT_TELL, PLACES, judged_metrics
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import opened
 from merilo.runs.scales import NO_SCALE, recorded_scale
@@ -222,10 +221,8 @@ def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution,
 
 def _to_label(run: Run) -> str:
     """Return how to check the judge, and the time that it takes; empty if no metric of the run can be labelled."""
-    asking = [metric for metric in run.manifest.metrics if asks_judge(metric)]
-    telling = {name: -place for place, name in enumerate((Answering.name, FAITHFULNESS, SUFFICIENCY))}
     try:
-        price = labelling_price([run], max(asking, key=lambda metric: telling.get(metric.partition("(")[0], -9)))
+        price = labelling_price([run])
     except UsageError:
         return ""
     return (
