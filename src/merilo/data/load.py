@@ -142,7 +142,10 @@ def _records_in_memory(source: Mapping[str, object]) -> list[Mapping[str, object
 
 def _with_text_keys(value: object) -> object:
     """Return an object with its keys as texts, such as a column of pandas by the numbers of its rows."""
-    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    found = cast("dict[object, object]", value)  # isinstance does not narrow keys and values
+    return {str(key): item for key, item in found.items()}
 
 
 def _is_pipeline(source: object) -> bool:

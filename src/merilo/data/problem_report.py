@@ -66,9 +66,12 @@ def _spans(lines: Sequence[int]) -> str:
     return f"{shown} and {more} more" if more else shown
 
 
-def named_columns(columns: Iterable[str]) -> str:
-    """Return the names of columns for a message, at most 20 of them, and what they hold if it is known."""
-    kinds = columns if isinstance(columns, Mapping) else {}
+def named_columns(columns: Iterable[str], kinds: Mapping[str, Collection[str]] | None = None) -> str:
+    """Return the names of columns for a message, at most 20 of them.
+
+    `kinds`: by column, the fields whose form it has, which say what it holds.
+    """
+    kinds = kinds or {}
     names = list(islice(columns, _MAX_NAMED + 1))
     shown = ", ".join(f"{check.cut(name)!r}{_kind(kinds.get(name, ()))}" for name in names[:_MAX_NAMED])
     return f"{shown}, ..." if len(names) > _MAX_NAMED else shown
@@ -87,7 +90,7 @@ def unread_columns(columns: Mapping[str, frozenset[str]], missing: Collection[st
         return ""
     advice = _map_options(columns, missing)
     it = "it" if advice.count("--map") == 1 else "them"
-    return f"Unread columns: {named_columns(columns)}.{f' Read {it}: {advice}' if advice else ''}"
+    return f"Unread columns: {named_columns(columns, columns)}.{f' Read {it}: {advice}' if advice else ''}"
 
 
 def mapping_advice(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:

@@ -22,15 +22,15 @@ _ID_CHARS: Final = 40
 WEAK_LEGEND: Final = f"{WEAK} (not clearly better than chance)"
 
 
-_LANGUAGES: Final = dict(
-    each.split("=")
+_LANGUAGES: Final = {
+    each[:2]: each[3:]
     for each in (
         "ar=Arabic ca=Catalan cs=Czech da=Danish de=German el=Greek en=English es=Spanish et=Estonian fi=Finnish "
         "fr=French he=Hebrew hi=Hindi hr=Croatian hu=Hungarian id=Indonesian it=Italian ja=Japanese ko=Korean "
         "lt=Lithuanian lv=Latvian nl=Dutch no=Norwegian pl=Polish pt=Portuguese ro=Romanian ru=Russian sk=Slovak "
         "sl=Slovenian sq=Albanian sv=Swedish th=Thai tr=Turkish uk=Ukrainian vi=Vietnamese zh=Chinese"
     ).split()
-)
+}
 """Primary language tag → name; another language is shown by its tag."""
 
 
@@ -83,7 +83,7 @@ def unread_line(manifest: Manifest) -> str:
     if not (unread := unread_metrics(manifest)):
         return ""
     most = max(unread.values(), key=lambda each: each["samples"])
-    names = [clean(_LANGUAGES.get(code.partition("-")[0], code)) for code in most["languages"]]
+    names = [clean(_LANGUAGES.get(str(code).partition("-")[0], str(code))) for code in most["languages"]]
     listed = f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
     rows = f"{most['samples']:,} {'row is' if most['samples'] == 1 else 'rows are'} {listed}"
     if most["judge"] == EMBEDDED:

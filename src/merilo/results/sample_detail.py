@@ -268,7 +268,7 @@ class SampleDetail:
                 )
 
     @staticmethod
-    def _merged(found: list[tuple[str, Answer, str]]) -> tuple[Remark, ...]:
+    def _merged(found: Sequence[tuple[str, Answer, str]]) -> tuple[Remark, ...]:
         metrics: dict[tuple[str, Answer], list[str]] = {}
         for kind, answer, metric in found:
             metrics.setdefault((kind, answer), []).append(metric)

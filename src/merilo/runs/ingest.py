@@ -49,7 +49,7 @@ class Intake:
     """The use of each column of the data."""
     unread: Mapping[str, Unread] = field(default_factory=dict[str, Unread])
     """Samples in languages that the judge of a metric does not support, by metric."""
-    not_shown: Mapping[str, tuple[int, Sample]] = field(default_factory=dict)
+    not_shown: Mapping[str, tuple[int, Sample]] = field(default_factory=dict[str, "tuple[int, Sample]"])
     """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures, and the first."""
 
 

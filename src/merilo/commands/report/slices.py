@@ -29,7 +29,8 @@ def report_slices(run: Run, by: str | None = None, *, judge_only: bool = False) 
 
     Raises UsageError if `by` cannot be used.
     """
-    fields = [*dict.fromkeys([*([] if by is None else [by]), *values_by_field(run)])][:_FIELDS]
+    first = () if by is None else (by,)
+    fields = list(dict.fromkeys((*first, *values_by_field(run))))[:_FIELDS]
     return slices_by(run, fields, judge_only=judge_only) if fields else ()
 
 

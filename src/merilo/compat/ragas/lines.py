@@ -44,7 +44,7 @@ def install() -> Evaluation:
     for line in (V0_0, V0_1, V0_2, V0_3):
         _line_module(line, f"v{line.name.replace('.', '_')}")
     evaluation = Evaluation(NEWEST, metrics)
-    vars(evaluation_module).update(evaluate=evaluation.evaluate, aevaluate=evaluation.aevaluate)
+    evaluation_module.__dict__.update(evaluate=evaluation.evaluate, aevaluate=evaluation.aevaluate)
     missing.cover(_PACKAGE)
     return evaluation
 
