@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import islice
@@ -15,7 +14,7 @@ from merilo.data.aliases import LIST_FIELDS, aliases, letters
 from merilo.data.sample import FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from merilo.errors import Problem
 
