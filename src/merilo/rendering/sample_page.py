@@ -62,7 +62,7 @@ def sample_page(case: SampleDetail, width: int, *, language: str | None = None, 
 def _page(page: Page, case: SampleDetail, marks: WeakMarks, most: _Most) -> Page:
     sample = case.result.sample
     judged = [*_judged(case)]
-    page.text(_headline(case, judged), tone=Tone.STRONG)
+    page.text(_headline(page, case, judged), tone=Tone.STRONG)
     _cut(page, "Earlier", shown_history(sample.history) or None, 1)
     _cut(page, "Question", sample.user_input, 2)
     if judged:
@@ -132,7 +132,7 @@ def _judged(case: SampleDetail) -> Iterator[tuple[str, Verdict]]:
     yield from sorted(verdicts.items(), key=lambda each: order.index(each[0]) if each[0] in order else len(order))
 
 
-def _headline(case: SampleDetail, judged: Sequence[tuple[str, Verdict]]) -> str:
+def _headline(page: Page, case: SampleDetail, judged: Sequence[tuple[str, Verdict]]) -> str:
     named = {metric.partition("(")[0]: each for metric, each in [*case.result.records.items()][::-1]}
     if not has_faults(named):
         return f"Sample {case.result.sample.id}"
@@ -142,7 +142,7 @@ def _headline(case: SampleDetail, judged: Sequence[tuple[str, Verdict]]) -> str:
     wrong = sum(not isinstance(each, Failure) and not is_positive(each) for each in answers)
     amount, what = (unjudged, "judged") if fault.answer is Answer.UNKNOWN else (wrong, "supported")
     if not amount or fault.answer not in {Answer.UNKNOWN, Answer.STRAYED} or fault.key == "wrong":
-        return f"{fault.name}. {fault.cause}"
+        return f"{page.translation.phrase(fault.name)}. {page.translation.line(fault.cause)}"
     return (
         f"{fault.name}: {amount:,} of {count(len(answers), 'statement')} {'is' if amount == 1 else 'are'} not {what}."
     )

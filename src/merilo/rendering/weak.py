@@ -84,7 +84,7 @@ def unread_line(manifest: Manifest) -> str:
         return ""
     most = max(unread.values(), key=lambda each: each["samples"])
     names = [clean(_LANGUAGES.get(str(code).partition("-")[0], str(code))) for code in most["languages"]]
-    listed = f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
+    listed = " or ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
     rows = f"{most['samples']:,} {'row is' if most['samples'] == 1 else 'rows are'} {listed}"
     if most["judge"] == EMBEDDED:
         return f"{rows}: the embedded judge compares only words there."

@@ -16,7 +16,8 @@ from merilo.commands.flags import metric_texts, share
 from merilo.errors import UsageError
 
 SUMMARY = """\
-data: 4 samples, by the judge alone (scripted:script.jsonl)
+4 answers: 3 not supported, 1 declined.
+By scripted:script.jsonl, not checked on this data.
 
 metric              mean  95 % interval  scored undef failed
 context_relevance  0.250  0.000 - 1.000       2     1      1
@@ -64,9 +65,9 @@ ARGUMENTS = ("run", "data.jsonl", "--judge", "scripted:script.jsonl", "--out", "
 
 
 def test_the_summary_at_80_columns(run: Here) -> None:
-    """The summary is this text, and no line of it is wider than the terminal."""
+    """With --full the summary is this text, and no line of it is wider than the terminal."""
     seal_again(run.path / "out", seconds=0.0)
-    shown = run.merilo("show", "out").stdout
+    shown = run.merilo("show", "out", "--full").stdout
     assert shown == SUMMARY
     assert max(map(len, shown.splitlines())) <= 80
 
@@ -160,7 +161,7 @@ def test_quiet_says_nothing_on_standard_error(run: Here) -> None:
     quiet = run.merilo(*ARGUMENTS, "--max-failed", "1", "--out", "quiet", "--quiet")
     assert loud.stderr == "4 of 4 samples (100%), 0 s\n"
     assert quiet.stderr == ""
-    assert quiet.stdout.startswith("data: 4 samples")
+    assert quiet.stdout.startswith("4 answers: ")
 
 
 def test_a_metric_left_out_says_why(run: Here) -> None:
@@ -184,7 +185,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(here: Here, how: signal.S
         asked = server.count
         done = here.merilo(*command[1:])
         assert done.returncode == 0
-        assert re.search(r"context_relevance .* 40 +0 +0$", done.stdout, re.MULTILINE)
+        assert re.search(r"context_relevance .* 40  retrieved text that helps$", done.stdout, re.MULTILINE)
         assert server.count <= 40 + 2 * 2  # in the air, or just arrived, when it was stopped
         assert server.count > asked
 

@@ -78,7 +78,7 @@ def test_the_draws_are_recomputed(here: Here) -> None:
         refused = run(here, server, "--draws", "2", "--out", "run")
     assert refused.returncode == 2
     assert "differs in draws" in refused.stderr
-    shown = here.merilo("show", "run", "--sample", "s0").stdout
+    shown = here.merilo("show", "run", "--sample", "s0", "--full").stdout
     assert "mean of 4 draws:" in shown
 
 

@@ -25,8 +25,32 @@ NAMES = {
         "context_utilization",
     ),
     *("context_recall", "context_entity_recall", "id_precision", "id_recall", "reciprocal_rank", "average_precision"),
-    *("faithfulness", "answer_relevancy", "answer_completeness", "answer_correctness", "noise_sensitivity", "nDCG"),
-    *("merilo", "run", "runs", "show", "data", "jsonl", "out", "worst", "metric", "sample", "full", "language", "ru"),
+    *(
+        "faithfulness",
+        "answer_relevancy",
+        "answer_completeness",
+        "answer_correctness",
+        "noise_sensitivity",
+        "nDCG",
+        "answering",
+    ),
+    *(
+        "merilo",
+        "run",
+        "runs",
+        "show",
+        "data",
+        "jsonl",
+        "out",
+        "worst",
+        "metric",
+        "sample",
+        "report",
+        "label",
+        "full",
+        "language",
+        "ru",
+    ),
     *(
         "judge",
         "openai",
@@ -69,7 +93,9 @@ def test_a_run_and_its_pages_are_russian(data: Here) -> None:
     ran = data.merilo("run", "data.jsonl", "--language", "ru", "--out", "runs/ru", "--no-cache")
     assert ran.returncode == 0
     assert "7 из 7 образцов (100%)" in ran.stderr
-    assert ran.stdout.startswith("data: 7 образцов, только по оценке судьи (embedded)\n")
+    assert ran.stdout.startswith(
+        "7 ответов: нельзя сказать 6, верный отказ 1.\nСудья embedded на этих данных не проверен"
+    )
     pages = [("show", "runs/ru"), ("show", "runs/ru", "--worst", "2"), ("show", "runs/ru", "--sample", "р1")]
     shown = [data.merilo(*page) for page in pages]
     full = data.merilo("run", "data.jsonl", "--language", "ru", "--out", "runs/ru", "--full")
@@ -116,7 +142,7 @@ def test_show_takes_another_language(data: Here) -> None:
     """--language of show sets the screen alone; without it, the page is in the language of the run."""
     data.merilo("run", "data.jsonl", "--out", "en", "--no-cache", "--metrics", "faithfulness")
     data.merilo("run", "data.jsonl", "--out", "ru", "--no-cache", "--metrics", "faithfulness", "--language", "ru")
-    assert "by the judge alone" in data.merilo("show", "en").stdout
-    assert "судья" in data.merilo("show", "en", "--language", "ru").stdout
-    assert "by the judge alone" in data.merilo("show", "ru", "--language", "en").stdout
-    assert "судья" in data.merilo("show", "ru").stdout
+    assert "not checked on this data" in data.merilo("show", "en").stdout
+    assert "Судья" in data.merilo("show", "en", "--language", "ru").stdout
+    assert "not checked on this data" in data.merilo("show", "ru", "--language", "en").stdout
+    assert "Судья" in data.merilo("show", "ru").stdout

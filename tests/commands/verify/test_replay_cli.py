@@ -29,7 +29,7 @@ def test_a_replay_says_that_it_is_bit_equal(recorded: Here) -> None:
     before = sorted(path.name for path in recorded.path.iterdir())
     done = recorded.merilo("runs", "verify", "out", "--reread")
     assert (done.returncode, done.stderr) == (0, "")
-    shown = recorded.merilo("show", "out").stdout
+    shown = recorded.merilo("show", "out", "--full").stdout
     assert done.stdout.split("\n\n")[1] == shown.split("\n\n")[1]  # the table
     assert "12 of 12 recomputed, all equal" in done.stdout
     assert "stored in" not in done.stdout

@@ -83,7 +83,9 @@ class RunView:
         corrections: Mapping[str, Correction] = {}
         if undefined in {None, "drop"} and not judge_only:  # labels correct means over scored samples alone
             corrections = corrected_of(run, cluster=cluster, level=wanted)
-        return cls(run, metrics, faults_of(run, judge_only=judge_only), corrections, cluster, judge_only)
+        done = any(each.scored or each.undefined or each.failed for each in run.metrics.values())
+        faults = faults_of(run, judge_only=judge_only) if done else Faults({})
+        return cls(run, metrics, faults, corrections, cluster, judge_only)
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
@@ -224,7 +226,9 @@ def _means(page: Page, view: RunView, rows: int, *, meanings: bool) -> None:
 def _cautions(page: Page, view: RunView, again: str) -> None:
     """Add one line for each caution."""
     run, aggregates = view.run, view.aggregates
-    for text in (*_skipped(run), *_without_value(view), *_remarks(aggregates)):
+    for text in _without_value(view):
+        page.text(text)
+    for text in (*_skipped(run), *_remarks(aggregates)):
         page.line(cut(page.translation.line(text), page.width))
     clusters = any(each.clusters is not None for each in aggregates)
     notes = (
