@@ -8,7 +8,7 @@ import shlex
 from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
-from functools import wraps
+from functools import cache, wraps
 from numbers import Integral, Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -41,6 +41,9 @@ def keyword_options(make: type[O], values: Mapping[str, Any]) -> O:  # Any: valu
     return made
 
 
+_signature: Final = cache(inspect.signature)
+
+
 def _check_call(
     function: Callable[..., object],
     arguments: tuple[object, ...],
@@ -48,7 +51,7 @@ def _check_call(
     parts: Mapping[str, type[Any]],
 ) -> None:
     """Raise UsageError for a keyword that a public function has not, and for an argument of another type."""
-    called = inspect.signature(function)
+    called = _signature(function)
     for name, value in keywords.items():
         if name not in called.parameters:
             meant = _meant(name, value, [*called.parameters], parts, function.__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import is_dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, TypeVar, cast
@@ -285,6 +285,13 @@ def parse_recorded(text: str) -> Definition:
 
 def known_definition(text: str) -> Definition | None:
     """Parse a recorded text; return None for another version's, a file's, a script's or an imported one."""
+    return _recorded(text, len(_known))
+
+
+@lru_cache(maxsize=256)
+def _recorded(text: str, known: int) -> Definition | None:
+    """Return the definition; `known`: the number of known metrics, since a new one may give a text a meaning."""
+    del known
     try:
         return parse_recorded(text)
     except MeriloError:
