@@ -107,7 +107,7 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
         "questions": card.questions,
         "formula": card.formula,
         "undefined": list(card.undefined),
-        "edge_cases": {} if reproduced or not _forms(name) else edge_scores(next(iter(_forms(name).values()))),
+        "edge_cases": edge_scores(next(iter(_forms(name).values()))) if name in native_metrics() else {},
         "when": card.when,
         "when_not": card.when_not,
         "relatives": list(card.relatives),
