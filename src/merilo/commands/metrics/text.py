@@ -107,7 +107,9 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
         "questions": card.questions,
         "formula": card.formula,
         "undefined": list(card.undefined),
-        "edge_cases": edge_scores(next(iter(_forms(name).values()))) if name in native_metrics() else {},
+        "edge_cases": edge_scores(next(iter(_forms(name).values())))
+        if _forms(name) and name in native_metrics()
+        else {},
         "when": card.when,
         "when_not": card.when_not,
         "relatives": list(card.relatives),
