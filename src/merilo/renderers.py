@@ -22,6 +22,7 @@ RENDERERS: Final = {
     ("RunComparison", "frame"): "merilo.commands.compare.record:comparison_frame",
     ("RunComparison", "html"): "merilo.commands.compare.record:comparison_table",
     ("RunComparison", "text"): "merilo.commands.compare.text:comparison_text",
+    ("Run", "corrected"): "merilo.commands.calibrate.correction:corrected_metrics",
     ("Run", "compare"): "merilo.api:run_compared",
     ("Run", "gate"): "merilo.api:gate",
     ("Run", "label"): "merilo.api:label",

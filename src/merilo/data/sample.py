@@ -321,11 +321,13 @@ class Columns:
 
         `present`: the fields that have a value in some record.
         """
+        # With contexts, a column `answer` is the answer of the system.
+        sure = {"response"} if "retrieved_contexts" in present else set[str]()
         return [
-            f"{DOUBT}{column} was read as {self.recognised.get(column)}. If it is the {_EXPECTED[other]}, add "
+            f"{DOUBT}{column} was read as {read}. If it is the {_EXPECTED[other]}, add "
             f"--map {shlex.quote(f'{column}={other}')}."
             for column, other in self.doubtful.items()
-            if not {other, self.recognised.get(column)}.isdisjoint(fields) and self.recognised.get(column) in present
+            if not {other, read := self.recognised.get(column)}.isdisjoint(fields) and read in {*present} - sure
         ]
 
     def reading(self) -> str:

@@ -160,6 +160,18 @@ def cut(text: str, width: int) -> str:
     return start.rstrip() + "..."
 
 
+def cut_id(text: str, width: int) -> str:
+    """Return an id on at most `width` cells; the middle of a longer one is left out, since ids often differ at the end.
+
+    Ids with wide characters end in "...".
+    """
+    text = clean(text)
+    if cell_len(text) <= width or cell_len(text) != len(text):
+        return cut(text, width)
+    half = (width - 3) // 2
+    return f"{text[: width - 3 - half]}...{text[-half:]}"
+
+
 def wrap(text: str, width: int) -> list[str]:
     """Return one cleaned line as rows of at most `width` cells: wrapped at blanks, and inside words that are wider."""
     width = max(width, 10)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.rendering.html import table_html
-from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut
-from merilo.rendering.sanitize import clean
+from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut_id
 from merilo.rendering.wording import NONE, count, number, span
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES
 from merilo.results.slices import MIN_SAMPLES
@@ -37,7 +36,7 @@ def slices_html(found: Slices) -> str:
 def add_slices(page: Page, found: Slices) -> None:
     """Add the table; metrics that do not fit the width are left out."""
     rows = slice_rows(found)
-    rows = [[cut(clean(row[0]), _WIDEST), *row[1:]] for row in rows]
+    rows = [[cut_id(row[0], _WIDEST), *row[1:]] for row in rows]
     shown = len(rows[0])
     while shown > 2 and cells_of(columns([row[:shown] for row in rows], left=frozenset({0}))[0]) > page.width:
         shown -= 1
@@ -46,14 +45,20 @@ def add_slices(page: Page, found: Slices) -> None:
     for note in slice_notes(found):
         page.text(note, tone=Tone.QUIET)
     if shown < len(rows[0]):
-        page.text(f"{' ' * GAP}More columns: a wider terminal, or --json.", tone=Tone.QUIET)
+        page.text(f"{' ' * GAP}Some metrics do not fit: use a wider terminal.", tone=Tone.QUIET)
 
 
 def slice_rows(found: Slices) -> list[list[str]]:
     """Return the head and one row for each slice: value, samples, the most frequent faults, means."""
-    faults, metrics = shown_faults(found), [*next(iter(found.values())).means]
+    faults, metrics = shown_faults(found), shown_metrics(found)
     head = [found.field, "n", *(FAULTS[PLACES[key]].name for key in faults), *metrics]
     return [head, *([each.value, f"{len(each):,}", *_cells(each, faults, metrics)] for each in found.values())]
+
+
+def shown_metrics(found: Slices) -> list[str]:
+    """Return the metrics, those first in which a slice differs from the rest, since a narrow page cuts the last."""
+    starred = {metric for each in found.values() for metric in each.differs}
+    return sorted(next(iter(found.values())).means, key=lambda metric: metric not in starred)
 
 
 def shown_faults(found: Slices) -> list[str]:
@@ -82,8 +87,8 @@ def slice_notes(found: Slices) -> list[str]:
     notes: list[str] = []
     if any(each.differs for each in found.values()):
         notes.append(f"* differs from all other samples (95 %, corrected for {len(found)} values).")
-    if any(len(each) < MIN_SAMPLES for each in found.values()):
-        notes.append(f"Fewer than {MIN_SAMPLES} samples: no interval.")
+    if any(mean.units < MIN_SAMPLES for each in found.values() for mean in each.means.values()):
+        notes.append(f"Fewer than {MIN_SAMPLES} scored samples: no interval.")
     corrected = {value: max(each.labelled.values()) for value, each in found.items() if each.labelled}
     if corrected:
         named = ", ".join(f"{value} ({count(amount, 'label')})" for value, amount in corrected.items())

@@ -271,11 +271,19 @@ def worst_faults(run: Run, count: int) -> list[tuple[str, str]]:
         for place, (sample, group) in enumerate(groupby(records, key=lambda record: record["sample"])):
             named = {record["metric"].partition("(")[0]: record for record in reversed(list(group))}
             fault = PLACES[fault_of(named)]
-            values = [value for record in named.values() if (value := record.get("value")) is not None]
             if FAULTS[fault].likely:
-                yield fault, sum(values) / len(values) if values else 0.0, place, sample
+                yield fault, judged_mean(named), place, sample
 
     return [(sample, FAULTS[fault].key) for fault, _, _, sample in nsmallest(count, found())]
+
+
+def judged_mean(records: Mapping[str, OutcomeRecord]) -> float:
+    """Return the mean score of the metrics that `fault_of` reads, which orders samples with one fault; 0 without one.
+
+    `records`: by metric name without parameters.
+    """
+    values = [value for name in JUDGED if name in records and (value := records[name].get("value")) is not None]
+    return sum(values) / len(values) if values else 0.0
 
 
 def sample_faults(run: Run) -> Iterator[tuple[str, str]]:
@@ -325,6 +333,10 @@ class Faults(Mapping[str, int]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.counts)
+
+    def __repr__(self) -> str:
+        """Return the counts, and that human labels correct the shares."""
+        return f"{self.counts}{' (shares corrected by human labels)' * self.checked}"
 
     def __len__(self) -> int:
         return len(self.counts)

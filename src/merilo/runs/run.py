@@ -290,9 +290,13 @@ class Run:
         return self.read_samples()
 
     def __getitem__(self, metric: str) -> Aggregate:
-        """Return the aggregate of a metric, by name or full text. Raises KeyError for another name."""
+        """Return the aggregate of a metric, by name or full text. Raises KeyError for another name.
+
+        It is the one that every page shows: corrected by the human labels attached to the run. `metrics` has the
+        judge's own.
+        """
         try:
-            return self.metrics[metric]
+            return self.metrics[metric] if self.labels is None else ByMetric(self._by_labels("corrected"))[metric]
         except KeyError:
             if next(self.records_of([metric]), None) is not None:
                 raise KeyError(f"{metric!r} is a sample: use run.sample({metric!r}).") from None
@@ -306,21 +310,30 @@ class Run:
                 raise AttributeError(f"A run has no attribute {name!r}: use {used}.")
         raise AttributeError(f"'Run' object has no attribute {name!r}")
 
+    def _by_labels(self, form: str) -> Any:  # Any: what is drawn in this form
+        """Return the run in a form that depends on the labels attached to it; kept until other labels are attached."""
+        kept: dict[str, tuple[object, Any]] = self.__dict__.setdefault("_kept", {})  # Any: as above
+        labels = self.path / LABELS
+        state = stamp(labels) if labels.exists() else None
+        if form not in kept or kept[form][0] != state:
+            kept[form] = state, render(self, form)
+        return kept[form][1]
+
     def mean(self, metric: str) -> float | None:
-        """Return the judge's mean of a metric; None if no sample was scored."""
+        """Return the mean of a metric as in `run[metric]`; None if no sample was scored."""
         return self[metric].mean
 
     def values(self, metric: str) -> list[float | None]:
         """Return the score of each sample in dataset order, None if it has none."""
         return [record.get("value") for record in self.brief_records([metric_in(self, metric)])]
 
-    @cached_property
+    @property
     def faults(self) -> Any:  # Any: `Faults`, which is defined above this module
         """The number of samples with each fault, such as {"right": 19, "invented": 3}; a `Faults`.
 
         `share("invented")` has an interval. `checked` is False while no human labels correct the shares.
         """
-        return render(self, "faults")
+        return self._by_labels("faults")
 
     def by(self, field: str) -> Any:  # Any: `Slices`, as above
         """Return the samples by the value of a field, each slice with its faults and means; a `Slices`.

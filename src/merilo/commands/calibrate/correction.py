@@ -20,6 +20,7 @@ from merilo.commands.calibrate.label_matching import (
 from merilo.commands.label.tasks import population_mark
 from merilo.errors import UsageError
 from merilo.metrics.registry import asks_judge
+from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import command
 from merilo.rendering.wording import count
 from merilo.results.judged_samples import JudgedRun
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from merilo.commands.calibrate.human_labels import HumanLabel, LabelDraw
     from merilo.commands.calibrate.label_matching import Candidate
     from merilo.results.scores import RunScores
+    from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
 
 T = TypeVar("T")
@@ -213,6 +215,12 @@ def corrected_of(
         nothing = _corrected(scores, text, Labels.of([], [], []), level, seed)
         corrections[text] = replace(nothing, reason=f"{each.reason[0].upper()}{each.reason[1:]}.")
     return corrections
+
+
+def corrected_metrics(run: Run) -> dict[str, Aggregate]:
+    """Return the aggregates of a run by metric, with the means that labels correct."""
+    found = corrected_aggregates(tuple(run.metrics.values()), corrected_of(run))
+    return {each.metric: each for each in found}
 
 
 def _places(scores: RunScores, metric: str) -> dict[str, int]:

@@ -131,7 +131,10 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
         language=options.language,
         cluster=options.cluster,
         notes=tuple(
-            filter(None, [*dataset.columns.doubts(used), dataset.columns.sentence(), _limit_note(options.limit)])
+            filter(
+                None,
+                [*dataset.columns.doubts(used, intake.in_some), dataset.columns.sentence(), _limit_note(options.limit)],
+            )
         ),
         composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
         rubrics=rubric_versions(selection.kinds),

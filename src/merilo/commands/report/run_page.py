@@ -207,7 +207,10 @@ def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
     cards = {card.metric: card for card in found.cards}
     return {
         "total": found.samples,
-        "metrics": [metric_field(metric, cards[metric].scale, weak=cards[metric].weak) for metric in metrics],
+        "metrics": [
+            metric_field(each.metric, each.scale, weak=each.weak, averaged=each.aggregate.averaged)
+            for each in (cards[metric] for metric in metrics)
+        ],
         "faults": fault_fields(components=found.components),
         "judged": has_faults(metrics),
         "by": slice_columns(found.slices, entries),

@@ -26,7 +26,7 @@ from merilo.rendering.overview import (
     unpriced,
     until_decided,
 )
-from merilo.rendering.page import GAP, Page, Tone, cells_of, cut, pad
+from merilo.rendering.page import GAP, Page, Tone, cells_of, cut, cut_id, pad
 from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
 from merilo.rendering.slices import add_slices
@@ -288,7 +288,7 @@ def _read_first(page: Page, view: RunView, size: int) -> None:
         return
     page.heading(heading)
     say = page.translation.phrase
-    named = [(cut(clean(sample), _WIDEST_ID), say(why), question) for sample, why, question in worst]
+    named = [(cut_id(sample, _WIDEST_ID), say(why), question) for sample, why, question in worst]
     ids, whys = (max(cells_of(each[place]) for each in named) for place in (0, 1))
     for sample, why, question in named[:size]:
         start = f"  {pad(sample, ids)}  {pad(why, whys)}"
