@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-VOID = frozenset({"meta", "br", "line", "circle", "rect", "polyline"})
+VOID = frozenset({"meta", "br", "wbr", "line", "circle", "rect", "polyline"})
 
 
 class Reader(HTMLParser):

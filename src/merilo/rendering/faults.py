@@ -30,7 +30,9 @@ def fault_sentence(faults: Faults) -> str:
         return ""
     things = count(len(faults.samples), "question" if faults.keys() <= _OF_CONTEXTS else "answer")
     if faults.checked:
-        return f"{things}, corrected by human labels: {', '.join(_share(faults, key) for key in fault_order(faults))}."
+        rest = f"; {faults[CANNOT_TELL]:,} cannot tell" if faults[CANNOT_TELL] else ""
+        shares = ", ".join(_share(faults, key) for key in fault_order(faults))
+        return f"{things}, corrected by human labels: {shares}{rest}."
     return f"{things}: {', '.join(f'{faults[key]:,} {_name(key)}' for key in fault_order(faults))}."
 
 

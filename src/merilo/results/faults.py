@@ -342,14 +342,15 @@ class Faults(Mapping[str, int]):
         return len(self.counts)
 
     def share(self, key: str) -> MeanEstimate:
-        """Return the share of samples with this fault, with its 95 % interval; samples without a verdict do not count.
+        """Return the share of samples with this fault, with its 95 % interval, of those that have a verdict.
 
-        Corrected by human labels if `checked`. Raises KeyError for another fault.
+        The share of "cannot tell" is of all samples. Corrected by human labels if `checked`. Raises KeyError for another
+        fault.
         """
         _ = self[key]
         if key in self.corrected:
             return self.corrected[key]
-        told = [place for place, fault in enumerate(self.samples.values()) if fault != CANNOT_TELL]
         faults = list(self.samples.values())
+        told = [place for place, fault in enumerate(faults) if CANNOT_TELL not in {fault} - {key}]
         clusters = None if self.clusters is None else [self.clusters[place] for place in told]
         return mean_interval([float(faults[place] == key) for place in told], (0.0, 1.0), clusters=clusters)

@@ -165,6 +165,7 @@ def test_a_missing_file_and_another_format_are_told(tmp_path: Path) -> None:
     """Both name the file."""
     with pytest.raises(DataError, match="No such file"):
         read_people([tmp_path / "none.jsonl"])
+    (tmp_path / "labels.xlsx").write_bytes(b"PK")
     with pytest.raises(UsageError, match=r"labels\.xlsx"):
         read_people([tmp_path / "labels.xlsx"])
     with pytest.raises(UsageError, match=r"ends in \.jsonl or \.csv"):

@@ -67,7 +67,7 @@ def test_fields_with_2_to_30_values_make_slices(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", rows({"wiki": (40, 20), "manual": (30, 10)}))
     assert list(values_by_field(run)) == ["source", "team", "length"]
     assert {value: len(each) for value, each in run.by("team").items()} == {"a": 35, NO_VALUE: 35}
-    with pytest.raises(merilo.UsageError, match=r"'page' has 40 values. .*: source, team, length"):
+    with pytest.raises(merilo.UsageError, match=r"'page' has 40 values. .*: 'source', 'team', 'length'"):
         run.by("page")
     with pytest.raises(merilo.UsageError, match="'topic' is in no sample"):
         run.by("topic")

@@ -457,7 +457,7 @@ def test_samples_are_found_in_outcomes_of_another_layout(tmp_path: Path) -> None
         (ComparisonRequest(level=95.0), "write 0.95 for 95 %"),
         (ComparisonRequest(undefined="best"), "undefined must be drop or worst, got 'best'"),
         (ComparisonRequest(samples=-1), "0 or more, got -1"),
-        (ComparisonRequest(by="faithfulness"), "No metric 'faithfulness' in"),
+        (ComparisonRequest(by="faithfulness"), "has no faithfulness. Add it"),
         (ComparisonRequest(primary=[]), "Name one, or leave the option out"),
     ],
 )
@@ -472,7 +472,7 @@ def test_one_run_or_none_is_refused(tmp_path: Path) -> None:
     """A comparison needs two; a directory without a run is named."""
     with pytest.raises(UsageError, match="at least two runs, got 1"):
         api.compare(tmp_path)
-    with pytest.raises(RunError, match="No such run"):
+    with pytest.raises(RunError, match="Not a run directory"):
         api.compare(tmp_path, tmp_path)
 
 

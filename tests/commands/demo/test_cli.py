@@ -15,7 +15,7 @@ from merilo.runs.run import Run
 def test_the_story(demo: Demo) -> None:
     """Answers are judged, a worse retriever is found only after labels, and the build stops."""
     text = " ".join(demo.text.split())
-    assert "12 answers: 6 right, 3 cannot tell, 2 beyond the evidence, 1 invented." in text
+    assert "12 answers: 6 right, 2 beyond the evidence, 1 invented, 3 cannot tell." in text
     assert "An annotator agrees on the support of 9 of 9." in text
     assert "annotator not supported" in text
     assert "cannot tell: no one has checked the judge" in text

@@ -307,7 +307,7 @@ def test_outputs_of_each_form_are_read(output: object, expected: dict[str, objec
     assert fields_of(output) == expected
 
 
-@pytest.mark.parametrize("output", [None, 3, b"x", {"latency": 1}, {"response": 3}, object()])
+@pytest.mark.parametrize("output", [None, 3, b"x", {"latency": 1}, {"response": [3]}, object()])
 def test_an_unusable_output_is_an_error(output: object) -> None:
     """Anything else is refused, so it becomes a failed sample and never an answer."""
     with pytest.raises(DataError):

@@ -154,7 +154,7 @@ def test_a_folder_is_a_corpus(tmp_path: Path) -> None:
         ('{"id": "a", "text": "A\\u0000"}\n', "NUL"),
         ('{"id": "a", "text": "A.", "title": []}\n', "title"),
         ("[1]\n", "an object"),
-        ('{"id": "a", "text": "A."', "invalid JSON"),
+        ('{"id": "a", "text": "A."', "expected a complete file"),
         ("", "at least one document"),
     ],
 )

@@ -85,7 +85,7 @@ def reach_of(intervals: Sequence[tuple[float, float] | None], values: Sequence[f
 def _end(card: Card, place: int) -> str:
     """Return the class of a bar: the worse half of a verdict is bad; other scores are neither good nor bad.
 
-    An average of probabilities is no verdict: the judge's thresholds are not at its middle.
+    An average of probabilities is not a verdict: the judge's thresholds are not at its middle.
     """
     if card.aggregate.averaged or not judged_metrics([card.metric]):
         return "other"

@@ -155,7 +155,7 @@ def page_data(
 def metric_field(metric: str, scale: Scale, *, weak: bool, averaged: bool) -> dict[str, Any]:  # Any: JSON
     """Return what the table knows of a metric; an infinite end of its range is None.
 
-    `averaged`: its scores average probabilities of the judge, so they are no verdicts and have no colour.
+    `averaged`: its scores average probabilities of the judge, so they are not verdicts and have no colour.
     """
     span = [None if abs(end) == float("inf") else end for end in scale.span]
     return {

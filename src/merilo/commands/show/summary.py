@@ -242,9 +242,10 @@ def _cautions(page: Page, view: RunView, again: str) -> None:
         page.text(note)
     failed = sum(each.failed for each in aggregates if not each.parts)
     if failed:
-        reasons = {reason: amount for each in aggregates if each.failed for reason, amount in each.reasons.items()}
-        why = next(iter(reasons), "")
-        page.line(cut(page.translation.line(f"{count(failed, 'outcome')} failed: {clean(why)}."), page.width))
+        # The reasons of an aggregate are those of undefined samples too.
+        first = next((each for each in run.records() if each["outcome"] == "failed"), None)
+        why = "" if first is None else clean(first.get("error", {}).get("message", "")).rstrip(".")
+        page.line(cut(page.translation.line(f"{count(failed, 'outcome')} failed: {why}."), page.width))
         if again:
             page.line(page.translation.line(f"Retry what failed: {again}"))
 
