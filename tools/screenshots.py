@@ -1,7 +1,7 @@
-"""Make the pictures of README and docs: run the demo, write its pages, and take pictures of them in docs/images/.
+"""Make the pictures of README and docs: evaluate shipped answers, write pages, and take pictures in docs/images/.
 
     make screenshots
-    make screenshots ARGS="report phone"
+    make screenshots ARGS="report sample"
 
 A new page is one row of `PAGES`, a new picture one row of `PICTURES`. The browser is found as the tests find it: the
 program that MERILO_CHROMIUM names, or a Chromium on PATH. Fonts are those of the machine.
@@ -30,8 +30,12 @@ TIMELESS: Final = (
 )
 """Removes how long the run took, which differs each time, and begins at the top."""
 
+ANSWERS: Final = ROOT / "src" / "merilo" / "examples" / "generation" / "answers.jsonl"
+RUNS: Final = ("demo --out demo", f"run {ANSWERS} --out answers --no-cache --quiet")
+"""The merilo commands that make the runs of `PAGES`."""
+
 PAGES: Final = {
-    "answers": "report demo/answers -o",
+    "answers": "report answers --by length -o",
     "comparison": "report demo/bm25 demo/overlap -o",
 }
 """Name of a page → the merilo command that writes it; the file is added at the end."""
@@ -46,7 +50,6 @@ class Picture:
     """A key of `PAGES`."""
     width: int = 1440
     height: int = 900
-    dark: bool = False
     keys: str = ""
     """Keys to press, one character each."""
     ready: str = "document.readyState === 'complete'"
@@ -57,7 +60,6 @@ PICTURES: Final = (
     Picture("report", "answers"),
     Picture("sample", "answers", 1200, 760, keys="j", ready=OPENED),
     Picture("comparison", "comparison", 1200, 1180),
-    Picture("phone", "answers", width=390, height=844, dark=True),
 )
 
 
@@ -72,7 +74,8 @@ def main(names: list[str]) -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        merilo("demo --out demo", folder)
+        for words in RUNS:
+            merilo(words, folder)
         for page in dict.fromkeys(each.page for each in wanted):
             merilo(f"{PAGES[page]} {page}.html", folder)
         with Browser(program) as browser:
@@ -87,7 +90,7 @@ def merilo(words: str, folder: Path) -> None:
 
 def take(browser: Browser, picture: Picture, page: Path) -> None:
     """Take one picture, and print its size. Exits if it is larger than `MOST_BYTES`."""
-    browser.size(picture.width, picture.height, dark=picture.dark)
+    browser.size(picture.width, picture.height)
     browser.open(page)
     browser.run(TIMELESS)
     for key in picture.keys:

@@ -47,7 +47,8 @@ def label(
         typer.Argument(metavar="[RUN]", help="A second run directory, to label a pair of runs.", show_default=False),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(metavar="M", help="Metric to label. [default: the only one with a judge]")
+        str | None,
+        typer.Option(metavar="M", help="Metric to label. [default: that of the fault table; for a pair, relevance]"),
     ] = None,
     number: Annotated[
         int | None,
