@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 SIZE = 16
 _LONG = 4_000  # characters; longer texts are hashed each time, so that the cache stays small
+_LONG_TUPLE = 40_000  # of all texts together: the contexts of a sample are hashed once for all questions about them
 
 
 def digest_bytes(data: bytes) -> bytes:
@@ -21,12 +22,12 @@ def digest_bytes(data: bytes) -> bytes:
 
 def digest_text(text: str) -> bytes:
     """Return the 16-byte digest of a text; short texts are cached."""
-    return _short_text(text) if len(text) < _LONG else digest_bytes(text.encode("utf-8", "surrogatepass"))
+    return _short_text(text) if len(text) < _LONG else _text(text)
 
 
 def digest_texts(texts: tuple[str, ...]) -> bytes:
-    """Return the 16-byte digest of an ordered tuple of texts; short tuples are cached."""
-    return _tuple(texts) if sum(map(len, texts)) < _LONG else _hashed(texts)
+    """Return the 16-byte digest of an ordered tuple of texts; tuples of usual contexts are cached."""
+    return _tuple(texts) if sum(map(len, texts)) < _LONG_TUPLE else _hashed(texts)
 
 
 def digest_of(*parts: bytes) -> bytes:
@@ -51,15 +52,17 @@ def digest_json(value: Mapping[str, object]) -> bytes:
     return digest_bytes(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
 
 
-@lru_cache(maxsize=8_192)
-def _short_text(text: str) -> bytes:
+def _text(text: str) -> bytes:
     return digest_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-@lru_cache(maxsize=4_096)
-def _tuple(texts: tuple[str, ...]) -> bytes:
-    return _hashed(texts)
+_short_text = lru_cache(maxsize=8_192)(_text)
 
 
 def _hashed(texts: tuple[str, ...]) -> bytes:
-    return digest_of(*(digest_text(text) for text in texts))
+    """Return `digest_of` the digests of the texts, which all have one length."""
+    digests = map(digest_text if max(map(len, texts), default=0) >= _LONG else _short_text, texts)
+    return digest_bytes(FRAME + FRAME.join(digests) if texts else b"")
+
+
+_tuple = lru_cache(maxsize=512)(_hashed)

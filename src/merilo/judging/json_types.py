@@ -13,6 +13,9 @@ compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 files."""
 
 
+_TEXT: Final = {str}
+
+
 def loaded(text: str) -> object:
     """Return the JSON value of a text. Raises ValueError, also if it is nested too deeply."""
     try:
@@ -31,8 +34,7 @@ def as_object(value: object) -> Json | None:
     """Return the value if it is a dict with text keys, like a JSON object; otherwise None."""
     if not isinstance(value, dict):
         return None
-    fields = cast("dict[object, object]", value)  # isinstance does not narrow keys and values
-    return cast("Json", fields) if all(isinstance(key, str) for key in fields) else None
+    return cast("Json", value) if {*map(type, cast("Json", value))} <= _TEXT else None
 
 
 def as_mapping(value: object) -> Mapping[object, object] | None:

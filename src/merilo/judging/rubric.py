@@ -226,7 +226,7 @@ def fenced(text: str, label: str, token: str) -> str:
 
 def fence_token(texts: Texts) -> str:
     """Return a token for fences around these texts; it occurs in none of them."""
-    return _absent(digest_texts(texts), [_folded(text) for text in texts])
+    return _absent(digest_texts(texts), _folded("\n".join(texts)))
 
 
 def fenced_each(texts: tuple[str, ...], label: str, token: str) -> str:
@@ -282,10 +282,10 @@ class _Tokens:
 
 def _tokens(values: Mapping[str, object], shared: frozenset[str]) -> _Tokens:
     fields = {name: _texts_in(value) for name, value in values.items()}
-    texts = [_folded(text) for own in fields.values() for text in own]
-    whole = _absent(_digest_of_fields(fields), texts)
+    text = _folded("\n".join(["\n".join(own) for own in fields.values()]))
+    whole = _absent(_digest_of_fields(fields), text)
     common = {name: own for name, own in fields.items() if name in shared}
-    return _Tokens(whole, _absent(_digest_of_fields(common), texts) if common else whole, shared)
+    return _Tokens(whole, _absent(_digest_of_fields(common), text) if common else whole, shared)
 
 
 def _folded(text: str) -> str:
@@ -311,13 +311,15 @@ def _texts_in(value: object) -> tuple[str, ...]:
     if not isinstance(value, tuple | list):
         return (str(value),)
     nested = cast("tuple[object, ...]", value)  # iterated only, so a list works the same
+    if {*map(type, nested)} == {str}:
+        return tuple(cast("tuple[str, ...]", nested))
     return tuple(itertools.chain.from_iterable(map(_texts_in, nested)))
 
 
-def _absent(digest: bytes, texts: list[str]) -> str:
-    """Return a token made of the digest that occurs in none of the folded texts."""
+def _absent(digest: bytes, text: str) -> str:
+    """Return a token made of the digest that does not occur in the folded text."""
     token = digest.hex()[:_TOKEN_DIGITS]
-    while any(token in text for text in texts):
+    while token in text:
         digest = digest_bytes(digest)  # deterministic, so that equal fields give equal prompts
         token = digest.hex()[:_TOKEN_DIGITS]
     return token

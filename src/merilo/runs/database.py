@@ -242,16 +242,19 @@ def row_seal(*values: bytes | str | float | None) -> int:
 def row_bytes(*values: bytes | str | float | None) -> bytes:
     """Return the bytes of which `row_seal` is the checksum; those of several values are joined."""
     parts: list[bytes] = []
-    for value in values:
-        if isinstance(value, str):
+    for value in values:  # exact types first: this runs for every row of a run
+        kind = type(value)
+        if kind is str:
             data = value.encode("utf-8", "surrogatepass")
             parts += (_text_head(len(data)), data)
-        elif isinstance(value, bytes):
-            parts += (_size(len(value) + 1), b"b", value)
+        elif kind is bytes:
+            parts += (_bytes_head(len(value)), value)
         elif value is None:
-            parts.append(_NONE)
-        else:
-            parts.append(_known_number_bytes(value) if type(value) is int else number_bytes(value))
+            parts += (_NONE,)
+        elif isinstance(value, str):  # a StrEnum
+            parts += (row_bytes(str(value)),)
+        elif not isinstance(value, bytes):
+            parts += (_known_number_bytes(value) if kind is int else number_bytes(value),)
     return b"".join(parts)
 
 
@@ -266,6 +269,11 @@ def _size(size: int) -> bytes:
 @lru_cache(maxsize=4_096)
 def _text_head(size: int) -> bytes:
     return _size(size + 1) + b"s"
+
+
+@lru_cache(maxsize=256)
+def _bytes_head(size: int) -> bytes:
+    return _size(size + 1) + b"b"
 
 
 _NONE: Final = _sized(b"n")
