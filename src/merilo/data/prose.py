@@ -6,7 +6,7 @@ quotation marks that never close.
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
 from merilo.cancellation import check_cancelled
@@ -51,7 +51,7 @@ White space may be on either side of an end.
 
 def sentence_ends(text: str, language: str) -> list[int]:
     """Return the ends of the sentences in a stretch of prose, ascending; the last end is the text's own."""
-    code = language.replace("_", "-").split("-")[0].lower()
+    code = _code(language)
     boundaries = _boundaries(code)
     ends: list[int] = []
     start = 0
@@ -63,6 +63,11 @@ def sentence_ends(text: str, language: str) -> list[int]:
     if start < len(text):
         ends += [start + end for end in boundaries(text[start:])]
     return _with_items(text, ends, code)
+
+
+@lru_cache(maxsize=256)
+def _code(language: str) -> str:
+    return language.replace("_", "-").split("-")[0].lower()
 
 
 def unnumbered(sentences: Sequence[str], language: str) -> tuple[str, ...]:
@@ -164,10 +169,11 @@ def _any_language(language: str) -> Boundaries:
     from sentencex import get_sentence_boundaries  # a binary library that not every run needs
 
     stops = _NO_END.get(language)
+    anywhere = None if stops is None else re.compile(stops.pattern.removesuffix(r"\s*\Z"), stops.flags)
 
     def boundaries(text: str) -> list[int]:
         ends = [found["end_index"] for found in get_sentence_boundaries(language, text)][:-1]
-        if stops is not None:
+        if stops is not None and anywhere is not None and anywhere.search(text):
             ends = [end for end in ends if not _goes_on(text, end, stops)]
         return [*ends, len(text)]
 

@@ -125,7 +125,9 @@ class LimiterHandle:
             now = time.monotonic()
             if now < limiter.paused_until:
                 return limiter.paused_until - now
-            if limiter.in_flight >= self.room or self._exceeds_fair_share:
+            room, alone = self.limits.concurrency, len(limiter.shares) == 1
+            full = limiter.in_flight >= room or limiter.in_flight >= limiter.width
+            if full or not (alone or self._has_fair_share):
                 self.waiting = True
                 return inf
             if self.meters:
@@ -133,8 +135,9 @@ class LimiterHandle:
                 if wait > 0:
                     return wait
             # the meters of all runs, since each run's rate limits what the endpoint receives in total
-            for (kind, _), meter in limiter.meters.items():
-                meter.charge(now, _weight(kind, tokens))
+            if limiter.meters:
+                for (kind, _), meter in limiter.meters.items():
+                    meter.charge(now, _weight(kind, tokens))
             self.waiting = False
             self.in_flight += 1
             limiter.in_flight += 1
@@ -146,7 +149,7 @@ class LimiterHandle:
         limiter = self._limiter
         with limiter.lock:
             self._landed()
-            if tokens is not None:
+            if tokens is not None and limiter.meters:
                 for (kind, _), meter in limiter.meters.items():
                     if kind == "tokens":
                         meter.adjust(tokens - permit.tokens)
@@ -158,7 +161,8 @@ class LimiterHandle:
                 # no run is restricted by it any longer
                 if limiter.width >= max((each.limits.concurrency for each in limiter.shares), default=1):
                     limiter.width = inf
-        self._wake_others()
+        if len(limiter.shares) > 1:
+            self._wake_others()
 
     def limited(self, permit: Permit, pause_s: float) -> None:
         """Record a "too many requests" reply. No run sends to the endpoint for `pause_s` seconds."""
@@ -190,16 +194,14 @@ class LimiterHandle:
         return min(self.limits.concurrency, self._limiter.width)
 
     @property
-    def _exceeds_fair_share(self) -> bool:
-        """True if this run has its fair share of the endpoint and another run waits that could send now."""
+    def _has_fair_share(self) -> bool:
+        """True unless this run has its fair share of the endpoint and another run waits that could send now."""
         shares = self._limiter.shares
-        if len(shares) == 1:
-            return False
         in_flight = self._limiter.in_flight
         if not any(each.waiting and each is not self and in_flight < each.room for each in shares):
-            return False
+            return True
         active = sum(each.waiting or each.in_flight > 0 or each is self for each in shares)
-        return self.in_flight >= max(1, self.room // active)
+        return self.in_flight < max(1, self.room // active)
 
     def _landed(self) -> None:
         if self.in_flight:  # not after `leave`
@@ -217,6 +219,8 @@ class TokenEstimator:
     def __init__(self) -> None:
         self._replies = 0
         self._output = 0
+        self._bodies: dict[int, Mapping[str, object]] = {}
+        """The user's fields by id of a provider, which lives as long as its queue."""
         self._input_excess = self._output_excess = 1.0
 
     def tokens(self, request: Request) -> int:
@@ -238,7 +242,10 @@ class TokenEstimator:
 
     def max_reply(self, provider: Provider, request: Request) -> int:
         """Return the maximum output tokens of a request; more if earlier replies exceeded theirs."""
-        return ceil(max_reply_tokens(request, _body(provider)) * self._output_excess)
+        number = id(provider)
+        if number not in self._bodies:
+            self._bodies[number] = _body(provider)
+        return ceil(max_reply_tokens(request, self._bodies[number]) * self._output_excess)
 
     def learn(self, provider: Provider, request: Request, usage: Usage) -> None:
         """Update the estimates with the usage of a reply, as far as it reports one."""

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from merilo.engine.rate_limits import Permit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from merilo.errors import RateLimited
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
@@ -50,8 +52,8 @@ endpoint."""
 class ReplyListener(Protocol):
     """Listener for replies."""
 
-    def on_reply(self, place: int, reply: Reply | Failure) -> None:
-        """Receive the reply to the request with this index."""
+    def on_reply(self, place: int, reply: Reply | Failure) -> Callable[[], None] | None:
+        """Receive the reply to the request with this index. Return what to call once for all replies of a turn."""
         ...
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from operator import methodcaller
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 SIZE = 16
-_LONG = 4_000  # characters; longer texts are hashed each time, so that the cache stays small
-_LONG_TUPLE = 40_000  # of all texts together: the contexts of a sample are hashed once for all questions about them
+T = TypeVar("T")
 
 
 def digest_bytes(data: bytes) -> bytes:
@@ -20,14 +20,32 @@ def digest_bytes(data: bytes) -> bytes:
     return blake2b(data, digest_size=SIZE).digest()
 
 
+class Digests(dict[T, bytes]):
+    """Digests by what they are of, computed when first looked up. A known one costs no call: `TEXTS[text]`."""
+
+    def __init__(self, make: Callable[[T], bytes], length: Callable[[T], int], *, most: int, longest: int) -> None:
+        """At most `most` digests are kept, and none of what has this `length` or more."""
+        super().__init__()
+        self._make, self._length, self._most, self._longest = make, length, most, longest
+
+    def __missing__(self, key: T) -> bytes:
+        """Compute a digest."""
+        digest = self._make(key)
+        if self._length(key) < self._longest:
+            if len(self) >= self._most:
+                self.clear()
+            self[key] = digest
+        return digest
+
+
 def digest_text(text: str) -> bytes:
     """Return the 16-byte digest of a text; short texts are cached."""
-    return _short_text(text) if len(text) < _LONG else _text(text)
+    return TEXTS[text]
 
 
 def digest_texts(texts: tuple[str, ...]) -> bytes:
     """Return the 16-byte digest of an ordered tuple of texts; tuples of usual contexts are cached."""
-    return _tuple(texts) if sum(map(len, texts)) < _LONG_TUPLE else _hashed(texts)
+    return TUPLES[texts]
 
 
 def digest_of(*parts: bytes) -> bytes:
@@ -56,13 +74,16 @@ def _text(text: str) -> bytes:
     return digest_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-_short_text = lru_cache(maxsize=8_192)(_text)
+_encoded = methodcaller("encode", "utf-8", "surrogatepass")
+_hash: Callable[[bytes], blake2b] = partial(blake2b, digest_size=SIZE)
+_digest = methodcaller("digest")
 
 
-def _hashed(texts: tuple[str, ...]) -> bytes:
-    """Return `digest_of` the digests of the texts, which all have one length."""
-    digests = map(digest_text if max(map(len, texts), default=0) >= _LONG else _short_text, texts)
-    return digest_bytes(FRAME + FRAME.join(digests) if texts else b"")
+def _texts(texts: tuple[str, ...]) -> bytes:
+    """Return `digest_of` the digests of the texts, which all have one length. Maps of C functions: texts are many."""
+    return digest_bytes(FRAME + FRAME.join(map(_digest, map(_hash, map(_encoded, texts)))) if texts else b"")
 
 
-_tuple = lru_cache(maxsize=512)(_hashed)
+TEXTS: Final = Digests(_text, len, most=8_192, longest=4_000)
+TUPLES: Final = Digests(_texts, lambda texts: sum(map(len, texts)), most=512, longest=40_000)
+"""Up to 40,000 characters: the contexts of a sample are hashed once for all questions about them."""

@@ -42,6 +42,7 @@ _CHARACTERS_AN_EFFORT = 40
 """Limits the time spent on brackets that begin no object. Each costs 1, plus 10 if decoding was tried, plus 1 for
 each forty characters decoded in vain. The limit is reached after some 0.1 s; without it, brackets alone take half a
 minute."""
+_OBJECT: Final = {dict}
 _MAX_REPAIRED = 60_000
 """Maximum characters of damaged JSON that are repaired; the repair takes a microsecond or more per character."""
 
@@ -69,6 +70,8 @@ class JsonShape:
 
 def read_object(text: str, shape: JsonShape) -> Json:
     """Return the one object in the text with the shape's first key. Raises Unreadable."""
+    if (plain := _plain(text, shape)) is not None:
+        return plain
     value = _read(text, shape)
     if isinstance(value, list):
         raise ReplyParseError("Your reply is a list, not one JSON object.")
@@ -77,7 +80,7 @@ def read_object(text: str, shape: JsonShape) -> Json:
 
 def read_list(text: str, shape: JsonShape) -> list[object]:
     """Return the one list in the text, under the shape's first key or bare. Raises Unreadable."""
-    value = _read(text, shape)
+    value = _plain(text, shape) or _read(text, shape)
     if isinstance(value, list):
         return value
     inner = as_list(value[shape.keys[0]])
@@ -116,6 +119,23 @@ def complete_fields(text: str) -> str:
         elif character == "," and depth == 1:
             end = place
     return f"{text[:end]}}}" if end else ""
+
+
+def _plain(text: str, shape: JsonShape) -> Json | None:
+    """Return the object if it is the whole text and has the first key, as in nearly all replies; otherwise None.
+
+    `_read` finds the same object, with ten times the calls.
+    """
+    size = len(text)
+    if size > MAX_REPLY_CHARACTERS:
+        return None
+    try:
+        value, end = _DECODER.scan_once(text, 0)
+    except (StopIteration, ValueError, RecursionError):
+        return None
+    return (
+        value if type(value) in _OBJECT and shape.keys[0] in value and (end == size or text[end:].isspace()) else None
+    )
 
 
 def _read(text: str, shape: JsonShape) -> Json | list[object]:
@@ -261,7 +281,10 @@ def _keys(value: object) -> Iterator[str]:
 
 
 def _object(pairs: list[tuple[str, object]]) -> Json:
-    value: Json = {}
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
+    value = {}
     for key, inner in pairs:
         if key in value and value[key] != inner:
             raise ReplyParseError(f'Your reply gives "{key}" twice, with different values.')

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pydantic import TypeAdapter
 
@@ -29,6 +31,13 @@ def later_fields(of: type[Any]) -> frozenset[str]:  # Any: a question or verdict
 
 
 _NAMES: dict[type, frozenset[str]] = {}
+
+
+@cache
+def _later_values(of: type[Any]) -> tuple[set[str] | None, Callable[[Any], Iterable[object]]]:  # Any: a verdict
+    """Return the names of the later fields, None if there are none, and the function that returns their values."""
+    names = later_fields(of)
+    return set(names) or None, attrgetter(*names, *list(names)[:1]) if names else lambda _: ()
 
 
 class FailureKind(StrEnum):
@@ -54,6 +63,7 @@ class FailureKind(StrEnum):
     """The judge states that it cannot judge this: not an error. The metric has no value for the sample."""
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A question without a verdict, and the reason. A value: it is stored and reported, never raised by a driver."""
@@ -87,7 +97,10 @@ class Verdict(_Written):
 
     def _omitted(self) -> set[str] | None:
         """Return the names of the later fields that are empty; None if there are none."""
-        return {name for name in later_fields(type(self)) if not getattr(self, name)} or None
+        names, values = _later_values(type(self))
+        if not names or not any(values(self)):  # nearly all verdicts
+            return names
+        return {name for name in names if not getattr(self, name)} or None
 
     def reversed(self) -> Self:
         """Return this verdict with the items of its list in reverse order; the same verdict for most kinds."""
@@ -159,8 +172,8 @@ class DecisionVerdict(Verdict):
     @property
     def credit(self) -> float:
         """The number that a mean over verdicts uses, in [0, 1]: the probability if `averaged`, otherwise `value`."""
-        probability: float | None = getattr(self, "probability", None)  # a field of every kind, not of the base
-        return probability if self.averaged and probability is not None else self.value
+        probability = probability_of(self) if self.averaged else None
+        return self.value if probability is None else probability
 
     @property
     def decision(self) -> object:

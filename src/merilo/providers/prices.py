@@ -114,7 +114,7 @@ class Prices:
 
     def usd(self, provider: Provider, usage: Usage) -> float | None:
         """Return the price of a request to this provider; None if unknown."""
-        own = self._own(provider)
+        own = self._own(provider) if self.own else None
         return provider.price_usd(usage) if own is None else own.usd(usage)
 
     def batch_usd(self, provider: Provider, usage: Usage) -> float | None:
@@ -134,7 +134,7 @@ class Prices:
         return tuple(dict.fromkeys(price for price in found if price is not None))
 
     def _own(self, provider: Provider) -> Price | None:
-        return _first(self.own, *_marks(provider)) if self.own else None
+        return _first(self.own, *_marks(provider))
 
 
 def outdated(prices: Iterable[Price], on: date) -> str:

@@ -13,10 +13,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.errors import Permanent, ProviderDown
+from merilo.providers.base import Request
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from merilo.errors import ProviderError
-    from merilo.providers.base import Reply, Request
+    from merilo.providers.base import Reply
 
 PLAUSIBLE_CHARACTERS_PER_TOKEN: Final = 8
 """Maximum mean characters per token of a plausible token count; six tokenizers stayed below 6.1 in 15 languages."""
@@ -61,6 +64,8 @@ class PromptCheck:
         self._advice = advice
         self._learnt: dict[int, list[_Prompt]] = defaultdict(list)
         """The first prompts by density, see `_density`."""
+        self._taught: set[int] = set()
+        """The densities of which enough prompts are known."""
         self._ratios: dict[int, float] = {}
         """Tokens per character by density, as far as learnt."""
         self._same: dict[int, tuple[int, int]] = {}
@@ -75,10 +80,11 @@ class PromptCheck:
         It is ProviderDown from the third truncated prompt on, which stops the run.
         """
         tokens = reply.usage.input_tokens
-        if tokens is None or tokens < _MIN_TOKENS or hasattr(request, "questions"):  # their tokens count, too
+        if tokens is None or tokens < _MIN_TOKENS:
             return None
-        characters = sum([len(message.text) for message in request.messages])
-        expected = self._expected_if_truncated(request, characters, tokens)
+        if type(request) is not Request and hasattr(request, "questions"):  # their tokens count, too
+            return None
+        expected = self._expected_if_truncated([message.text for message in request.messages], tokens)
         if expected is None:
             self._largest = max(self._largest, tokens)
             return None
@@ -91,14 +97,16 @@ class PromptCheck:
             return ProviderDown(f"{message} The run stops after {_MAX_TRUNCATED} such replies.")
         return Permanent(message, received_bytes=sum(len(text.encode("utf-8", "replace")) for text in reply.texts))
 
-    def _expected_if_truncated(self, request: Request, characters: int, tokens: int) -> int | None:
+    def _expected_if_truncated(self, texts: Sequence[str], tokens: int) -> int | None:
         """Return the expected tokens of the prompt if its count is too low; None if it is plausible."""
+        characters = sum(map(len, texts))
         seen, shortest = self._same.get(tokens, (0, characters))
         self._same[tokens] = (seen + 1, min(shortest, characters))
-        density = _density(request, characters)
+        density = _density(texts, characters)
         per_character = self._ratios.get(density, 2.0 / PLAUSIBLE_CHARACTERS_PER_TOKEN)
         least = _MIN_FRACTION * per_character if density in self._ratios else 1.0 / PLAUSIBLE_CHARACTERS_PER_TOKEN
-        self._learn(density, _Prompt(characters, tokens))
+        if density not in self._taught:
+            self._learn(density, _Prompt(characters, tokens))
         expected = round(characters * per_character)
         if expected <= self._largest:  # the server has read longer prompts
             return None
@@ -107,25 +115,27 @@ class PromptCheck:
         if tokens >= least * characters:
             return None
         # Long runs of one character are few tokens.
-        characters = sum(len(without_runs(message.text)) for message in request.messages)
+        characters = sum(len(without_runs(text)) for text in texts)
         expected = round(characters * per_character)
         return expected if tokens < least * characters and expected > self._largest else None
 
     def _learn(self, density: int, prompt: _Prompt) -> None:
         group = self._learnt[density]
-        if len(group) < _MAX_LEARNT:
-            group.append(prompt)
-            if len(group) >= _LEARNING:
-                self._ratios[density] = _tokens_per_character(group)
+        group.append(prompt)
+        if len(group) >= _LEARNING:
+            self._ratios[density] = _tokens_per_character(group)
+        if len(group) >= _MAX_LEARNT:
+            self._taught.add(density)
 
 
-def _density(request: Request, characters: int) -> int:
+def _density(texts: Sequence[str], characters: int) -> int:
     """Return four times the mean UTF-8 bytes per character, rounded: texts in one script have about as many tokens per
     character.
     """
-    texts = [message.text for message in request.messages]
-    size = sum([len(text) if text.isascii() else len(text.encode("utf-8", "replace")) for text in texts])
-    return round(4 * size / characters) if characters else 0
+    if all(map(str.isascii, texts)):
+        return 4 if characters else 0
+    size = sum([len(text.encode("utf-8", "replace")) for text in texts])
+    return round(4 * size / characters)
 
 
 def _tokens_per_character(prompts: list[_Prompt]) -> float:

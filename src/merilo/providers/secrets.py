@@ -130,6 +130,8 @@ class ApiKeys:
         self._header = header
         self._prefix = prefix
         self._source = None if taken else source
+        self.renewed = self._source is not None
+        """True if each request asks for a fresh key."""
         self.fixed: dict[str, str] = dict(others)
         """Headers that are the same for every request."""
         if key and source is None and not taken:
@@ -162,6 +164,8 @@ class ApiKeys:
         A secret is found unchanged or reversed, in base64 and in hex. A long fragment of any of these forms is found
         too, see `Leak`. A text with a secret in the escapes of JSON, URLs or HTML is hidden as a whole.
         """
+        if not self._secrets:  # a local server without a key
+            return text if text.isascii() else text.encode("utf-8", "replace").decode()
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         escaped = _ESCAPED.search(text) is not None
