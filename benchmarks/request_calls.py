@@ -40,13 +40,13 @@ def _counted(samples: int, address: str) -> tuple[int, int]:
         return pstats.Stats(profile).total_calls, run.usage["requests"]
 
 
-def calls_of_a_request() -> float:
-    """Return the calls that one more request takes."""
+def calls_of_a_request(sizes: tuple[int, int] = _SIZES) -> float:
+    """Return the calls that one more request takes. `sizes`: the samples of the two runs that are compared."""
     found: list[float] = []
     with judge_server(0.005) as address:
         _counted(3, address)  # imports and caches
         while len(found) < _MOST_TRIES and (len(found) < 2 or sorted(found)[1] > _SAME * min(found)):
-            (few, requests), (many, more) = (_counted(size, address) for size in _SIZES)
+            (few, requests), (many, more) = (_counted(size, address) for size in sizes)
             found.append((many - few) / (more - requests))
     return min(found)
 

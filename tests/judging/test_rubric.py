@@ -338,3 +338,10 @@ def test_earlier_rubrics_are_found_by_their_text(language: str) -> None:
             assert found is not None
             assert (found.version, found.numbers_contexts) == (version, version == 2)
     assert rubric.rubric_with_text(question, "Something else.") is None
+
+
+@given(st.lists(st.text(st.sampled_from("ab |\n\t\u00a0\u2028\u200bж"), max_size=6), max_size=4), st.integers(1, 12))
+def test_each_numbered_text_is_one_line(texts: list[str], first: int) -> None:
+    """White space within a text is folded, whatever it is; the numbers go on from the first one."""
+    lines = [f"[{number}] {' '.join(text.split())}" for number, text in enumerate(texts, start=first)]
+    assert rubric._lines(tuple(texts), first) == "\n".join(lines)

@@ -154,7 +154,7 @@ class Sample:
 
         Raises MissingField if the value is None, UsageError for an unknown field name.
         """
-        value = getattr(self, field) if field in FIELDS else None
+        value: str | tuple[Context, ...] | tuple[str, ...] | None = getattr(self, field) if field in FIELDS else None
         if value is None and (value := self._value(field)) is None:
             raise MissingField(field, self.id)
         return value

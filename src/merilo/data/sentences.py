@@ -31,7 +31,7 @@ _CACHED_BYTES: Final = 16_000_000
 _TEXT_BYTES: Final = 400
 _SENTENCE_BYTES: Final = 80
 """Bytes of an entry, and of each of its sentences, in addition to the characters."""
-_span: Final[Callable[[tuple[int, int]], Span]] = partial(tuple.__new__, Span)
+_span: Final[Callable[[tuple[int, int]], Span]] = partial(tuple.__new__, Span)  # pyright: ignore[reportUnknownMemberType]
 _WORD: Final = re.compile(r"\w")
 _LATIN: Final = "en"
 """The language that `detect_language` returns for any text in Latin script."""

@@ -246,9 +246,8 @@ class AnswerStore:
         cost: float | None,
         seconds: float,
     ) -> KnownAnswers:
-        """Store the answers of a judge session; return the answers that the run holds now (an earlier verdict wins).
-
-        They are durable after `commit_if_due`, which the caller calls.
+        """Store the answers of a judge session, without a commit; return the answers that the run holds now (an earlier
+        verdict wins).
         """
         name = self._name(unit.judge)
         sent = tuple([reply for reply in replies if type(reply) is Failure or reply.path is not ReplyPath.LOCAL])
@@ -314,12 +313,9 @@ class AnswerStore:
 
     def _cut(self, group: Group) -> Iterable[Question[Any] | Pack]:
         """Yield consecutive questions that may be judged together in packs of at most ten, and others alone."""
-        first = group[0] if group else None
-        if len(group) == 1 or not (first is None or first.shared or isinstance(first, Completion)):
-            same = {*map(type, group)}  # questions without shared fields are judged alone
-            if len(same) == 1:
-                yield from group
-                return
+        if len(group) == 1:
+            yield group[0]
+            return
         pack: list[Question[Any]] = []
         for question in group:
             if pack and (len(pack) == PACK_SIZE or not self._mates(pack[0], question)):

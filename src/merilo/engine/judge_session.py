@@ -82,10 +82,7 @@ class JudgeSession:
         return True
 
     def keep(self, *, commit: bool = True) -> KnownAnswers:
-        """Store the answers of the finished session; return the stored answers by key.
-
-        `commit`: False if the caller keeps several sessions and commits after that.
-        """
+        """Store the answers of the finished session; return the stored answers by key. `commit`: if it is due."""
         seconds = time.monotonic() - self._began
         held = self._answers.keep(self.unit, self._verdicts, self._replies, self._cost, seconds)
         if commit:

@@ -135,9 +135,8 @@ class LimiterHandle:
                 if wait > 0:
                     return wait
             # the meters of all runs, since each run's rate limits what the endpoint receives in total
-            if limiter.meters:
-                for (kind, _), meter in limiter.meters.items():
-                    meter.charge(now, _weight(kind, tokens))
+            for (kind, _), meter in limiter.meters.items():
+                meter.charge(now, _weight(kind, tokens))
             self.waiting = False
             self.in_flight += 1
             limiter.in_flight += 1

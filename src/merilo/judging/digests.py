@@ -20,22 +20,20 @@ def digest_bytes(data: bytes) -> bytes:
     return blake2b(data, digest_size=SIZE).digest()
 
 
-class Digests(dict[T, bytes]):
-    """Digests by what they are of, computed when first looked up. A known one costs no call: `TEXTS[text]`."""
+class Known(dict[T, bytes]):
+    """Bytes that are made when they are first looked up; those that are known cost no call, unlike an `lru_cache`."""
 
-    def __init__(self, make: Callable[[T], bytes], length: Callable[[T], int], *, most: int, longest: int) -> None:
-        """At most `most` digests are kept, and none of what has this `length` or more."""
-        super().__init__()
-        self._make, self._length, self._most, self._longest = make, length, most, longest
+    def __init__(self, make: Callable[[T], bytes], size: Callable[[T], int], *, below: int, most: int) -> None:
+        """At most `most` are kept, and only of keys whose size is `below` this."""
+        self._make, self._size, self._below, self._most = make, size, below, most
 
     def __missing__(self, key: T) -> bytes:
-        """Compute a digest."""
-        digest = self._make(key)
-        if self._length(key) < self._longest:
+        made = self._make(key)
+        if self._size(key) < self._below:
             if len(self) >= self._most:
                 self.clear()
-            self[key] = digest
-        return digest
+            self[key] = made
+        return made
 
 
 def digest_text(text: str) -> bytes:
@@ -84,6 +82,6 @@ def _texts(texts: tuple[str, ...]) -> bytes:
     return digest_bytes(FRAME + FRAME.join(map(_digest, map(_hash, map(_encoded, texts)))) if texts else b"")
 
 
-TEXTS: Final = Digests(_text, len, most=8_192, longest=4_000)
-TUPLES: Final = Digests(_texts, lambda texts: sum(map(len, texts)), most=512, longest=40_000)
+TEXTS: Final = Known(_text, len, below=4_000, most=8_192)
+TUPLES: Final = Known(_texts, lambda texts: sum(map(len, texts)), below=40_000, most=512)
 """Up to 40,000 characters: the contexts of a sample are hashed once for all questions about them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 Json = dict[str, object]
@@ -19,7 +19,13 @@ _LIST: Final = {list}
 """Exact types, which nearly all values have, are tested without a call."""
 
 
-_scan: Final = json.JSONDecoder().scan_once
+def scanner(decoder: Any) -> Callable[[str, int], tuple[Any, int]]:  # Any: the type stubs lack this attribute
+    """Return the function that reads a value at a position; a fifth of the calls of `decode`."""
+    scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once
+    return scan
+
+
+_scan: Final = scanner(json.JSONDecoder())
 
 
 def loaded(text: str) -> object:
@@ -27,7 +33,7 @@ def loaded(text: str) -> object:
     try:
         value: object = None
         try:
-            value, end = _scan(text, 0)  # a fifth of the calls of `json.loads`, which reads what is left over
+            value, end = _scan(text, 0)
         except StopIteration:  # white space before the value
             end = -1
         return value if end == len(text) else json.loads(text)

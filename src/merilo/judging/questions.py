@@ -14,12 +14,12 @@ Every question has, in addition to its own fields:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from merilo.judging.digests import FRAME, TEXTS, TUPLES, digest_bytes, digest_of, framed
-from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, flag_of, later_fields
+from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, flag_of, later_fields, per_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -87,9 +87,9 @@ class Question(_Addressed, Generic[V]):
     def all_texts(self) -> Texts:
         """The question's texts in the order of its fields: the query or statement, then the texts it is judged by."""
         found: list[str] = []
-        own = content_fields(type(self))
-        for name, value in zip(own.names, own.values(self), strict=False):
-            kind = type(value)
+        own, values = _content_fields(type(self))
+        for (name, *_), value in zip(own, values(self), strict=False):
+            kind: object = value.__class__
             if kind is str:
                 found.append(value)
             elif kind is tuple and name != "history":
@@ -215,11 +215,11 @@ class Question(_Addressed, Generic[V]):
 def _content(question: Question[Any]) -> bytes:
     """Return the hashed bytes: kind, language, then name and value of each field, every part preceded by its length."""
     pieces = [_opening(question.kind, question.language)]
-    own = content_fields(type(question))
-    for head, later, value in zip(own.heads, own.later, own.values(question), strict=False):
+    own, values = _content_fields(type(question))
+    for (_, head, later), value in zip(own, values(question), strict=False):
         if later and not value:
             continue
-        kind = type(value)  # exact types: this runs for every question of a run
+        kind: object = value.__class__  # exact types: this runs for every question of a run
         if kind is str:
             pieces += (head, FRAME, TEXTS[value])
         elif kind is tuple:
@@ -234,25 +234,14 @@ def _opening(kind: str, language: str) -> bytes:
     return framed(kind.encode(), language.encode())
 
 
-class ContentFields(NamedTuple):
-    """The fields of a kind of question that are content."""
-
-    names: tuple[str, ...]
-    heads: tuple[bytes, ...]
-    """Their framed names."""
-    later: tuple[bool, ...]
-    """True for a field that is omitted while it is empty."""
-    values: attrgetter[tuple[Any, ...]]
-    """Returns the values of a question in this order, and one more."""
-
-
-@cache
-def content_fields(question: type[Question[Any]]) -> ContentFields:
-    """Return the fields that are content."""
-    own = [each for each in fields(question) if each.compare and each.name not in {"role", "draw", "language"}]
-    names, later = tuple(each.name for each in own), later_fields(question)
-    heads = tuple(framed(name.encode()) for name in names)
-    return ContentFields(names, heads, tuple(name in later for name in names), attrgetter(*names, "draw"))
+@per_type
+def _content_fields(question: type[Any]) -> tuple[list[tuple[str, bytes, bool]], attrgetter[tuple[Any, ...]]]:
+    """Return the fields that are content, each with its framed name and True if it is omitted while it is empty, and
+    the function that returns their values and one more.
+    """
+    own = [each.name for each in fields(question) if each.compare and each.name not in {"role", "draw", "language"}]
+    later = later_fields(question)
+    return [(name, framed(name.encode()), name in later) for name in own], attrgetter(*own, "draw")
 
 
 GUESSED_REASON: Final = "A reason of about one sentence, as judges write them."

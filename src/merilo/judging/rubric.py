@@ -43,6 +43,7 @@ from merilo.errors import RubricError
 from merilo.judging.digests import TEXTS, TUPLES, digest_bytes, digest_text, digest_texts
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack
+from merilo.judging.verdicts import per_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -122,7 +123,7 @@ class Rubric:
 
         Raises RubricError if the fields are not those it needs.
         """
-        if values.keys() != self.needs:
+        if frozenset(values) != self.needs:
             title = self.name.rpartition("/")[2]
             raise RubricError(f"Rubric '{title}' needs the fields {sorted(self.needs)}, got {sorted(values)}.")
         system, user = _parts(self.text)
@@ -146,12 +147,11 @@ def rubric_for(question: Question[Any] | Pack, *, language: str | None = None, v
     English if there is none in that language. A completion names its rubric itself. A question with earlier turns has
     a rubric with two more parts, which explain and show them. Raises RubricError if the kind has none.
     """
-    pack = isinstance(question, Pack)
-    first = question.questions[0] if pack else question
+    first = question.questions[0] if isinstance(question, Pack) else question
     if isinstance(first, Completion):
         return load(first.rubric)
     number = first.rubric_version if version is None else version
-    found = _of_kind(language or first.language, first.kind, pack, number)
+    found = _of_kind(language or first.language, first.kind, question is not first, number)
     return _with_history(found) if first.history else found
 
 
@@ -215,7 +215,7 @@ def values_of(question: Question[Any] | Pack) -> dict[str, object]:
     if isinstance(first, Completion):
         return dict(zip(first.names, first.values, strict=True))
     names = _names(type(first))
-    if question is first:
+    if not isinstance(question, Pack):
         values = dict(zip(names, _values(type(first))(first), strict=False))
         if not first.history:
             del values[HISTORY]
@@ -299,10 +299,7 @@ def _tokens(values: Mapping[str, object], digest: bytes, question: Question[Any]
     texts: list[str] = []
     common: list[bytes] = []
     for name, value in values.items():
-        if type(value) is str:
-            texts += (value,)
-        else:
-            texts += _texts_in(value)
+        texts += (value,) if type(value) is str else _texts_in(value)
         if name in shared:
             own = getattr(question, name)
             common += (TEXTS[name], TEXTS[own] if type(own) is str else TUPLES[own])
@@ -320,11 +317,12 @@ def _folded(text: str) -> str:
     return text.lower() if text.isascii() else _INVISIBLE.sub("", normalize("NFKC", text)).casefold()
 
 
-def _texts_in(value: Any) -> Iterable[str]:
+def _texts_in(value: Any) -> Iterable[str]:  # Any: texts, nested or not
     """Return the texts in the value of a field."""
+    nested = value
     if not isinstance(value, tuple | list):
-        return (str(value),)
-    return value if {*map(type, value)} == _TEXT else tuple(itertools.chain.from_iterable(map(_texts_in, value)))
+        return (str(nested),)
+    return nested if {*map(type, nested)} == _TEXT else itertools.chain.from_iterable(map(_texts_in, nested))
 
 
 def _absent(digest: bytes, text: str) -> str:
@@ -334,14 +332,14 @@ def _absent(digest: bytes, text: str) -> str:
     return token
 
 
-@cache
-def _names(kind: type[Question[Any]]) -> tuple[str, ...]:
+@per_type
+def _names(kind: type[Any]) -> tuple[str, ...]:
     """Return the fields of a question type that a rubric may be filled with."""
     return tuple(each.name for each in fields(kind) if each.name not in {"role", "draw", "language"})
 
 
-@cache
-def _values(kind: type[Question[Any]]) -> attrgetter[tuple[object, ...]]:
+@per_type
+def _values(kind: type[Any]) -> attrgetter[tuple[object, ...]]:
     """Return the function that returns the values of these fields, and one more."""
     return attrgetter(*_names(kind), "draw")
 

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, cast, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pydantic import TypeAdapter
 
+
+T = TypeVar("T")
 
 LATER: Final = {"later": True}
 """Metadata of a field that was added to a released type, with an empty value as its default."""
@@ -33,7 +35,12 @@ def later_fields(of: type[Any]) -> frozenset[str]:  # Any: a question or verdict
 _NAMES: dict[type, frozenset[str]] = {}
 
 
-@cache
+def per_type(make: Callable[[type[Any]], T]) -> Callable[[type[Any]], T]:  # Any: as above
+    """Return the function that makes a value for a type once."""
+    return cast("Callable[[type[Any]], T]", cache(make))  # the type checkers take a dataclass for unhashable
+
+
+@per_type
 def _later_values(of: type[Any]) -> tuple[set[str] | None, Callable[[Any], Iterable[object]]]:  # Any: a verdict
     """Return the names of the later fields, None if there are none, and the function that returns their values."""
     names = later_fields(of)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from merilo.judging.json_types import as_list
 from merilo.providers.adaptations import LIMIT, dropped, folded, limit, structured, temperature
@@ -146,13 +146,8 @@ def reply_of(
     """
     choices = as_list(body.get("choices"))
     usage = usage_of(json_object(body.get("usage")) or {})
-    match choices:  # nearly all replies; the rest of the function gives them the same reply with three times the calls
-        case [{"message": {"content": str(content)} as message, "finish_reason": "stop"}] if (
-            _PLAIN.isdisjoint(filter(message.get, message)) and not content.isspace() and content
-        ):
-            return Reply((clean(content),), Finish.STOP, usage, path, clean(str(body.get("model") or "")), seconds)
-        case _:
-            pass
+    if plain := _plain_text(choices):  # the rest of the function gives the same reply with three times the calls
+        return Reply((clean(plain),), Finish.STOP, usage, path, clean(str(body.get("model") or "")), seconds)
     if not choices:
         raise unusable(f"{address} sent no chat completion but: {excerpt(clean(text))!r}.", text)
     read = [_choice(choice, structured=path is not ReplyPath.TEXT) for choice in choices]
@@ -174,6 +169,17 @@ def reply_of(
         seconds=seconds,
         reasoning="".join(choice.reasoning for choice in read),
     )
+
+
+def _plain_text(choices: Any) -> str:  # Any: JSON
+    """Return the text of a reply with one whole text and nothing else, as nearly all are; otherwise an empty one."""
+    try:
+        (choice,) = choices
+        message, stopped = choice["message"], choice["finish_reason"] == "stop"
+        text = message["content"] if stopped and _PLAIN.isdisjoint(filter(message.get, message)) else ""
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return ""
+    return text if type(text) is str and not text.isspace() else ""
 
 
 class _Choice(NamedTuple):

@@ -64,8 +64,6 @@ class PromptCheck:
         self._advice = advice
         self._learnt: dict[int, list[_Prompt]] = defaultdict(list)
         """The first prompts by density, see `_density`."""
-        self._taught: set[int] = set()
-        """The densities of which enough prompts are known."""
         self._ratios: dict[int, float] = {}
         """Tokens per character by density, as far as learnt."""
         self._same: dict[int, tuple[int, int]] = {}
@@ -105,8 +103,7 @@ class PromptCheck:
         density = _density(texts, characters)
         per_character = self._ratios.get(density, 2.0 / PLAUSIBLE_CHARACTERS_PER_TOKEN)
         least = _MIN_FRACTION * per_character if density in self._ratios else 1.0 / PLAUSIBLE_CHARACTERS_PER_TOKEN
-        if density not in self._taught:
-            self._learn(density, _Prompt(characters, tokens))
+        self._learn(density, _Prompt(characters, tokens))
         expected = round(characters * per_character)
         if expected <= self._largest:  # the server has read longer prompts
             return None
@@ -121,11 +118,10 @@ class PromptCheck:
 
     def _learn(self, density: int, prompt: _Prompt) -> None:
         group = self._learnt[density]
-        group.append(prompt)
-        if len(group) >= _LEARNING:
-            self._ratios[density] = _tokens_per_character(group)
-        if len(group) >= _MAX_LEARNT:
-            self._taught.add(density)
+        if len(group) < _MAX_LEARNT:
+            group.append(prompt)
+            if len(group) >= _LEARNING:
+                self._ratios[density] = _tokens_per_character(group)
 
 
 def _density(texts: Sequence[str], characters: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from merilo.errors import Permanent, ProviderDown, Temporary, TimedOut, Unreachable
@@ -100,8 +100,8 @@ class Wire:
                 return WireAnswer(response.status, response.headers, text)
         except (TimeoutError, asyncio.CancelledError) as error:
             ours = task is not None and task in self._overdue and not task.uncancel()
-            if not ours and isinstance(error, asyncio.CancelledError):  # cancelled by someone else
-                raise
+            if not ours and isinstance(error, asyncio.CancelledError):
+                raise  # cancelled by someone else
             message = f"No reply from {self._shown}{path} within {self._timeout_s:g} s."
             raise TimedOut(message, received_bytes=len(read)) from None
         except self._errors as error:
@@ -130,11 +130,6 @@ class Wire:
                 self._overdue.add(task)
                 task.cancel()
 
-    def close(self) -> None:
-        """Stop the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-
 
 @asynccontextmanager
 async def open_wire(
@@ -159,5 +154,4 @@ async def open_wire(
         timeout=ClientTimeout(total=None),
         headers={**own, **(headers or {}), **keys.fixed},
     ) as session:
-        with closing(Wire(session, base_url, timeout_s, keys, shown=shown)) as wire:
-            yield wire
+        yield Wire(session, base_url, timeout_s, keys, shown=shown)

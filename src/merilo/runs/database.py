@@ -14,8 +14,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from merilo.judging.digests import Known
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
 MAX_VALUE: Final = 2**27
@@ -227,7 +229,7 @@ def places(count: int) -> str:
     return ",".join("?" * count)
 
 
-def seal(key: bytes, text: str | bytes, *, failure: bool = False) -> int:
+def seal(key: bytes, text: Any, *, failure: bool = False) -> int:  # Any: a text or bytes
     """Return a checksum of a stored text and its key. It detects rows that were changed or moved to another key."""
     data = text if type(text) is bytes else str.encode(text)
     return crc32(b"%b%b%b" % (key, b"failure" if failure else b"verdict", data))
@@ -238,7 +240,7 @@ def row_seal(*values: bytes | str | float | None) -> int:
     return crc32(row_bytes(*values))
 
 
-def row_bytes(*values: bytes | str | float | None) -> bytes:
+def row_bytes(*values: Any) -> bytes:  # Any: bytes, texts, numbers and None
     """Return the bytes of which `row_seal` is the checksum; those of several values are joined.
 
     Each is its length in eight bytes, a letter for its kind, and its bytes or digits. An integer and its float are
@@ -246,7 +248,7 @@ def row_bytes(*values: bytes | str | float | None) -> bytes:
     """
     parts: list[bytes] = []
     for value in values:  # exact types and few calls: this runs for every row of a run
-        kind = type(value)
+        kind: object = value.__class__
         if value is None:
             parts += (_NONE,)
         elif kind is int:
@@ -264,28 +266,14 @@ def row_bytes(*values: bytes | str | float | None) -> bytes:
     return b"".join(parts)
 
 
-class _Known(dict[int, bytes]):
-    """The bytes of numbers; those of small ones, which recur, are kept and looked up without a call."""
-
-    def __init__(self, make: Callable[[int], bytes]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, number: int) -> bytes:
-        found = self._make(number)
-        if 0 <= number < _SMALL:
-            self[number] = found
-        return found
-
-
 def _number(value: int) -> bytes:
     data = b"f%a" % float(value)
     return _SIZES[len(data)] + data
 
 
 _SMALL: Final = 8_192
-_SIZES: Final = _Known(lambda size: size.to_bytes(8, "little"))
-_KNOWN: Final = _Known(_number)
+_SIZES: Final[Known[int]] = Known(lambda size: size.to_bytes(8, "little"), abs, below=_SMALL, most=_SMALL)
+_KNOWN: Final[Known[int]] = Known(_number, abs, below=_SMALL, most=_SMALL)
 _NONE: Final = _SIZES[1] + b"n"
 
 

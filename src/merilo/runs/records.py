@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
-from functools import cache, lru_cache
+from functools import lru_cache
 from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from merilo.judging.digests import TEXTS, TUPLES, digest_text, digest_texts
 from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS
-from merilo.judging.verdicts import Failure, later_fields
+from merilo.judging.verdicts import Failure, later_fields, per_type
 from merilo.runs import schema
 from merilo.runs.database import seal
 
@@ -84,7 +84,7 @@ def question_text(
     for (name, later), value in zip(names, values(question), strict=False):
         if later and not value:
             continue
-        kind = type(value)  # exact types: this runs for every question of a run
+        kind: object = value.__class__  # exact types: this runs for every question of a run
         if kind is str:
             digest = TEXTS[value]
             text += f',"{name}":{{"text":"{digest.hex()}"}}'
@@ -206,16 +206,14 @@ def _opening(role: str, draw: int, language: str) -> str:
     return f'{{"role":{compact(role)},"draw":{draw},"language":{compact(language)}'
 
 
-@cache
-def _own_fields(
-    question: type[Question[Any]],
-) -> tuple[tuple[tuple[str, bool], ...], attrgetter[tuple[Any, ...]]]:
+@per_type
+def _own_fields(question: type[Any]) -> tuple[list[tuple[str, bool]], attrgetter[tuple[Any, ...]]]:
     """Return the fields with texts and numbers, each with True if it is omitted while it is empty, and the function
     that returns their values and one more.
     """
     names = [field.name for field in fields(question) if field.name not in _WORDS | {"draw"}]
     later = later_fields(question)
-    return tuple((name, name in later) for name in names), attrgetter(*names, "draw")
+    return [(name, name in later) for name in names], attrgetter(*names, "draw")
 
 
 class SavedReplies(NamedTuple):
