@@ -6,7 +6,7 @@ quotation marks that never close.
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final, TypeAlias
 
 from merilo.cancellation import check_cancelled
@@ -53,7 +53,7 @@ White space may be on either side of an end.
 
 def sentence_ends(text: str, language: str) -> list[int]:
     """Return the ends of the sentences in a stretch of prose, ascending; the last end is the text's own."""
-    code = _code(language)
+    code = language.replace("_", "-").split("-")[0].lower()
     boundaries = _boundaries(code)
     ends: list[int] = []
     start = 0
@@ -65,11 +65,6 @@ def sentence_ends(text: str, language: str) -> list[int]:
     if start < len(text):
         ends += [start + end for end in boundaries(text[start:])]
     return _with_items(text, ends, code)
-
-
-@lru_cache(maxsize=256)
-def _code(language: str) -> str:
-    return language.replace("_", "-").split("-")[0].lower()
 
 
 def unnumbered(sentences: Sequence[str], language: str) -> tuple[str, ...]:

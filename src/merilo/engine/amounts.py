@@ -69,8 +69,7 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
     """
     usage = reply.usage
     read, written = usage.input_tokens, usage.output_tokens
-    # no text is written for decisions; a request without a plausible count is charged as reserved
-    if type(request) is not Request and hasattr(request, "questions"):
+    if hasattr(request, "questions"):  # no text is written; a request without a plausible count is charged as reserved
         known = read is not None and not _too_low(read, [request.messages[0].text])
         read = read if known else max_tokens_of(request).input_tokens
         return Settled(replace(usage, input_tokens=read, output_tokens=written or 0), not known, not known)

@@ -21,7 +21,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import Failure, Verdict, later_fields
+from merilo.judging.verdicts import Failure, Verdict, later_fields, per_type
 from merilo.judging.views import Bundle
 from merilo.providers.base import Reply, ReplyPath
 from merilo.runs.store import Exchange
@@ -102,9 +102,7 @@ class JudgeRoles:
 
 
 class WorkUnit(NamedTuple):
-    """A work unit, answered in one judge session: a question, questions judged together, draws of one completion, or
-    questions about one view.
-    """
+    """A work unit, answered in one judge session: a question, a pack, draws of one completion, or a bundle."""
 
     judge: Judge
     asked: Question[Any] | Pack
@@ -120,9 +118,7 @@ class WorkUnit(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """True for questions that are judged together. Draws and bundles share a request, but each question has its own
-        answer.
-        """
+        """True for questions that are judged together; those of draws and bundles only share a request."""
         return len(self.questions) > 1 and not (self.bundled or isinstance(self.questions[0], Completion))
 
     @property
@@ -196,9 +192,7 @@ class AnswerStore:
         """
         wanted: dict[bytes, type[Verdict]] = {}
         for unit in units:
-            verdict = unit.questions[0].verdict
-            for key in unit.keys:
-                wanted[key] = verdict
+            wanted.update(dict.fromkeys(unit.keys, unit.questions[0].verdict))
         held = self._store.answers(wanted)
         cache = self._cache
         if cache is not None and len(held) < len(wanted):
@@ -246,9 +240,7 @@ class AnswerStore:
         cost: float | None,
         seconds: float,
     ) -> KnownAnswers:
-        """Store the answers of a judge session, without a commit; return the answers that the run holds now (an earlier
-        verdict wins).
-        """
+        """Store a session's answers without a commit; return those that the run holds now (an earlier verdict wins)."""
         name = self._name(unit.judge)
         sent = tuple([reply for reply in replies if type(reply) is Failure or reply.path is not ReplyPath.LOCAL])
         rows = list(zip(unit.keys, unit.questions, answers, strict=True))
@@ -420,14 +412,9 @@ def _packed(pack: list[Question[Any]]) -> Question[Any] | Pack:
     return pack[0] if len(pack) == 1 else Pack(tuple(pack))
 
 
-def _schema(verdict: type[Verdict]) -> bytes:
-    found = _SCHEMAS.get(verdict)
-    if found is None:
-        # Without class variables, and without fields that were added to a released verdict: stored keys must not move.
-        later = later_fields(verdict)
-        own = {field.name: str(field.type) for field in fields(verdict) if field.name not in later}
-        found = _SCHEMAS[verdict] = digest_json({"verdict": verdict.__name__, "fields": own})
-    return found
-
-
-_SCHEMAS: dict[type[Verdict], bytes] = {}
+@per_type
+def _schema(verdict: type[Any]) -> bytes:
+    # Without class variables, and without fields that were added to a released verdict: stored keys must not move.
+    later = later_fields(verdict)
+    own = {field.name: str(field.type) for field in fields(verdict) if field.name not in later}
+    return digest_json({"verdict": verdict.__name__, "fields": own})

@@ -38,8 +38,7 @@ WRITE_ROWS = 256
 WRITE_SECONDS = 0.25
 """Seconds between commits. A kill loses at most these entries of the cache; the run has stored every answer long
 before."""
-_FRESH_S = 0.015
-"""Seconds after which a look-up does not count as recent: another process may have written since."""
+_FRESH_S = 0.015  # after a look-up; then another process may have written since
 _MAX_WAITING = 20_000
 _MAX_ABSENT = 50_000
 _AGAIN_S = 1.0

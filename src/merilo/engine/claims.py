@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
 _POSITIONS: Final = 2**62
@@ -47,10 +47,8 @@ class Claims:
         self._file: _ClaimFile | None = None
         self._closed = False
 
-    def take(self, keys: Sequence[bytes]) -> bool:
+    def take(self, keys: Iterable[bytes]) -> bool:
         """Claim all of these questions; return False, and claim none, if another run has claimed one of them."""
-        if len(keys) == 1:
-            return self._take(keys[0])
         taken: list[bytes] = []
         for key in sorted(keys):  # in one order, so that two runs cannot block each other
             if not self._take(key):

@@ -45,9 +45,7 @@ _MAX_AHEAD: Final = 100
 
 
 def _units(plan_run: PlanRun, answers: AnswerStore) -> list[WorkUnit] | None:
-    """Return the work units of the step that a plan run waits for; None if the plan did not yield a step, which ends
-    the plan run.
-    """
+    """Return the work units of a plan run's step; None if the plan did not yield a step, which ends the plan run."""
     try:
         return answers.units(plan_run.step or (), plan_run.sample)
     except UsageError:
@@ -62,9 +60,7 @@ def _keyed(units: Iterable[WorkUnit], held: KnownAnswers) -> list[tuple[bytes, A
 
 
 class _SharedSession:
-    """One judge session in flight, shared by all plan runs that need its answers. It finishes even if every one of them
-    is abandoned.
-    """
+    """A judge session in flight, shared by all plan runs that need its answers. It outlives them."""
 
     __slots__ = ("_driver", "block", "opened_s", "session", "waiting")
 
@@ -94,9 +90,7 @@ class _SharedSession:
 
 
 class _Basket(_SharedSession):
-    """Questions of several plan runs about one view, collected until no plan run can continue without an answer. Then
-    they become one session.
-    """
+    """Questions of several plan runs about one view, collected for one session until none can continue without it."""
 
     __slots__ = ("units",)
 
@@ -113,9 +107,7 @@ class _Basket(_SharedSession):
 
 
 class WaitingPlan:
-    """A plan run that waits for answers: the answers known for its current step, and the number of sessions still
-    missing.
-    """
+    """A plan run that waits for answers: those known for its current step, and the number of sessions still missing."""
 
     __slots__ = ("abandoned", "block", "done", "held", "missing", "plan_run", "steps", "units")
 

@@ -378,9 +378,7 @@ class EndpointQueue:
                 worker.task.uncancel()
 
     async def _open(self, pending: PendingRequest) -> OpenConnection:
-        """Return the connection for a request. If it cannot be opened (no key, a cancelled run), cancel the request's
-        reservation.
-        """
+        """Return the connection for a request. Cancel the reservation if it cannot be opened (no key)."""
         try:
             return await self._dispatcher.open(pending.send.provider)
         except ProviderError:
@@ -419,9 +417,7 @@ class EndpointQueue:
         self._dispatcher.on_reply()
 
     def _adapted(self, pending: PendingRequest) -> None:
-        """Send a request again after its server rejected a parameter. The rejected one counts as a request and costs
-        nothing.
-        """
+        """Send a request again after its server rejected a parameter. The rejected one counts and costs nothing."""
         self._share.land(pending.permit, good=True)
         if pending.entry:
             self._dispatcher.spending.refused(pending.entry, pending.reserved_usd)

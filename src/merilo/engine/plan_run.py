@@ -32,9 +32,7 @@ _MAX_EVIDENCE = 64 * 2**20
 
 @dataclass(slots=True)
 class PlanRun:
-    """A run of a metric's plan for one sample. `step` is the step that waits for answers, None once there is an
-    outcome.
-    """
+    """A run of a metric's plan for one sample. `step` waits for answers; it is None once there is an outcome."""
 
     metric: Metric
     text: str

@@ -218,8 +218,6 @@ class TokenEstimator:
     def __init__(self) -> None:
         self._replies = 0
         self._output = 0
-        self._bodies: dict[int, Mapping[str, object]] = {}
-        """The user's fields by id of a provider, which lives as long as its queue."""
         self._input_excess = self._output_excess = 1.0
 
     def tokens(self, request: Request) -> int:
@@ -232,19 +230,14 @@ class TokenEstimator:
         return tokens_of(request) + mean
 
     def most(self, provider: Provider, request: Request) -> Usage:
-        """Return the usage to reserve for a request, see `max_tokens_of`. Scaled up if an earlier reply exceeded its
-        estimate.
-        """
+        """Return the usage to reserve, see `max_tokens_of`; more if an earlier reply exceeded its estimate."""
         most = max_tokens_of(request, _body(provider))
         read, written = most.input_tokens or 0, most.output_tokens or 0
         return Usage(ceil(read * self._input_excess), ceil(written * self._output_excess), 0)
 
     def max_reply(self, provider: Provider, request: Request) -> int:
         """Return the maximum output tokens of a request; more if earlier replies exceeded theirs."""
-        number = id(provider)
-        if number not in self._bodies:
-            self._bodies[number] = _body(provider)
-        return ceil(max_reply_tokens(request, self._bodies[number]) * self._output_excess)
+        return ceil(max_reply_tokens(request, _body(provider)) * self._output_excess)
 
     def learn(self, provider: Provider, request: Request, usage: Usage) -> None:
         """Update the estimates with the usage of a reply, as far as it reports one."""
@@ -266,9 +259,7 @@ _limiters_lock = threading.Lock()
 
 
 def limiter_for(provider: Provider) -> Limiter:
-    """Return the process's limiter of an endpoint; a new one for a provider without an address (a callable, a local
-    process).
-    """
+    """Return the process's limiter of an endpoint; a new one without an address (a callable, a local process)."""
     title = title_of(provider)
     if "base_url" not in provider.fingerprint():
         return Limiter(title)

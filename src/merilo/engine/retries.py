@@ -111,9 +111,7 @@ class PendingRequest:
 
 
 def jitter_s(tries: int, max_s: float) -> float:
-    """Return a random wait between 0 and a bound that doubles with each try, so that requests that failed together
-    spread out.
-    """
+    """Return a random wait below a bound that doubles with each try, so that failed requests spread out."""
     return random.uniform(0, min(max_s, FIRST_WAIT_S * 2.0 ** (tries - 1)))  # noqa: S311  no secret
 
 
@@ -159,9 +157,7 @@ class CircuitBreaker:
         self.probes -= 1
 
     def good(self) -> list[tuple[PendingRequest, Failure]]:
-        """Record a reply, which shows that the endpoint works. Return the withheld failures, which now belong to their
-        questions.
-        """
+        """Record a reply: the endpoint works. Return the withheld failures, which now belong to their questions."""
         self._reached = True
         self._row = 0
         return self.release() if self._held else self._held

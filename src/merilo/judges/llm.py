@@ -151,7 +151,7 @@ class LLMJudge:
         current = form.version == question.rubric_version
         general = schema_for(question.kind, version=form.version)
         schema = _numbered(question, form) if current else general
-        request = self._judgement(question, filled, schema, question.kind, general if question.places else None)
+        request = self._judgement(question, filled, question.kind, schema, *([general] if question.places else ()))
         rating = isinstance(question.reply, ReplySchema)
         return read_answers(
             self.provider, request, read, size=1, reasks=self.reasks, rating=rating, reasoning=self._reasoning
@@ -166,7 +166,7 @@ class LLMJudge:
         general = schema_for(pack.kind, together=True, version=form.version)
         first = pack.questions[0]
         schema = _numbered(first, form, pack=True) if form.version == first.rubric_version else general
-        request = self._judgement(pack, filled, schema, f"{pack.kind}_together", general)
+        request = self._judgement(pack, filled, f"{pack.kind}_together", schema, general)
         return read_answers(
             self.provider, request, read, size=len(pack.questions), reasks=self.reasks, reasoning=self._reasoning
         )
@@ -181,18 +181,13 @@ class LLMJudge:
         return AskedForm(asked.version, sentences), rubric.render_shared(question, asked, sentences=sentences)
 
     def _judgement(
-        self,
-        question: Question[Any] | Pack,
-        filled: SharedPrefix,
-        schema: Mapping[str, object],
-        name: str,
-        general: Mapping[str, object] | None,
+        self, question: Question[Any] | Pack, filled: SharedPrefix, name: str, *schemas: Mapping[str, object]
     ) -> Request:
         first = question.questions[0] if isinstance(question, Pack) else question
         return Request(
             messages=_messages(filled),
-            schema=schema,
-            general_schema=general,
+            schema=schemas[0],
+            general_schema=schemas[1] if len(schemas) > 1 else None,
             schema_name=name,
             max_tokens=self._limit(question),
             temperature=self.temperature,

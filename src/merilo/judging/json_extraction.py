@@ -222,9 +222,7 @@ def _scanned(reply: str, shape: JsonShape) -> Json | list[object]:
 
 
 def _begun(text: str, start: int) -> tuple[object, int, int]:
-    """Return the value that begins at a bracket, the position after it, and 0; or None, the next position, and the
-    effort.
-    """
+    """Return the value that begins at a bracket, the place after it, and 0; or None, the next one, and the effort."""
     if not _MAY_BEGIN.match(text, start):
         return None, start + 1, 1
     try:

@@ -14,9 +14,8 @@ files."""
 
 
 _TEXT: Final = {str}
-_OBJECT: Final = {dict}
+_OBJECT: Final = {dict}  # exact types, which nearly all values have, are tested without a call
 _LIST: Final = {list}
-"""Exact types, which nearly all values have, are tested without a call."""
 
 
 def scanner(decoder: Any) -> Callable[[str, int], tuple[Any, int]]:  # Any: the type stubs lack this attribute
@@ -48,9 +47,7 @@ def plain(value: object) -> object:
 
 def as_object(value: Any) -> Json | None:
     """Return the value if it is a dict with text keys, like a JSON object; otherwise None."""
-    if type(value) in _OBJECT or _is_a(value, dict):
-        return value if {*map(type, value)} <= _TEXT else None
-    return None
+    return value if (type(value) in _OBJECT or _is_a(value, dict)) and {*map(type, value)} <= _TEXT else None
 
 
 def as_mapping(value: Any) -> Mapping[object, object] | None:

@@ -236,9 +236,7 @@ def _opening(kind: str, language: str) -> bytes:
 
 @per_type
 def _content_fields(question: type[Any]) -> tuple[list[tuple[str, bytes, bool]], attrgetter[tuple[Any, ...]]]:
-    """Return the fields that are content, each with its framed name and True if it is omitted while it is empty, and
-    the function that returns their values and one more.
-    """
+    """Return the fields of the content, framed, True if omitted while empty, and what returns their values."""
     own = [each.name for each in fields(question) if each.compare and each.name not in {"role", "draw", "language"}]
     later = later_fields(question)
     return [(name, framed(name.encode()), name in later) for name in own], attrgetter(*own, "draw")

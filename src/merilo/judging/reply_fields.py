@@ -134,8 +134,6 @@ def item_fields(item: object) -> Fields:
 
 def clean(text: str) -> str:
     """Return the text without outer white space, and with half surrogate pairs replaced: they cannot be stored."""
-    if text.isascii():
-        return text.strip()
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
 
 

@@ -70,9 +70,6 @@ _CONTEXTS = "contexts"
 """The field that a rubric may show as numbered sentences."""
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*(/[\w-]+(\.[\w-]+)*)*")
 _PLACE = re.compile(r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered_each|numbered)\(\"([^\"{}\\]*)\"\) *\}\}")
-_TEXT = {str}
-_NO_FIELDS: frozenset[str] = frozenset()
-_HISTORY_FIELD = frozenset({HISTORY})
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
 _MARKUP = re.compile(r"\{[{%#]|[}%#]\}")
 
@@ -128,9 +125,9 @@ class Rubric:
             raise RubricError(f"Rubric '{title}' needs the fields {sorted(self.needs)}, got {sorted(values)}.")
         system, user = _parts(self.text)
         first = asked.questions[0] if isinstance(asked, Pack) else asked
-        shared = first.shared | _HISTORY_FIELD
+        shared = first.shared | {HISTORY}
         beginning = _leading(self.text, shared)
-        tokens = _tokens(values, asked.content, first, shared if beginning > 1 else _NO_FIELDS)
+        tokens = _tokens(values, asked.content, first, shared if beginning > 1 else frozenset())
         texts = user(values, tokens)
         length = sum(map(len, texts[:beginning])) if beginning > 1 else 0
         return SharedPrefix(Rendered("".join(system(values, tokens)), "".join(texts)), length)
@@ -322,7 +319,7 @@ def _texts_in(value: Any) -> Iterable[str]:  # Any: texts, nested or not
     nested = value
     if not isinstance(value, tuple | list):
         return (str(nested),)
-    return nested if {*map(type, nested)} == _TEXT else itertools.chain.from_iterable(map(_texts_in, nested))
+    return nested if {*map(type, nested)} == {str} else itertools.chain.from_iterable(map(_texts_in, nested))
 
 
 def _absent(digest: bytes, text: str) -> str:
@@ -419,9 +416,7 @@ def _plain(literals: list[str]) -> bool:
 
 
 def _cut(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """Return the plain texts of a part, and each field between them: its name, filter and label. White space as in
-    jinja.
-    """
+    """Return the plain texts of a part, and the name, filter and label of each field. White space as in jinja."""
     pieces = _PLACE.split(re.sub(r"\r\n?", "\n", text).removesuffix("\n"))
     return pieces[::4], list(zip(pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
 

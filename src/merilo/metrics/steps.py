@@ -349,9 +349,7 @@ def addressing_of(sample: Sample, statements: Sequence[DistinctStatement]) -> Pl
     """Ask whether each statement of the response addresses the user input."""
     user_input, language, history = sample.require("user_input"), sample.resolved_language, sample.read_history
     return (
-        yield from ask_each(
-            [Addresses(each.text, user_input, language=language, history=history) for each in statements]
-        )
+        yield from ask_each(Addresses(each.text, user_input, language=language, history=history) for each in statements)
     )
 
 

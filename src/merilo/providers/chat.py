@@ -69,9 +69,7 @@ class ChatConnection:
         self._prompts = PromptCheck(address.url, advice=truncation_advice)
 
     async def send(self, request: Request) -> Reply:
-        """Return the reply to one request; rejected parameters are omitted and the request sent again. Raises the
-        provider errors.
-        """
+        """Return the reply to one request, sent again without rejected parameters. Raises the provider errors."""
         while (reply := await self.attempt(request)) is None:
             pass
         return reply

@@ -33,8 +33,7 @@ _FILTERED = "content_filter"
 _FINISHED = frozenset(
     {"", "none", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "tool_calls", "function_call"}
 )
-_PLAIN = frozenset({"refusal", "reasoning_content", "reasoning"})
-"""Fields of a message that a plain reply lacks, or whose value is empty."""
+_PLAIN = frozenset({"refusal", "reasoning_content", "reasoning"})  # what a plain reply lacks
 _BROKEN = frozenset({"error", "abort"})
 """Reasons with which servers report that a completion failed."""
 

@@ -200,9 +200,7 @@ def _temporary(problem: EndpointProblem, headers: Mapping[str, str], message: st
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
-    """Return the seconds that the headers ask to wait, given in milliseconds, seconds or as a date; None without such a
-    header.
-    """
+    """Return the seconds to wait that the headers state, in milliseconds, seconds or as a date; None without one."""
     for name, unit_s in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name, "").strip()
         seconds = _number(value)

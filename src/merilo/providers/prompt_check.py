@@ -13,13 +13,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.errors import Permanent, ProviderDown
-from merilo.providers.base import Request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from merilo.errors import ProviderError
-    from merilo.providers.base import Reply
+    from merilo.providers.base import Reply, Request
 
 PLAUSIBLE_CHARACTERS_PER_TOKEN: Final = 8
 """Maximum mean characters per token of a plausible token count; six tokenizers stayed below 6.1 in 15 languages."""
@@ -78,9 +77,7 @@ class PromptCheck:
         It is ProviderDown from the third truncated prompt on, which stops the run.
         """
         tokens = reply.usage.input_tokens
-        if tokens is None or tokens < _MIN_TOKENS:
-            return None
-        if type(request) is not Request and hasattr(request, "questions"):  # their tokens count, too
+        if tokens is None or tokens < _MIN_TOKENS or hasattr(request, "questions"):  # their tokens count, too
             return None
         expected = self._expected_if_truncated([message.text for message in request.messages], tokens)
         if expected is None:
@@ -125,9 +122,7 @@ class PromptCheck:
 
 
 def _density(texts: Sequence[str], characters: int) -> int:
-    """Return four times the mean UTF-8 bytes per character, rounded: texts in one script have about as many tokens per
-    character.
-    """
+    """Return four times the mean bytes per character, rounded: in one script, tokens per character are alike."""
     if all(map(str.isascii, texts)):
         return 4 if characters else 0
     size = sum([len(text.encode("utf-8", "replace")) for text in texts])

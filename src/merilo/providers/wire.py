@@ -54,8 +54,7 @@ class Wire:
         self._keys = keys
         self._reached = False
         self._in_flight: dict[asyncio.Task[Any] | None, float] = {}
-        """When the timeout of each task's request is over, in this order."""
-        self._overdue: set[asyncio.Task[Any]] = set()
+        """When the timeout of each task's request is over, in this order; 0 for one that was cancelled for it."""
         self._timer: asyncio.TimerHandle | None = None
         self.clean = keys.clean
         """Removes secrets and half surrogate pairs from a text."""
@@ -63,9 +62,7 @@ class Wire:
     def post(
         self, path: str, body: bytes, *, largest: int | None = None, content_type: str | None = None
     ) -> Coroutine[Any, Any, WireAnswer]:
-        """Return the answer to a body, JSON by default, at most 16 MiB by default. Raises Permanent, Temporary and
-        ProviderDown.
-        """
+        """Return the answer to a body, JSON of at most 16 MiB by default. Raises Permanent, Temporary, ProviderDown."""
         return self._exchange("POST", path, body, largest or _LARGEST_REPLY_BYTES, content_type)
 
     async def get(self, path: str, *, largest: int | None = None) -> WireAnswer:
@@ -87,7 +84,6 @@ class Wire:
             async with await self._session.request(
                 method, f"{self._base_url}{path}", data=body, headers=headers, allow_redirects=False
             ) as response:
-                # not `iter_any`, which takes three times the calls
                 while chunk := await response.content.readany():
                     read += chunk
                     if len(read) > largest:
@@ -99,7 +95,7 @@ class Wire:
                 text = read.decode("utf-8", "replace").removeprefix("\ufeff")
                 return WireAnswer(response.status, response.headers, text)
         except (TimeoutError, asyncio.CancelledError) as error:
-            ours = task is not None and task in self._overdue and not task.uncancel()
+            ours = task is not None and not self._in_flight[task] and not task.uncancel()
             if not ours and isinstance(error, asyncio.CancelledError):
                 raise  # cancelled by someone else
             message = f"No reply from {self._shown}{path} within {self._timeout_s:g} s."
@@ -108,7 +104,6 @@ class Wire:
             raise self._failure(error, f"{self._shown}{path}", len(read)) from None
         finally:
             del self._in_flight[task]
-            self._overdue.discard(task)
 
     def _failure(self, error: Exception, url: str, received_bytes: int) -> ProviderError:
         """Return the error for a connection that failed."""
@@ -126,8 +121,8 @@ class Wire:
             if due > now:
                 self._timer = self._loop.call_later(due - now, self._check)
                 break
-            if task is not None and task not in self._overdue:
-                self._overdue.add(task)
+            if task is not None and due:
+                self._in_flight[task] = 0.0
                 task.cancel()
 
 

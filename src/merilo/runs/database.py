@@ -160,9 +160,7 @@ def read_only(
 
 
 class _Connection(sqlite3.Connection):
-    """A connection for writing. A run may use it for days, so the steps of each statement are counted for
-    themselves.
-    """
+    """A connection for writing. A run may use it for days, so the steps of each statement are counted apart."""
 
     steps = 0
 

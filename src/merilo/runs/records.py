@@ -76,9 +76,7 @@ class Conversation:
 def question_text(
     question: Question[Any], keep: Callable[[bytes, str | tuple[str, ...]], None], known: Container[bytes] = ()
 ) -> str:
-    """Return the question as JSON in which each text is replaced by its digest; `keep` is called with each digest that
-    is not known, and its text.
-    """
+    """Return the question as JSON with a digest for each text; those not known are passed to `keep` with the text."""
     text = _opening(question.role, question.draw, question.language)
     names, values = _own_fields(type(question))
     for (name, later), value in zip(names, values(question), strict=False):
@@ -208,9 +206,7 @@ def _opening(role: str, draw: int, language: str) -> str:
 
 @per_type
 def _own_fields(question: type[Any]) -> tuple[list[tuple[str, bool]], attrgetter[tuple[Any, ...]]]:
-    """Return the fields with texts and numbers, each with True if it is omitted while it is empty, and the function
-    that returns their values and one more.
-    """
+    """Return the fields, each with True if it is omitted while empty, and what returns their values and one more."""
     names = [field.name for field in fields(question) if field.name not in _WORDS | {"draw"}]
     later = later_fields(question)
     return [(name, name in later) for name in names], attrgetter(*names, "draw")
@@ -226,9 +222,7 @@ class SavedReplies(NamedTuple):
 
 
 class PartialReplies:
-    """The partial replies of one store, by the key of the question. Rows are held in memory until the store calls
-    `write`.
-    """
+    """The partial replies of one store, by the key of the question; in memory until the store calls `write`."""
 
     def __init__(self, connection: sqlite3.Connection, error_context: StoreErrorContext) -> None:
         self._db = connection

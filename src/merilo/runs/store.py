@@ -80,9 +80,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
-        """Open the store at `path`; created if missing with `create`. Raises RunError if it is missing, damaged or of
-        another format.
-        """
+        """Open the store at `path`; created with `create`. Raises RunError if it is missing, damaged or different."""
         if not create:
             require_store(path)
         return cls(_opened(path, create=create), path)
