@@ -78,7 +78,7 @@ class _SharedSession:
 
     def on_reply(self, place: int, reply: Reply | Failure) -> Callable[[], None] | None:
         """Record one reply. With the last reply of the current requests, the session sends its next requests or
-        finishes. Return the function that lets plans go on, to be called once for all replies of a turn.
+        finishes. Return the function that continues the plans, to be called once for all replies of a turn.
         """
         if not self.session.receive(place, reply):
             return None

@@ -579,7 +579,7 @@ class EndpointQueue:
             self._dispatcher.stop(error)
 
     def _read_some(self) -> None:
-        """Pass on all replies, and then let the plans that waited for them go on together."""
+        """Pass on all replies, and then continue the plans that waited for them together."""
         go_on: dict[Callable[[], None], None] = {}
         while self._unread:
             pending, reply = self._unread.popleft()

@@ -60,7 +60,7 @@ class SharedLimits(Protocol):
         ...
 
     def grant(self, name: SharedLimit, used: float, more: float) -> float:
-        """Return the part of a limit that this run directory may use; `used` and `more` if so much is left."""
+        """Return the part of a limit that this run directory may use; `used` and `more` if that is left."""
         ...
 
 
