@@ -86,7 +86,7 @@ def figures() -> dict[str, dict[str, int]]:
             "pairs of functions with the same structure": _equal_functions(texts.values()),
             "noqa, ignores and casts": sum(len(_EXCUSE.findall(text)) for text in texts.values()),
         },
-        "calls": _traced(),
+        "calls": {**_traced(), "calls of a judge request": _calls_of_a_request()},
         "floors": {"comments per 1,000 lines": comments * 1000 // rooms.total()},
     }
 
@@ -155,6 +155,13 @@ def _traced_once() -> dict[str, int]:
         for name, numbers in found.items()
         for what, number in zip(("calls", "modules"), numbers, strict=True)
     }
+
+
+def _calls_of_a_request() -> int:
+    """Return the calls of Python and C functions that one judge request takes, from samples to stored outcomes."""
+    script = ROOT / "benchmarks" / "request_calls.py"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+    return int(subprocess.run([sys.executable, script], env=environment, stdout=subprocess.PIPE, check=True).stdout)
 
 
 def _cycles(texts: dict[Path, str]) -> int:

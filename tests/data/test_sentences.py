@@ -1,4 +1,5 @@
 import time
+from unittest.mock import patch
 
 import pytest
 from each_case import each_case
@@ -51,6 +52,14 @@ PIECES = st.sampled_from(
 )
 TEXTS = st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=60)
 LANGUAGES = st.sampled_from(["en", "ru", "zh", "ja", "de", "ar", "hi", "th", "xx", "pt-BR"])
+
+
+@given(TEXTS, LANGUAGES)
+def test_blocks_of_whole_sentences_are_split_alike(text: str, language: str) -> None:
+    """A block whose pieces all have words is split at once, at the places that the loop over its pieces finds."""
+    found = split(text, language)
+    with patch.object(module, "all", lambda _: False, create=True):
+        assert split(text, language) == found
 
 
 @given(TEXTS, LANGUAGES)

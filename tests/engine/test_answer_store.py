@@ -102,6 +102,7 @@ def answers(store: Store, cache: VerdictCache | None = None, **arguments: Any) -
 
 def keep(found: AnswerStore, unit: WorkUnit, *given: Any, reply: Reply = REPLY) -> None:
     found.keep(unit, given, [reply], 0.0, 0.1)
+    found.commit_if_due()
 
 
 def test_a_key_is_made_of_what_the_question_is(store: Store) -> None:

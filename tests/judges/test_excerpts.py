@@ -201,9 +201,12 @@ def test_caches_hold_no_more_than_they_may() -> None:
         stems(" ".join(str(1_000 * n + each) for each in range(100)))
     cached = stems.__globals__["_cached"]
     assert cached._total <= cached._max_size
-    before = digests._tuple.cache_info().currsize
-    digests.digest_texts(("a" * 5_000, "b"))
-    assert digests._tuple.cache_info().currsize == before
+    before = len(digests.TUPLES)
+    digests.digest_texts(("a" * 40_000, "b"))
+    assert len(digests.TUPLES) == before
+    for n in range(600):
+        digests.digest_texts((f"{n}", "b"))
+    assert len(digests.TUPLES) <= 512
 
 
 def test_the_language_of_a_huge_text_is_told_by_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import json
 import time
 from typing import Any
+from unittest.mock import patch
 
 import jsonschema
 import pytest
@@ -10,6 +11,7 @@ from each_case import each_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from merilo.judging import json_extraction
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.answered import Answered, AnsweredVerdict
 from merilo.judging.kinds.choice import Choice, ChoiceVerdict
@@ -550,3 +552,36 @@ def test_a_reply_is_read_by_the_version_that_asked() -> None:
     assert current.verdicts == (SupportVerdict(SupportLabel.SUPPORTED, (0,), sentences=((0, 0),)),)
     assert "evidence" in schema_for("support", version=1)["properties"]
     assert "sentences" in schema_for("support")["properties"]
+
+
+_PIECES = [
+    GOOD,
+    INJECTED,
+    *'{}[]:,"x1',
+    '"grade"',
+    '"reason": "r"',
+    '"evidence": [2]',
+    " ",
+    "\n",
+    "\ufeff",
+    "```",
+    "NaN",
+]
+
+
+@given(
+    st.lists(st.sampled_from([*_PIECES, '{"verdicts": [', "<think>", "</think>", "\ud800"]), max_size=12).map("".join)
+)
+@example(f"{GOOD}\n")
+@example('{"grade": 1, "grade": 2}')
+@example('{"verdicts": [{"number": 1, "label": "supported", "reason": "", "sentences": [1]}]}')
+def test_the_short_path_reads_what_the_tolerant_reader_reads(text: str) -> None:
+    """A reply that is one plain object gets the verdict or the sentence that the reader of all others gives it."""
+
+    def readings() -> list[ParsedReply]:
+        pack = read_pack(text, PACK, wanted=frozenset({0, 1, 2}))
+        return [read_reply(text, RELEVANCE), read_reply(text, Statements(("One.",))), pack]
+
+    found = readings()
+    with patch.object(json_extraction, "_plain", lambda *_: None):
+        assert readings() == found

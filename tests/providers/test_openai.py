@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from unittest.mock import patch
 
 import pytest
 import server as fake
@@ -29,6 +30,7 @@ from merilo.errors import (
 )
 from merilo.judging.json_types import Json
 from merilo.judging.reply_parsing import schema_for
+from merilo.providers import openai
 from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Usage
 from merilo.providers.openai import OpenAIProvider, reply_of
 from merilo.providers.problems import EndpointAddress, EndpointProblem, error_of, message_in, problem_in, retry_after_s
@@ -450,6 +452,28 @@ def test_choices_are_read(choice: dict[str, object], text: str, finish: Finish) 
     """Text, length, refusals and filters; what the model thought is not its answer."""
     reply = read({"choices": [choice]})
     assert (reply.text, reply.finish) == (text, finish)
+
+
+_VALUES = st.sampled_from(["", " \n", "x", '{"grade": 2}', None, 1, ["x"], "stop", "length", "error"])
+_KEYS = st.sampled_from(["content", "refusal", "reasoning_content", "reasoning", "role"])
+_CHOICES = st.fixed_dictionaries(
+    {"message": st.dictionaries(_KEYS, _VALUES) | _VALUES}, optional={"finish_reason": st.just("stop") | _VALUES}
+)
+
+
+@given(st.lists(_CHOICES | _VALUES, max_size=2) | _VALUES, st.sampled_from([ReplyPath.TEXT, ReplyPath.JSON_SCHEMA]))
+def test_the_short_path_reads_what_the_long_one_reads(choices: object, path: ReplyPath) -> None:
+    """A reply with one whole text is read in a shorter way, with the result that any other reply gets."""
+
+    def outcome() -> object:
+        try:
+            return read({"choices": choices, "usage": {"completion_tokens": 0}}, path)
+        except Temporary as error:
+            return str(error)
+
+    found = outcome()
+    with patch.object(openai, "_plain_text", lambda _: ""):
+        assert outcome() == found
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])

@@ -155,7 +155,8 @@ def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
     """A ledger of a later format is not read as this one."""
     ledger = Ledger(tmp_path / "l")
     ledger._file = os.open(tmp_path / "l", os.O_WRONLY | os.O_CREAT)
-    ledger._append(ledger._file, '["ledger",2')
+    ledger.lines = 1
+    ledger._write('["ledger",2')
     ledger.close()
     with pytest.raises(RunError, match="has format 2; this merilo reads format 1"):
         Ledger.open(tmp_path / "l")

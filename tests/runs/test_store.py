@@ -5,8 +5,11 @@ import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from merilo.data.sample import Sample
 from merilo.errors import RunError
@@ -17,12 +20,33 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.base import Reply, Usage
-from merilo.runs.database import COMMIT_ROWS, COMMIT_SECONDS
+from merilo.runs.database import COMMIT_ROWS, COMMIT_SECONDS, row_bytes, seal
 from merilo.runs.store import Exchange, Store
 
 REPLY = Reply(('{"grade": 2}',), usage=Usage(10, 5), model="m-1")
 PAID = Exchange("openai:m", "the rubric", (REPLY,), 0.25)
 FREE = Exchange("scripted:x", "", (), 0.0)
+
+
+@given(
+    st.lists(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats() | st.binary() | st.text(), max_size=5
+    )
+)
+def test_a_row_has_the_bytes_of_the_first_format(values: list[Any]) -> None:
+    """Each value is its length, its kind and its bytes, with numbers as floats, so that old runs stay readable."""
+
+    def part(value: Any) -> bytes:
+        if value is None:
+            data = b"n"
+        elif isinstance(value, bytes):
+            data = b"b" + value
+        else:
+            data = b"s" + value.encode() if isinstance(value, str) else b"f" + repr(float(value)).encode()
+        return len(data).to_bytes(8, "little") + data
+
+    assert row_bytes(*values) == b"".join(map(part, values))
+    assert seal(b"k", "\u00e9", failure=True) == crc32("\u00e9".encode(), crc32(b"failure", crc32(b"k")))
 
 
 def key(number: int) -> bytes:

@@ -28,6 +28,8 @@ _NO_END: Final = {
     "en": re.compile(r"\b(?:approx|(?P<time>[ap]\.m))\.\s*\Z", re.IGNORECASE),
 }
 """Full stops that sentencex mistakes for an end of a sentence, by language."""
+_STOP_WORDS: Final = {"en": ("approx.", ".m.")}
+"""Texts without which a text has none of them, in lower case."""
 _LOOKS_BACK: Final = 12
 _AFTER_TIME: Final = re.compile(
     "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Eastern|Central|Mountain|Pacific|Greenwich|"
@@ -163,11 +165,11 @@ def _russian() -> Boundaries:
 def _any_language(language: str) -> Boundaries:
     from sentencex import get_sentence_boundaries  # a binary library that not every run needs
 
-    stops = _NO_END.get(language)
+    stops, words = _NO_END.get(language), _STOP_WORDS.get(language, ("",))
 
     def boundaries(text: str) -> list[int]:
         ends = [found["end_index"] for found in get_sentence_boundaries(language, text)][:-1]
-        if stops is not None:
+        if stops is not None and any(map(text.lower().__contains__, words)):
             ends = [end for end in ends if not _goes_on(text, end, stops)]
         return [*ends, len(text)]
 

@@ -154,8 +154,8 @@ class Sample:
 
         Raises MissingField if the value is None, UsageError for an unknown field name.
         """
-        value = self._value(field)
-        if value is None:
+        value: str | tuple[Context, ...] | tuple[str, ...] | None = getattr(self, field) if field in FIELDS else None
+        if value is None and (value := self._value(field)) is None:
             raise MissingField(field, self.id)
         return value
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.providers.base import REPLY_LIMITS, Usage
+from merilo.providers.base import REPLY_LIMITS, Request, Usage
 from merilo.providers.prompt_check import PLAUSIBLE_CHARACTERS_PER_TOKEN, without_runs
 from merilo.renderers import render
 from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.judges.local.timing import LocalTime
-    from merilo.providers.base import Reply, Request
+    from merilo.providers.base import Reply
     from merilo.providers.decision_request import DecisionQuestion
     from merilo.providers.prices import Price
 
@@ -48,7 +48,7 @@ def tokens_of(request: Request) -> int:
 
 def charged_tokens_of(request: Request) -> int:
     """Return the input tokens that a request is charged for if the server does not report them: one per three bytes."""
-    return _charged(_texts(request))
+    return charged_tokens(_size(_texts(request)))
 
 
 class Settled(NamedTuple):
@@ -79,12 +79,12 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
         usage = Usage(read, written)
     wrote = (*reply.texts, reply.reasoning) if request.messages else ()
     if written is None or _too_low(written, wrote) or (not written and wrote):
-        written = _charged(wrote) if any(text.strip() for text in wrote) else max_reply_tokens
+        written = charged_tokens(_size(wrote)) if any(text.strip() for text in wrote) else max_reply_tokens
         written = min(written, max_reply_tokens) if max_reply_tokens else written
-    estimated = read != reply.usage.input_tokens, written != reply.usage.output_tokens
-    if not any(estimated):
+    input_estimated = read != reply.usage.input_tokens
+    if not input_estimated and written == reply.usage.output_tokens:
         return Settled(usage, estimated=False, input_estimated=False)
-    return Settled(replace(usage, output_tokens=written), estimated=True, input_estimated=estimated[0])
+    return Settled(replace(usage, output_tokens=written), estimated=True, input_estimated=input_estimated)
 
 
 def max_tokens_of(request: Request, body: Mapping[str, object] = _NOTHING) -> Usage:
@@ -93,7 +93,7 @@ def max_tokens_of(request: Request, body: Mapping[str, object] = _NOTHING) -> Us
     No tokenizer in use makes more tokens of a text than it has bytes. `body`: see `max_reply_tokens`.
     """
     texts = [*_texts(request), json.dumps(body, default=str)] if body else _texts(request)
-    read = sum(map(_bytes, texts)) + _AROUND_TEXT_TOKENS * len(texts) + _AROUND_TOKENS
+    read = _size(texts) + _AROUND_TEXT_TOKENS * len(texts) + _AROUND_TOKENS
     if request.schema is not None:
         read += sum(map(_compact(request.schema).count, ",:"))  # a provider may write it with spaces
     return Usage(read, max_reply_tokens(request, body), 0)
@@ -104,7 +104,7 @@ def max_reply_tokens(request: Request, body: Mapping[str, object] = _NOTHING) ->
 
     `body`: request fields added by the user, which may set another limit.
     """
-    if not request.messages or hasattr(request, "questions"):
+    if not request.messages or (type(request) is not Request and hasattr(request, "questions")):
         return 0
     if not body:
         limit = _UNLIMITED_TOKENS if request.max_tokens is None else request.max_tokens
@@ -219,14 +219,16 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 def _texts(request: Request) -> list[str]:
     texts = [message.text for message in request.messages]
+    if request.schema is not None:
+        texts += (_compact(request.schema),)
+    if type(request) is Request:
+        return texts
     inputs: tuple[str, ...] = getattr(request, "inputs", ())  # of a request for vectors
     texts += inputs
     questions: tuple[DecisionQuestion, ...] = getattr(request, "questions", ())  # of a request to a decision model
     for question in questions:
         texts += (question.text, *itertools.chain.from_iterable(question.fields))
         texts += (f"{option.value} {option.description}" for option in question.options)
-    if request.schema is not None:
-        texts.append(_compact(request.schema))
     return texts
 
 
@@ -235,28 +237,25 @@ def charged_tokens(size: int) -> int:
     return -(-size // _BYTES_PER_CHARGED_TOKEN)
 
 
-def _charged(texts: Iterable[str]) -> int:
-    return charged_tokens(sum(map(_bytes, texts)))
-
-
 def _too_low(tokens: int, texts: Iterable[str]) -> bool:
     """Return True if these texts cannot consist of this few tokens."""
     most = tokens * PLAUSIBLE_CHARACTERS_PER_TOKEN + PLAUSIBLE_CHARACTERS_PER_TOKEN - 1
     return sum(map(len, texts)) > most
 
 
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+def _size(texts: Sequence[str]) -> int:
+    """Return the bytes of all texts."""
+    return sum(map(len, texts if all(map(str.isascii, texts)) else [text.encode("utf-8", "replace") for text in texts]))
 
 
 def _compact(schema: Mapping[str, object]) -> str:
     """Return a schema as JSON, cached by identity: the schemas of a kind are built once and shared."""
-    known = _known_schemas.get(id(schema))
-    if known is None or known[0] is not schema:
+    number = id(schema)
+    if number not in _known_schemas or _known_schemas[number][0] is not schema:
         if len(_known_schemas) >= _MAX_KNOWN:
             _known_schemas.clear()
-        known = _known_schemas[id(schema)] = (schema, json.dumps(schema, separators=(",", ":")))
-    return known[1]
+        _known_schemas[number] = (schema, json.dumps(schema, separators=(",", ":")))
+    return _known_schemas[number][1]
 
 
 _known_schemas: Final[dict[int, tuple[Mapping[str, object], str]]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import chain
+from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import UsageError
@@ -20,7 +21,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import Failure, Verdict, later_fields
+from merilo.judging.verdicts import Failure, Verdict, later_fields, per_type
 from merilo.judging.views import Bundle
 from merilo.providers.base import Reply, ReplyPath
 from merilo.runs.store import Exchange
@@ -103,14 +104,14 @@ class JudgeRoles:
 
 
 class WorkUnit(NamedTuple):
-    """A work unit, answered in one judge session: a question, questions judged together, draws of one completion, or
-    questions about one view.
-    """
+    """A work unit, answered in one judge session: a question, a pack, draws of one completion, or a bundle."""
 
     judge: Judge
     asked: Question[Any] | Pack
     questions: tuple[Question[Any], ...]
     keys: tuple[bytes, ...]
+    rubric: str | None = None
+    """The text of the rubric; None if it has to be looked up."""
 
     @property
     def key(self) -> bytes:
@@ -119,9 +120,7 @@ class WorkUnit(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """True for questions that are judged together. Draws and bundles share a request, but each question has its own
-        answer.
-        """
+        """True for questions that are judged together; those of draws and bundles only share a request."""
         return len(self.questions) > 1 and not (self.bundled or isinstance(self.questions[0], Completion))
 
     @property
@@ -172,6 +171,7 @@ class AnswerStore:
         self._cache = cache
         self._commons: dict[tuple[int, str, type[Verdict]], bytes] = {}
         self._names: dict[int, str] = {}  # by id of a judge
+        self._judges: dict[tuple[type[Question[Any]], str], Judge] = {}
         self._bundlers = {id(each): each for each in roles.bundlers}
 
     @property
@@ -198,8 +198,10 @@ class AnswerStore:
         held = self._store.answers(wanted)
         cache = self._cache
         if cache is not None and len(held) < len(wanted):
-            rests = [unit.without(held) for unit in units]
+            rests = [unit.without(held) for unit in units] if held else units
             held |= self._cached([unit for unit in rests if unit is not None and unit.judge.cacheable], cache)
+        if not held:
+            return [({}, unit if len(unit.keys) == 1 else unit.without(())) for unit in units]  # equal draws are one
         found: list[tuple[KnownAnswers, WorkUnit | None]] = []
         for unit in units:
             own = {key: held[key] for key in unit.keys if key in held}
@@ -240,9 +242,9 @@ class AnswerStore:
         cost: float | None,
         seconds: float,
     ) -> KnownAnswers:
-        """Store the answers of a judge session; return the answers that the run holds now (an earlier verdict wins)."""
+        """Store a session's answers without a commit; return those that the run holds now (an earlier verdict wins)."""
         name = self._name(unit.judge)
-        sent = tuple(reply for reply in replies if isinstance(reply, Failure) or reply.path is not ReplyPath.LOCAL)
+        sent = tuple([reply for reply in replies if type(reply) is Failure or reply.path is not ReplyPath.LOCAL])
         rows = list(zip(unit.keys, unit.questions, answers, strict=True))
         held: KnownAnswers = {}
         if self._cache is not None and unit.judge.cacheable:
@@ -251,15 +253,14 @@ class AnswerStore:
             self._cache.unclaim(unit.keys)
             cached = [row for row, own in zip(won, rows, strict=True) if row[2] is not own[2] and row[2] != own[2]]
             if cached:  # these are not in the replies
-                held = dict(zip((key for key, *_ in cached), self._store.keep(cached, None), strict=True))
-            rows = [row for row in won if row[0] not in held]
-        exchange = Exchange(name, unit.judge.rubric(unit.asked), sent, cost)
+                held = dict(zip([key for key, *_ in cached], self._store.keep(cached, None), strict=True))
+            rows = [row for row in won if row[0] not in held] if held else won
+        rubric = unit.judge.rubric(unit.asked) if unit.rubric is None else unit.rubric
+        exchange = Exchange(name, rubric, sent, cost)
         if self._store.unfinished:
             self._store.forget(unit.key)
         kept = self._store.keep(rows, exchange, seconds=seconds)
-        held.update(zip((key for key, *_ in rows), kept, strict=True))
-        self.commit_if_due()
-        return held
+        return held | dict(zip([row[0] for row in rows], kept, strict=True))
 
     def reject(self, keys: Sequence[bytes]) -> None:
         """Share these answers with no other run, since a plan failed with them. This run keeps them, as a record."""
@@ -306,6 +307,9 @@ class AnswerStore:
 
     def _cut(self, group: Group) -> Iterable[Question[Any] | Pack]:
         """Yield consecutive questions that may be judged together in packs of at most ten, and others alone."""
+        if len(group) == 1:
+            yield group[0]
+            return
         pack: list[Question[Any]] = []
         for question in group:
             if pack and (len(pack) == PACK_SIZE or not self._mates(pack[0], question)):
@@ -326,12 +330,16 @@ class AnswerStore:
         return all(getattr(first, name) == getattr(other, name) for name in ("history", *kind.shared))
 
     def _judge(self, question: Question[Any]) -> Judge:
-        judge = self._roles.judge(type(question), question.role)
+        known = (type(question), question.role)
+        if known in self._judges:
+            return self._judges[known]
+        judge = self._roles.judge(*known)
         if judge is None:
             raise UsageError(
                 f"A metric asked a '{question.kind}' question in role '{question.role}', which no judge of this run "
                 "answers. Add the question type to the metric's `asks`."
             )
+        self._judges[known] = judge
         return judge
 
     def _name(self, judge: Judge) -> str:
@@ -355,32 +363,34 @@ class AnswerStore:
         questions = asked.questions if isinstance(asked, Pack) else (asked,)
         first = questions[0]
         judge = self._judge(first)
-        common = self._common(judge, judge.rubric(asked), first.verdict)
+        rubric = judge.rubric(asked)
+        common = self._common(judge, rubric, first.verdict)
         if not isinstance(asked, Pack):
-            bundler = self._bundlers.get(id(judge))
+            bundler = self._bundlers.get(id(judge)) if self._bundlers else None
             view = None if bundler is None else bundler.view(asked, sample)
             if view is not None:
                 key = _key(asked.content, common, asked.draw, framed(view.digest, b"view"))
                 return WorkUnit(judge, Bundle(questions, view), questions, (key,))
-            return WorkUnit(judge, asked, questions, (_key(asked.content, common, asked.draw, _ALONE),))
+            return WorkUnit(judge, asked, questions, (_key(asked.content, common, asked.draw, _ALONE),), rubric)
         if isinstance(first, Completion):
             draws = tuple(_key(question.content, common, question.draw, _ALONE) for question in questions)
             return WorkUnit(judge, asked, questions, draws)
         contents = [question.content for question in questions]
         pack = digest_of(b"pack", *contents)
-        keys = tuple(
-            _key(content, common, question.draw, framed(pack, place.to_bytes(2, "little")))
-            for place, (content, question) in enumerate(zip(contents, questions, strict=True))
-        )
-        return WorkUnit(judge, asked, questions, keys)
+        each = zip(contents, _PLACES, strict=False)
+        keys = tuple([_key(content, common, first.draw, FRAME + pack + place) for content, place in each])
+        return WorkUnit(judge, asked, questions, keys, rubric)
 
 
 _ALONE: Final = framed(b"", b"")
 """The position part of the key of a question that is not in a pack."""
 
 
+_PLACES: Final = tuple(framed(n.to_bytes(2, "little")) for n in range(PACK_SIZE))
+
+
 def _key(content: bytes, common: bytes, draw: int, place: bytes) -> bytes:
-    return digest_bytes(b"".join((FRAME, content, common, _framed_draw(draw), place)))
+    return digest_bytes(b"%b%b%b%b%b" % (FRAME, content, common, _framed_draw(draw), place))
 
 
 @lru_cache(maxsize=256)
@@ -392,8 +402,11 @@ def _winners(
     cache: VerdictCache, rows: list[tuple[bytes, Question[Any], Answer]], judge: str, *, paid: bool
 ) -> list[tuple[bytes, Question[Any], Answer]]:
     """Return the rows with the verdicts that the cache holds now; an earlier verdict replaces a new one."""
-    verdicts = [(key, question, answer) for key, question, answer in rows if not isinstance(answer, Failure)]
-    held = dict(zip((key for key, *_ in verdicts), cache.put(verdicts, judge, paid=paid), strict=True))
+    verdicts = [(key, question, answer) for key, question, answer in rows if type(answer) is not Failure]
+    kept = cache.put(verdicts, judge, paid=paid)
+    if len(kept) == len(rows) and all(map(is_, kept, map(itemgetter(2), rows))):  # nearly always
+        return rows
+    held = dict(zip([row[0] for row in verdicts], kept, strict=True))
     return [(key, question, held.get(key, answer)) for key, question, answer in rows]
 
 
@@ -401,14 +414,9 @@ def _packed(pack: list[Question[Any]]) -> Question[Any] | Pack:
     return pack[0] if len(pack) == 1 else Pack(tuple(pack))
 
 
-def _schema(verdict: type[Verdict]) -> bytes:
-    found = _SCHEMAS.get(verdict)
-    if found is None:
-        # Without class variables, and without fields that were added to a released verdict: stored keys must not move.
-        later = later_fields(verdict)
-        own = {field.name: str(field.type) for field in fields(verdict) if field.name not in later}
-        found = _SCHEMAS[verdict] = digest_json({"verdict": verdict.__name__, "fields": own})
-    return found
-
-
-_SCHEMAS: dict[type[Verdict], bytes] = {}
+@per_type
+def _schema(verdict: type[Any]) -> bytes:
+    # Without class variables, and without fields that were added to a released verdict: stored keys must not move.
+    later = later_fields(verdict)
+    own = {field.name: str(field.type) for field in fields(verdict) if field.name not in later}
+    return digest_json({"verdict": verdict.__name__, "fields": own})

@@ -309,9 +309,7 @@ class Spending:
         return Charge(tokens, 0, usd, estimated=True, reply_tokens=reply_tokens, reply_usd=reply_usd)
 
     def begin(self, reserved_usd: float, charge: Charge) -> int:
-        """Reserve this amount for a request and enter it in the ledger, with the charge if it is not answered; return
-        its entry.
-        """
+        """Reserve this amount for a request, enter its charge if it is not answered, and return its entry."""
         entry = self.ledger.sent(charge)
         self._in_flight += 1
         self._reserved_usd += reserved_usd

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from merilo.engine.cache_file import CacheFile, default_path
 from merilo.engine.claims import Claims
 from merilo.runs.database import (
-    COMMIT_SECONDS,
     ERRORS,
     MAX_AT_ONCE,
     CommitPolicy,
@@ -39,6 +38,7 @@ WRITE_ROWS = 256
 WRITE_SECONDS = 0.25
 """Seconds between commits. A kill loses at most these entries of the cache; the run has stored every answer long
 before."""
+_FRESH_S = 0.015  # after a look-up; then another process may have written since
 _MAX_WAITING = 20_000
 _MAX_ABSENT = 50_000
 _AGAIN_S = 1.0
@@ -88,18 +88,17 @@ class VerdictCache:
         found: dict[bytes, Verdict] = {}
         unknown: list[bytes] = []
         for key in wanted:
-            waiting = self._waiting.get(key)
-            if waiting is not None:
-                found[key] = waiting[0]
+            if key in self._waiting:
+                found[key] = self._waiting[key][0]
             elif key not in self._absent and key not in self._dropped:
-                unknown.append(key)
+                unknown += (key,)
         for row in self._rows(unknown):
             verdict = _believed(row, wanted)
             if verdict is not None:
                 found[row[0]] = verdict
             elif isinstance(row[0], bytes):
                 self._dropped.add(row[0])
-        self._absent.update(key for key in unknown if key not in found and key not in self._dropped)
+        self._absent.update([key for key in unknown if key not in found and key not in self._dropped])
         return found
 
     def _forget_if_changed(self) -> None:
@@ -135,7 +134,7 @@ class VerdictCache:
 
     def unclaim(self, keys: Sequence[bytes]) -> None:
         """Give up the claims of questions once the verdicts put so far are visible to other processes."""
-        self._answered.extend(keys)
+        self._answered += keys
         if not self._due.pending:
             self._unclaim()
 
@@ -149,17 +148,21 @@ class VerdictCache:
         A verdict that another process wrote within the last few milliseconds may be missed. It then stays in the cache,
         and the new one is stored in this run only.
         """
-        if time.monotonic() - self._looked > COMMIT_SECONDS:
+        if time.monotonic() - self._looked > _FRESH_S:
             self._forget_if_changed()
-        held = self._found({key: question for key, question, _ in answered})
+        unsure = {key: question for key, question, _ in answered if key not in self._absent}
+        held = self._found(unsure) if unsure else {}
         kept: list[Verdict] = []
+        new = 0
         for key, question, verdict in answered:
-            earlier = held.get(key)
+            earlier = held.get(key) if held else None
             if earlier is None and self._file is not None and len(self._waiting) < _MAX_WAITING:
                 self._waiting[key] = (verdict, question, judge)
                 self._absent.discard(key)
-                self._due.add(paid=int(paid))
-            kept.append(verdict if earlier is None else earlier)
+                new += 1
+            kept += (verdict if earlier is None else earlier,)
+        if new:
+            self._due.add(paid=new if paid else 0)
         return kept
 
     def drop(self, keys: Sequence[bytes]) -> None:
@@ -230,18 +233,18 @@ class VerdictCache:
             rows: list[tuple[object, ...]] = []
             for key, (verdict, question, judge) in self._waiting.items():
                 text = verdict.to_json().encode()
-                rows.append((key, text, seal(key, text), self._source(db, judge, question.kind), now))
+                kind = (judge, question.kind)
+                source = self._sources[kind] if kind in self._sources else self._source(db, *kind)
+                rows += ((key, text, seal(key, text), source, now),)
             db.executemany("DELETE FROM verdicts WHERE key = ?", [(key,) for key in self._dropped])
             db.executemany("INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?)", rows)
 
     def _source(self, db: sqlite3.Connection, judge: str, kind: str) -> int:
-        number = self._sources.get((judge, kind))
-        if number is None:
-            db.execute("INSERT OR IGNORE INTO sources (judge, kind) VALUES (?, ?)", (judge, kind))
-            found = db.execute("SELECT id FROM sources WHERE judge = ? AND kind = ?", (judge, kind)).fetchone()
-            if found is None or not isinstance(found[0], int):
-                raise sqlite3.DatabaseError("its table of sources is damaged")
-            number = self._sources[judge, kind] = found[0]
+        db.execute("INSERT OR IGNORE INTO sources (judge, kind) VALUES (?, ?)", (judge, kind))
+        found = db.execute("SELECT id FROM sources WHERE judge = ? AND kind = ?", (judge, kind)).fetchone()
+        if found is None or not isinstance(found[0], int):
+            raise sqlite3.DatabaseError("its table of sources is damaged")
+        number = self._sources[judge, kind] = found[0]
         return number
 
     def _suffer(self, error: Exception) -> StoreProblem:

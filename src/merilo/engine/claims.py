@@ -54,7 +54,7 @@ class Claims:
             if not self._take(key):
                 self.drop(taken)
                 return False
-            taken.append(key)
+            taken += (key,)
         return True
 
     def _take(self, key: bytes) -> bool:
@@ -62,7 +62,7 @@ class Claims:
         if position in self._own or self._closed:
             return True
         with _guard:
-            file = self._open()
+            file = self._file or self._open()
             if file is None:
                 return True
             if position in file.claimed:

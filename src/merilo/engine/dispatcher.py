@@ -205,9 +205,7 @@ class Dispatcher:
         return any(queue.left_out_usd is not None for queue in queues) and all(queue.idle for queue in queues)
 
     def _end_stuck(self, sent: int) -> None:
-        """Halt if nothing was sent since `_stuck` was first seen. The wait lets plans that just got an answer ask
-        cheaper questions.
-        """
+        """Halt if nothing was sent since `_stuck`: plans that just got an answer may ask cheaper questions."""
         self._ending = None
         if self._stuck and not self.halted:
             if sent == self.spending.sent:
@@ -280,9 +278,7 @@ class Dispatcher:
         return self._opened.get(id(provider))
 
     async def open(self, provider: Provider) -> OpenConnection:
-        """Return the provider's connection; concurrent callers share one attempt to open it. Raises UsageError for a
-        missing key.
-        """
+        """Return the provider's connection; callers share one attempt to open it. Raises UsageError without a key."""
         opening = self._opening.get(id(provider))
         if opening is None:
             self._providers[id(provider)] = provider

@@ -45,9 +45,7 @@ _MAX_AHEAD: Final = 100
 
 
 def _units(plan_run: PlanRun, answers: AnswerStore) -> list[WorkUnit] | None:
-    """Return the work units of the step that a plan run waits for; None if the plan did not yield a step, which ends
-    the plan run.
-    """
+    """Return the work units of a plan run's step; None if the plan did not yield a step, which ends the plan run."""
     try:
         return answers.units(plan_run.step or (), plan_run.sample)
     except UsageError:
@@ -62,9 +60,7 @@ def _keyed(units: Iterable[WorkUnit], held: KnownAnswers) -> list[tuple[bytes, A
 
 
 class _SharedSession:
-    """One judge session in flight, shared by all plan runs that need its answers. It finishes even if every one of them
-    is abandoned.
-    """
+    """A judge session in flight, shared by all plan runs that need its answers. It outlives them."""
 
     __slots__ = ("_driver", "block", "opened_s", "session", "waiting")
 
@@ -80,22 +76,21 @@ class _SharedSession:
         for place, send in enumerate(self.session.sends or ()):
             self._driver.post(send, self, place, again=again)
 
-    def on_reply(self, place: int, reply: Reply | Failure) -> None:
+    def on_reply(self, place: int, reply: Reply | Failure) -> Callable[[], None] | None:
         """Record one reply. With the last reply of the current requests, the session sends its next requests or
-        finishes.
+        finishes. Return the function that continues the plans, to be called once for all replies of a turn.
         """
         if not self.session.receive(place, reply):
-            return
+            return None
         if self.session.sends is None:
             self._driver.finish(self)
-        else:
-            self.send(again=True)
+            return self._driver.go_on
+        self.send(again=True)
+        return None
 
 
 class _Basket(_SharedSession):
-    """Questions of several plan runs about one view, collected until no plan run can continue without an answer. Then
-    they become one session.
-    """
+    """Questions of several plan runs about one view, collected for one session until none can continue without it."""
 
     __slots__ = ("units",)
 
@@ -112,9 +107,7 @@ class _Basket(_SharedSession):
 
 
 class WaitingPlan:
-    """A plan run that waits for answers: the answers known for its current step, and the number of sessions still
-    missing.
-    """
+    """A plan run that waits for answers: those known for its current step, and the number of sessions still missing."""
 
     __slots__ = ("abandoned", "block", "done", "held", "missing", "plan_run", "steps", "units")
 
@@ -326,12 +319,16 @@ class AsyncDriver:
         self._dispatcher.post(send, flight, place, order, proven=id(flight.session.unit.judge) in self._proven)
 
     def finish(self, flight: _SharedSession) -> None:
-        """Store the answers of a finished session, and advance the plan runs that waited for it."""
-        held = flight.session.keep()  # the stored answers: an earlier verdict of the cache wins
+        """Store the answers of a finished session, and pass them to the plan runs that waited for it."""
+        held = flight.session.keep(commit=False)  # the stored answers: an earlier verdict of the cache wins
         if self._test is not None:
             self._test.add(flight.session.unit, held)
         self.waiting -= 1
         self._deliver(flight, held)
+
+    def go_on(self) -> None:
+        """Commit if it is due, and advance the plan runs whose answers have arrived."""
+        self._answers.commit_if_due()
         self.advance_ready()
         self.on_reply()
 
@@ -360,7 +357,7 @@ class AsyncDriver:
     def _ask(self, unit: WorkUnit, waiting: WaitingPlan, flights: set[_SharedSession], fresh: KnownAnswers) -> None:
         """Join the sessions in flight that will answer part of this unit, and open a session for the rest."""
         rest: WorkUnit | None = unit
-        in_the_air = [flight for key in unit.keys if (flight := self._flights.get(key)) is not None]
+        in_the_air = [self._flights[key] for key in unit.keys if key in self._flights]
         if in_the_air:  # draws of one completion: a session in flight may answer only some of them
             flights.update(in_the_air)
             rest = unit.without(self._flights)
@@ -380,9 +377,10 @@ class AsyncDriver:
             fresh.update(kept)
             return
         flight = _SharedSession(self, session, waiting.block)
-        self._flights.update(dict.fromkeys(rest.keys, flight))
+        for key in rest.keys:
+            self._flights[key] = flight
         flights.add(flight)
-        self._unsent.append(flight)
+        self._unsent += (flight,)
 
     def _send(self, flights: Sequence[_SharedSession]) -> None:
         for flight in flights:

@@ -254,9 +254,7 @@ def _collect(unit: WorkUnit, turn: int, keys: set[bytes], into: _Baskets) -> Non
 
 
 def _replies(asked: _Asked) -> Iterable[str]:
-    """Return a likely reply to each request: one per question if there is a request for each, otherwise to the whole
-    unit. A bundle has no reply text.
-    """
+    """Return a likely reply to each request: to one question each, or to the whole unit. A bundle has no text."""
     unit, sends = asked.unit, len(asked.sends)
     if unit.bundled:
         return [""] * sends

@@ -5,8 +5,8 @@ prompt caches, and the oldest samples finish first. There are as many workers as
 request when the endpoint's limiter permits one more. A request with a temporary failure returns to the queue after a
 wait.
 
-A worker sends its next request before the previous reply is processed. Replies are processed one per turn of the event
-loop, so that none of them delays the endpoint.
+A worker sends its next request before the previous reply is processed. The replies that arrive in one turn of the event
+loop are processed together in the next one, at most `MAX_UNREAD` at a time, so that they do not delay the endpoint.
 
 The module is long so that every path of a request through its endpoint is in one place.
 """
@@ -56,6 +56,8 @@ from merilo.runs.database import MAX_UNREAD
 from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from merilo.engine.queue_owner import OpenConnection, QueueOwner
     from merilo.judges.base import OutgoingRequest
     from merilo.providers.base import Provider, Reply, Request
@@ -76,7 +78,6 @@ class _Worker:
     pending: PendingRequest | None = None
     task: asyncio.Task[None] | None = None
     rest: asyncio.Future[PendingRequest] | None = None
-    began: float = 0.0
     limit_s: float = inf
     deadline: float = inf
     overdue: bool = False
@@ -349,7 +350,7 @@ class EndpointQueue:
         """Send a request; return its reply or error, or None if it must be sent again with adapted parameters."""
         dispatcher, send = self._dispatcher, pending.send
         dispatcher.tell(EventKind.SENT, self.title)
-        worker.pending, worker.began = pending, time.monotonic()
+        worker.pending = pending
         try:
             opened = dispatcher.opened(send.provider) or await self._open(pending)
             worker.limit_s = opened.limit_s
@@ -377,9 +378,7 @@ class EndpointQueue:
                 worker.task.uncancel()
 
     async def _open(self, pending: PendingRequest) -> OpenConnection:
-        """Return the connection for a request. If it cannot be opened (no key, a cancelled run), cancel the request's
-        reservation.
-        """
+        """Return the connection for a request. Cancel the reservation if it cannot be opened (no key)."""
         try:
             return await self._dispatcher.open(pending.send.provider)
         except ProviderError:
@@ -418,9 +417,7 @@ class EndpointQueue:
         self._dispatcher.on_reply()
 
     def _adapted(self, pending: PendingRequest) -> None:
-        """Send a request again after its server rejected a parameter. The rejected one counts as a request and costs
-        nothing.
-        """
+        """Send a request again after its server rejected a parameter. The rejected one counts and costs nothing."""
         self._share.land(pending.permit, good=True)
         if pending.entry:
             self._dispatcher.spending.refused(pending.entry, pending.reserved_usd)
@@ -563,13 +560,10 @@ class EndpointQueue:
     # replies
 
     def _hand_over(self, pending: PendingRequest, reply: Reply | Failure) -> None:
-        """Pass a reply to its listener: at once if the judge is local, otherwise in turn, one per turn of the loop."""
-        if self._local:
-            pending.to.on_reply(pending.place, reply)
-            return
+        """Pass a reply to its listener: at once if the judge is local, otherwise in the next turn of the loop."""
         self._unread.append((pending, reply))
-        if len(self._unread) > self._max_unread:
-            self._read_one()
+        if self._local or len(self._unread) > self._max_unread:
+            self._read_some()
         elif not self._reading:
             self._reading = True
             self._loop.call_soon(self._read)
@@ -579,23 +573,24 @@ class EndpointQueue:
         if not self._unread:
             return
         try:
-            self._read_one()
-            if self._unread:
-                self._reading = True
-                self._loop.call_soon(self._read)
-            else:
-                self._dispatcher.on_reply()
+            self._read_some()
+            self._dispatcher.on_reply()
         except BaseException as error:  # noqa: BLE001  a full disk, a bug: the caller that runs the plans raises it
             self._dispatcher.stop(error)
 
-    def _read_one(self) -> None:
-        pending, reply = self._unread.popleft()
-        pending.to.on_reply(pending.place, reply)
+    def _read_some(self) -> None:
+        """Pass on all replies, and then continue the plans that waited for them together."""
+        go_on: dict[Callable[[], None], None] = {}
+        while self._unread:
+            pending, reply = self._unread.popleft()
+            if (then := pending.to.on_reply(pending.place, reply)) is not None:
+                go_on[then] = None
+        for then in go_on:
+            then()
 
     def read_all(self) -> None:
         """Process the replies received before the end. Errors are only logged: the run ends with an earlier one."""
         try:
-            while self._unread:
-                self._read_one()
+            self._read_some()
         except Exception:  # noqa: BLE001  logged: the error that ended the run is the one to raise
             _log.exception("a reply received at the end of the run could not be stored")

@@ -38,6 +38,7 @@ class JudgeSession:
         """The requests it waits for; None once it has answered."""
         self._step: list[Reply | Failure | None] = []  # replies to the judge's present step, None for those missing
         self._places: Sequence[int] = ()  # for each of `sends`, the place of its reply in the step
+        self._resumed = False  # True if some replies to the present step came in an earlier part of the run
         self._missing = 0
         self._verdicts: tuple[Answer, ...] = ()
         self._replies: list[Reply | Failure] = []
@@ -60,26 +61,33 @@ class JudgeSession:
     @property
     def has_replies(self) -> bool:
         """True if it has received a reply. Its requests then go before those of sessions without one."""
-        return bool(self._replies) or len(self._places) < len(self._step)
+        return bool(self._replies) or self._resumed
 
     def receive(self, place: int, reply: Reply | Failure) -> bool:
         """Record the reply to one of `sends`. Return True if it was the last one, so that the judge has read them."""
         send = (self.sends or ())[place]
-        reply = _storable_reply(send, reply)
-        self._cost = self._added(self._cost, send, UNPAID if isinstance(reply, Failure) else reply.usage)
+        usage = UNPAID
+        if type(reply) is Failure:
+            reply = _kept(reply)
+        else:
+            reply, usage = reply.within(send.request.max_reply_characters), reply.usage
+        self._cost = self._added(self._cost, send, usage)
         self._step[self._places[place]] = reply
         self._missing -= 1
         if self._missing:
             return False
-        replies = tuple(each for each in self._step if each is not None)
-        self._replies.extend(replies)
+        replies = tuple([each for each in self._step if each is not None])
+        self._replies += replies
         self._advance(replies)
         return True
 
-    def keep(self) -> KnownAnswers:
-        """Store the answers of the finished session; return the stored answers by key."""
+    def keep(self, *, commit: bool = True) -> KnownAnswers:
+        """Store the answers of the finished session; return the stored answers by key. `commit`: if it is due."""
         seconds = time.monotonic() - self._began
-        return self._answers.keep(self.unit, self._verdicts, self._replies, self._cost, seconds)
+        held = self._answers.keep(self.unit, self._verdicts, self._replies, self._cost, seconds)
+        if commit:
+            self._answers.commit_if_due()
+        return held
 
     def leave(self) -> None:
         """Store the replies of an interrupted session, so that a later part of the run resumes it."""
@@ -101,7 +109,7 @@ class JudgeSession:
             if len(came) < len(step):
                 self._step, self._places = step, [place for place, reply in enumerate(step) if reply is None]
                 self.sends = tuple(self.sends[place] for place in self._places)
-                self._missing = len(self.sends)
+                self._missing, self._resumed = len(self.sends), True
                 break
             self._replies.extend(came)
             self._advance(came)
@@ -130,7 +138,7 @@ def _broken(judge: Judge, error: Exception) -> Failure:
 
 def _storable(answer: Answer) -> Answer:
     """Return the answer, or a failure if it cannot be stored: too long, or with half a surrogate pair."""
-    if isinstance(answer, Failure):
+    if type(answer) is Failure:
         return _kept(answer)
     try:
         size = len(answer.to_json())
@@ -139,13 +147,6 @@ def _storable(answer: Answer) -> Answer:
     if size > MAX_VERDICT:
         return Failure(FailureKind.BROKEN, f"the verdict has {size:,} characters, more than {MAX_VERDICT:,}")
     return answer
-
-
-def _storable_reply(send: OutgoingRequest, reply: Reply | Failure) -> Reply | Failure:
-    """Return the reply truncated to the length that judges read; or the failure, without half surrogate pairs."""
-    if isinstance(reply, Failure):
-        return _kept(reply)
-    return reply.within(send.request.max_reply_characters)
 
 
 def _kept(failure: Failure) -> Failure:

@@ -34,9 +34,7 @@ class Meter:
         self._free_at = 0.0
 
     def wait_s(self, now: float, weight: float) -> float:
-        """Return the seconds until this weight may be sent; 0 or less if now. A weight of more than a second waits
-        until all earlier ones are paid off.
-        """
+        """Return the seconds until this weight may be sent; 0 or less if now. Large ones wait for all earlier ones."""
         takes_s = weight * self._apart_s
         return max(self._free_at - now, 0.0) + min(0.0, takes_s - _BURST_S)
 
@@ -62,9 +60,7 @@ class SharedLimits(Protocol):
         ...
 
     def grant(self, name: SharedLimit, used: float, more: float) -> float:
-        """Return the part of a limit that this run directory may use in all. It is raised to `used` and `more` if the
-        shared limit has that left.
-        """
+        """Return the part of a limit that this run directory may use; `used` and `more` if that is left."""
         ...
 
 
@@ -105,9 +101,7 @@ class LeaseBook:
         used: Mapping[SharedLimit, Mapping[int, float]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`limits`: the limits of the budget, None for no limit. `used`: the amount of each limit that each run
-        directory has used before.
-        """
+        """`limits`: of the budget, None for no limit. `used`: the amount that each run directory has used before."""
         self._limits = limits
         self._workers = workers
         self._granted = {name: dict(used.get(name, {})) for name in get_args(SharedLimit)}

@@ -12,7 +12,7 @@ from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import CompletionVerdict
 from merilo.judging.registry import ANSWERING
-from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, Failed, Score, Undefined, outcome_of, plan_of
 from merilo.runs.outcomes import Result
 
@@ -25,15 +25,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("merilo")
 _ROUNDING = 1e-9
+_WHOLE = {int, bool, type(None)}
 _MAX_EVIDENCE = 64 * 2**20
 """Maximum characters of replies in the evidence of one score, where each piece repeats the reply that it is from."""
 
 
 @dataclass(slots=True)
 class PlanRun:
-    """A run of a metric's plan for one sample. `step` is the step that waits for answers, None once there is an
-    outcome.
-    """
+    """A run of a metric's plan for one sample. `step` waits for answers; it is None once there is an outcome."""
 
     metric: Metric
     text: str
@@ -61,12 +60,11 @@ class PlanRun:
 
     def send(self, answers: Sequence[tuple[bytes, Answer]]) -> None:
         """Pass the answers to the current step to the plan, with their keys, and run it to its next step."""
-        for key, answer in answers:
-            self._trail.append(key)
-            self._held.append(answer)
-            if isinstance(answer, Verdict):
-                self._keys[id(answer)] = key
-        self._advance(tuple(answer for _, answer in answers))
+        keys, given = [key for key, _ in answers], tuple([answer for _, answer in answers])
+        self._trail += keys
+        self._held += given
+        self._keys.update(zip(map(id, given), keys, strict=True))
+        self._advance(given)
 
     @property
     def done(self) -> bool:
@@ -130,7 +128,7 @@ def next_step(plan: Plan[Score | Undefined], answers: Sequence[Answer] | None) -
 
 
 def _evidence_size(outcome: Score) -> int:
-    return sum(len(piece.verdict.text) for piece in outcome.evidence if isinstance(piece.verdict, CompletionVerdict))
+    return sum([len(piece.verdict.text) for piece in outcome.evidence if isinstance(piece.verdict, CompletionVerdict)])
 
 
 def _fault(outcome: object, span: tuple[float, float]) -> str | None:
@@ -148,7 +146,8 @@ def _fault(outcome: object, span: tuple[float, float]) -> str | None:
         ):
             return f"a score of {value!r}, outside its range {span}"
     counts: dict[str, object] = dict(outcome.counts)
-    if not all(count is None or isinstance(count, int) for count in counts.values()):
+    kinds = {*map(type, counts.values())}
+    if not (kinds <= _WHOLE or all(count is None or isinstance(count, int) for count in counts.values())):
         return "counts that are not whole numbers"
     pieces: tuple[object, ...] = outcome.evidence
     if not all(isinstance(piece, Evidence) and type(piece.verdict) in ANSWERING for piece in pieces):

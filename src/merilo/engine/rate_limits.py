@@ -125,7 +125,9 @@ class LimiterHandle:
             now = time.monotonic()
             if now < limiter.paused_until:
                 return limiter.paused_until - now
-            if limiter.in_flight >= self.room or self._exceeds_fair_share:
+            room, alone = self.limits.concurrency, len(limiter.shares) == 1
+            full = limiter.in_flight >= room or limiter.in_flight >= limiter.width
+            if full or not (alone or self._has_fair_share):
                 self.waiting = True
                 return inf
             if self.meters:
@@ -146,7 +148,7 @@ class LimiterHandle:
         limiter = self._limiter
         with limiter.lock:
             self._landed()
-            if tokens is not None:
+            if tokens is not None and limiter.meters:
                 for (kind, _), meter in limiter.meters.items():
                     if kind == "tokens":
                         meter.adjust(tokens - permit.tokens)
@@ -158,7 +160,8 @@ class LimiterHandle:
                 # no run is restricted by it any longer
                 if limiter.width >= max((each.limits.concurrency for each in limiter.shares), default=1):
                     limiter.width = inf
-        self._wake_others()
+        if len(limiter.shares) > 1:
+            self._wake_others()
 
     def limited(self, permit: Permit, pause_s: float) -> None:
         """Record a "too many requests" reply. No run sends to the endpoint for `pause_s` seconds."""
@@ -190,16 +193,14 @@ class LimiterHandle:
         return min(self.limits.concurrency, self._limiter.width)
 
     @property
-    def _exceeds_fair_share(self) -> bool:
-        """True if this run has its fair share of the endpoint and another run waits that could send now."""
+    def _has_fair_share(self) -> bool:
+        """True unless this run has its fair share of the endpoint and another run waits that could send now."""
         shares = self._limiter.shares
-        if len(shares) == 1:
-            return False
         in_flight = self._limiter.in_flight
         if not any(each.waiting and each is not self and in_flight < each.room for each in shares):
-            return False
+            return True
         active = sum(each.waiting or each.in_flight > 0 or each is self for each in shares)
-        return self.in_flight >= max(1, self.room // active)
+        return self.in_flight < max(1, self.room // active)
 
     def _landed(self) -> None:
         if self.in_flight:  # not after `leave`
@@ -229,9 +230,7 @@ class TokenEstimator:
         return tokens_of(request) + mean
 
     def most(self, provider: Provider, request: Request) -> Usage:
-        """Return the usage to reserve for a request, see `max_tokens_of`. Scaled up if an earlier reply exceeded its
-        estimate.
-        """
+        """Return the usage to reserve, see `max_tokens_of`; more if an earlier reply exceeded its estimate."""
         most = max_tokens_of(request, _body(provider))
         read, written = most.input_tokens or 0, most.output_tokens or 0
         return Usage(ceil(read * self._input_excess), ceil(written * self._output_excess), 0)
@@ -260,9 +259,7 @@ _limiters_lock = threading.Lock()
 
 
 def limiter_for(provider: Provider) -> Limiter:
-    """Return the process's limiter of an endpoint; a new one for a provider without an address (a callable, a local
-    process).
-    """
+    """Return the process's limiter of an endpoint; a new one without an address (a callable, a local process)."""
     title = title_of(provider)
     if "base_url" not in provider.fingerprint():
         return Limiter(title)

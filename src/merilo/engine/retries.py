@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from merilo.engine.rate_limits import Permit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from merilo.errors import RateLimited
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
@@ -50,8 +52,8 @@ endpoint."""
 class ReplyListener(Protocol):
     """Listener for replies."""
 
-    def on_reply(self, place: int, reply: Reply | Failure) -> None:
-        """Receive the reply to the request with this index."""
+    def on_reply(self, place: int, reply: Reply | Failure) -> Callable[[], None] | None:
+        """Receive the reply to the request with this index. Return what to call once for all replies of a turn."""
         ...
 
 
@@ -109,9 +111,7 @@ class PendingRequest:
 
 
 def jitter_s(tries: int, max_s: float) -> float:
-    """Return a random wait between 0 and a bound that doubles with each try, so that requests that failed together
-    spread out.
-    """
+    """Return a random wait below a bound that doubles with each try, so that failed requests spread out."""
     return random.uniform(0, min(max_s, FIRST_WAIT_S * 2.0 ** (tries - 1)))  # noqa: S311  no secret
 
 
@@ -157,9 +157,7 @@ class CircuitBreaker:
         self.probes -= 1
 
     def good(self) -> list[tuple[PendingRequest, Failure]]:
-        """Record a reply, which shows that the endpoint works. Return the withheld failures, which now belong to their
-        questions.
-        """
+        """Record a reply: the endpoint works. Return the withheld failures, which now belong to their questions."""
         self._reached = True
         self._row = 0
         return self.release() if self._held else self._held

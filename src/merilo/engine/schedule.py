@@ -48,9 +48,7 @@ def in_flight_bounds(concurrency: int) -> InFlightBounds:
 
 
 def early_stop_bounds(concurrency: int) -> InFlightBounds:
-    """Return bounds for a run that may stop at any sample: only as many samples as keep `concurrency` requests in
-    flight.
-    """
+    """Return bounds for a run that may stop at any sample: as few samples as keep `concurrency` requests in flight."""
     return InFlightBounds(window=max(1, concurrency), span=1)
 
 

@@ -124,10 +124,12 @@ def read_answers(
             failed = result.reply.kind in _OF_THE_MODEL
             rest = [(failed and verdict) or result.reply for verdict in weak]
             return tuple(rest[n] if answer is None else answer for n, answer in enumerate(answers))
-        wanted = frozenset(n for n, answer in enumerate(answers) if answer is None)
+        wanted = frozenset([n for n, answer in enumerate(answers) if answer is None])
         cut = result.reply.finish is Finish.LENGTH
         text = complete_fields(result.reply.text) if cut else result.reply.text
         reading = ParsedReply((), TOO_LONG) if result.reply.truncated else read(text, wanted)
+        if not reading.fault and len(wanted) == size:  # nearly all first replies
+            return tuple([verdict for verdict in reading.verdicts if verdict is not None])
         for index, verdict in enumerate(reading.verdicts):
             # The first readable verdict counts. A re-ask is about the missing ones, and a model may change the others
             # too.

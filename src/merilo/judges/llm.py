@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -127,12 +127,12 @@ class LLMJudge:
         A pack of draws of one completion is one request. A pack of a kind that is judged together is one
         conversation. Any other pack is one conversation per question, run side by side.
         """
-        questions = question.questions if isinstance(question, Pack) else (question,)
+        if not isinstance(question, Pack):
+            return self._completions((question,)) if isinstance(question, Completion) else self._one(question)
+        questions = question.questions
         # Draws of one completion differ in nothing but their number, so one request with `samples` answers them all.
         if isinstance(questions[0], Completion) and len({each.at(0) for each in questions}) == 1:
             return self._completions(questions)
-        if not isinstance(question, Pack):
-            return self._one(question)
         if type(questions[0]) in self.together:
             return self._pack(question)
         return side_by_side([self.answer(each) for each in questions])
@@ -151,9 +151,7 @@ class LLMJudge:
         current = form.version == question.rubric_version
         general = schema_for(question.kind, version=form.version)
         schema = _numbered(question, form) if current else general
-        request = self._judgement(question, filled, schema, question.kind)
-        if question.places:
-            request = replace(request, general_schema=general)
+        request = self._judgement(question, filled, question.kind, schema, *([general] if question.places else ()))
         rating = isinstance(question.reply, ReplySchema)
         return read_answers(
             self.provider, request, read, size=1, reasks=self.reasks, rating=rating, reasoning=self._reasoning
@@ -168,7 +166,7 @@ class LLMJudge:
         general = schema_for(pack.kind, together=True, version=form.version)
         first = pack.questions[0]
         schema = _numbered(first, form, pack=True) if form.version == first.rubric_version else general
-        request = replace(self._judgement(pack, filled, schema, f"{pack.kind}_together"), general_schema=general)
+        request = self._judgement(pack, filled, f"{pack.kind}_together", schema, general)
         return read_answers(
             self.provider, request, read, size=len(pack.questions), reasks=self.reasks, reasoning=self._reasoning
         )
@@ -183,12 +181,13 @@ class LLMJudge:
         return AskedForm(asked.version, sentences), rubric.render_shared(question, asked, sentences=sentences)
 
     def _judgement(
-        self, question: Question[Any] | Pack, filled: SharedPrefix, schema: Mapping[str, object], name: str
+        self, question: Question[Any] | Pack, filled: SharedPrefix, name: str, *schemas: Mapping[str, object]
     ) -> Request:
         first = question.questions[0] if isinstance(question, Pack) else question
         return Request(
             messages=_messages(filled),
-            schema=schema,
+            schema=schemas[0],
+            general_schema=schemas[1] if len(schemas) > 1 else None,
             schema_name=name,
             max_tokens=self._limit(question),
             temperature=self.temperature,

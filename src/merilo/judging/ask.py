@@ -55,7 +55,8 @@ def ask_each(questions: Iterable[Question[V]]) -> Plan[tuple[V, ...]]:
 
     Waits for the whole group; raises AskFailed for the first failure in ask order, errors first.
     """
-    return tuple(answer for answer in (yield from ask_judged(questions, partly=False)) if answer is not None)
+    answers = yield from ask_judged(questions, partly=False)
+    return tuple([answer for answer in answers if answer is not None])
 
 
 def ask_judged(questions: Iterable[Question[V]], *, partly: bool = True) -> Plan[tuple[V | None, ...]]:
@@ -66,6 +67,8 @@ def ask_judged(questions: Iterable[Question[V]], *, partly: bool = True) -> Plan
     """
     group = tuple(questions)
     answers = yield from attempt_each(group)
+    if Failure not in {*map(type, answers)}:
+        return cast("tuple[V, ...]", answers)
     failures = [(each, answer) for each, answer in zip(group, answers, strict=True) if isinstance(answer, Failure)]
     errors = [(each, answer) for each, answer in failures if answer.kind is not FailureKind.NOT_JUDGED]
     if errors or (failures and not (partly and len(failures) < len(group))):
@@ -81,8 +84,10 @@ def attempt(question: Question[V]) -> Plan[V | Failure]:
 
 def ask(question: Question[V]) -> Plan[V]:
     """Return the verdict on one question. Raises AskFailed."""
-    (verdict,) = yield from ask_each((question,))
-    return verdict
+    answer = yield from attempt(question)
+    if isinstance(answer, Failure):
+        raise AskFailed(question, answer)
+    return answer
 
 
 def draws(question: Question[V], samples: int) -> Plan[tuple[V | Failure, ...]]:

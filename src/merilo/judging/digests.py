@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from operator import methodcaller
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 SIZE = 16
-_LONG = 4_000  # characters; longer texts are hashed each time, so that the cache stays small
+T = TypeVar("T")
 
 
 def digest_bytes(data: bytes) -> bytes:
@@ -19,14 +20,30 @@ def digest_bytes(data: bytes) -> bytes:
     return blake2b(data, digest_size=SIZE).digest()
 
 
+class Known(dict[T, bytes]):
+    """Bytes that are made when they are first looked up; those that are known cost no call, unlike an `lru_cache`."""
+
+    def __init__(self, make: Callable[[T], bytes], size: Callable[[T], int], *, below: int, most: int) -> None:
+        """At most `most` are kept, and only of keys whose size is `below` this."""
+        self._make, self._size, self._below, self._most = make, size, below, most
+
+    def __missing__(self, key: T) -> bytes:
+        made = self._make(key)
+        if self._size(key) < self._below:
+            if len(self) >= self._most:
+                self.clear()
+            self[key] = made
+        return made
+
+
 def digest_text(text: str) -> bytes:
     """Return the 16-byte digest of a text; short texts are cached."""
-    return _short_text(text) if len(text) < _LONG else digest_bytes(text.encode("utf-8", "surrogatepass"))
+    return TEXTS[text]
 
 
 def digest_texts(texts: tuple[str, ...]) -> bytes:
-    """Return the 16-byte digest of an ordered tuple of texts; short tuples are cached."""
-    return _tuple(texts) if sum(map(len, texts)) < _LONG else _hashed(texts)
+    """Return the 16-byte digest of an ordered tuple of texts; tuples of usual contexts are cached."""
+    return TUPLES[texts]
 
 
 def digest_of(*parts: bytes) -> bytes:
@@ -51,15 +68,20 @@ def digest_json(value: Mapping[str, object]) -> bytes:
     return digest_bytes(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
 
 
-@lru_cache(maxsize=8_192)
-def _short_text(text: str) -> bytes:
+def _text(text: str) -> bytes:
     return digest_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-@lru_cache(maxsize=4_096)
-def _tuple(texts: tuple[str, ...]) -> bytes:
-    return _hashed(texts)
+_encoded = methodcaller("encode", "utf-8", "surrogatepass")
+_hash: Callable[[bytes], blake2b] = partial(blake2b, digest_size=SIZE)
+_digest = methodcaller("digest")
 
 
-def _hashed(texts: tuple[str, ...]) -> bytes:
-    return digest_of(*(digest_text(text) for text in texts))
+def _texts(texts: tuple[str, ...]) -> bytes:
+    """Return `digest_of` the digests of the texts, which all have one length. Maps of C functions: texts are many."""
+    return digest_bytes(FRAME + FRAME.join(map(_digest, map(_hash, map(_encoded, texts)))) if texts else b"")
+
+
+TEXTS: Final = Known(_text, len, below=4_000, most=8_192)
+TUPLES: Final = Known(_texts, lambda texts: sum(map(len, texts)), below=40_000, most=512)
+"""Up to 40,000 characters: the contexts of a sample are hashed once for all questions about them."""

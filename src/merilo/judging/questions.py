@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self, TypeVar, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
-from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, digest_texts, framed
-from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, flag_of, later_fields
+from merilo.judging.digests import FRAME, TEXTS, TUPLES, digest_bytes, digest_of, framed
+from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, flag_of, later_fields, per_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
     from merilo.judging.labels import LabelForm
     from merilo.judging.reply_schema import ListReplySchema, ReplySchema
@@ -33,8 +33,15 @@ V = TypeVar("V", bound=Verdict)
 Texts = tuple[str, ...]
 
 
+class _Addressed:
+    """Slot for the digest of a question. It is not a field, so it affects neither equality nor copies."""
+
+    __slots__ = ("_content",)
+    _content: bytes
+
+
 @dataclass(frozen=True, slots=True)
-class Question(Generic[V]):
+class Question(_Addressed, Generic[V]):
     """Base of all question types; subclasses are frozen dataclasses of texts, tuples of texts and numbers."""
 
     kind: ClassVar[str] = "question"
@@ -69,18 +76,24 @@ class Question(Generic[V]):
     @property
     def content(self) -> bytes:
         """The 16-byte digest of the question's kind, texts and language, without role, draw and unset later fields."""
-        return digest_bytes(_content(self))
+        try:
+            return self._content
+        except AttributeError:
+            digest = digest_bytes(_content(self))
+            object.__setattr__(self, "_content", digest)
+            return digest
 
     @property
     def all_texts(self) -> Texts:
         """The question's texts in the order of its fields: the query or statement, then the texts it is judged by."""
         found: list[str] = []
-        for name, _ in _content_fields(type(self)):
-            value = () if name == "history" else getattr(self, name)
-            if isinstance(value, str):
+        own, values = _content_fields(type(self))
+        for (name, *_), value in zip(own, values(self), strict=False):
+            kind: object = value.__class__
+            if kind is str:
                 found.append(value)
-            elif isinstance(value, tuple):
-                found += cast("Texts", value)  # the only tuples that questions have
+            elif kind is tuple and name != "history":
+                found += value
         return (*found, *self.history)
 
     @classmethod
@@ -139,7 +152,7 @@ class Question(Generic[V]):
     @property
     def places(self) -> int:
         """The number of sentences or contexts that a reply may name; 0 for kinds without."""
-        return len(self.cited_texts)
+        return len(getattr(self, self.cited)) if self.cited else 0
 
     def reply_schema(self) -> Mapping[str, object]:
         """Return the JSON Schema of the reply to this question."""
@@ -202,15 +215,15 @@ class Question(Generic[V]):
 def _content(question: Question[Any]) -> bytes:
     """Return the hashed bytes: kind, language, then name and value of each field, every part preceded by its length."""
     pieces = [_opening(question.kind, question.language)]
-    later = later_fields(type(question))
-    for name, head in _content_fields(type(question)):
-        value = getattr(question, name)
-        if name in later and not value:
+    own, values = _content_fields(type(question))
+    for (_, head, later), value in zip(own, values(question), strict=False):
+        if later and not value:
             continue
-        if isinstance(value, str):
-            pieces += (head, FRAME, digest_text(value))
-        elif isinstance(value, tuple):
-            pieces += (head, FRAME, digest_texts(cast("Texts", value)))  # the only tuples that questions have
+        kind: object = value.__class__  # exact types: this runs for every question of a run
+        if kind is str:
+            pieces += (head, FRAME, TEXTS[value])
+        elif kind is tuple:
+            pieces += (head, FRAME, TUPLES[value])  # the only tuples that questions have are of texts
         else:
             pieces += (head, framed(repr(value).encode()))
     return b"".join(pieces)
@@ -221,16 +234,12 @@ def _opening(kind: str, language: str) -> bytes:
     return framed(kind.encode(), language.encode())
 
 
-_FIELDS: dict[type, tuple[tuple[str, bytes], ...]] = {}
-
-
-def _content_fields(question: type[Question[Any]]) -> tuple[tuple[str, bytes], ...]:
-    """Return the fields that are content, each with its framed name."""
-    found = _FIELDS.get(question)
-    if found is None:
-        names = [f.name for f in fields(question) if f.compare and f.name not in {"role", "draw", "language"}]
-        found = _FIELDS[question] = tuple((name, framed(name.encode())) for name in names)
-    return found
+@per_type
+def _content_fields(question: type[Any]) -> tuple[list[tuple[str, bytes, bool]], attrgetter[tuple[Any, ...]]]:
+    """Return the fields of the content, framed, True if omitted while empty, and what returns their values."""
+    own = [each.name for each in fields(question) if each.compare and each.name not in {"role", "draw", "language"}]
+    later = later_fields(question)
+    return [(name, framed(name.encode()), name in later) for name in own], attrgetter(*own, "draw")
 
 
 GUESSED_REASON: Final = "A reason of about one sentence, as judges write them."

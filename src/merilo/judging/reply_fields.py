@@ -56,6 +56,8 @@ def _listed(schema: Mapping[str, object], numbers: list[int]) -> Mapping[str, ob
 
 def whole_number(value: object, name: str) -> int:
     """Return a value as a whole number; `name`: of the field."""
+    if type(value) is int:  # nearly all
+        return value
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -92,23 +94,19 @@ def evidence(fields: Fields) -> tuple[int, ...]:
 
 def indices(fields: Fields, name: str) -> tuple[int, ...]:
     """Return the distinct indices in a list of numbers, in order and counted from 0; empty if it is missing."""
-    value = fields.get(name)
-    if value is None:
+    if name not in fields or (value := fields[name]) is None:
         return ()
     numbers = as_list(value)
     if numbers is None:
         numbers = [value]
+    if len(numbers) == 1:
+        return (whole_number(numbers[0], name) - 1,)
     return tuple(sorted({whole_number(number, name) - 1 for number in numbers}))
 
 
 def text(fields: Fields, name: str) -> str:
     """Return the text in a field; empty if it is missing."""
-    value = fields.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ReplyParseError(f'"{name}" must be a text, not {preview(value)}.')
-    return clean(value)
+    return "" if name not in fields or fields[name] is None else item_text(fields[name], name)
 
 
 def text_of_sentence(item: object) -> tuple[str, int]:
@@ -119,6 +117,8 @@ def text_of_sentence(item: object) -> tuple[str, int]:
 
 def item_text(text: object, name: str) -> str:
     """Return a value as text; `name`: of the field."""
+    if type(text) is str and text.isascii():
+        return text.strip()
     if not isinstance(text, str):
         raise ReplyParseError(f'"{name}" must be a text, not {preview(text)}.')
     return clean(text)

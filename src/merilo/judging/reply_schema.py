@@ -50,8 +50,9 @@ class ReplySchema:
 
     def with_places(self, places: int, *, pack: bool = False) -> Mapping[str, object]:
         """Return the JSON Schema of a reply that names sentences or contexts 1 to `places`: one object per number."""
-        general = self.pack_schema if pack else self.schema
-        return self.by_places.setdefault((places, pack), with_places(general, places))
+        if (places, pack) not in self.by_places:
+            self.by_places[places, pack] = with_places(self.pack_schema if pack else self.schema, places)
+        return self.by_places[places, pack]
 
     @cached_property
     def shape(self) -> JsonShape:
@@ -91,7 +92,9 @@ class ListReplySchema:
 
     def with_places(self, places: int) -> Mapping[str, object]:
         """Return the JSON Schema of a reply that names sentences 1 to `places`: one object per number."""
-        return self.by_places.setdefault(places, with_places(self.schema, places))
+        if places not in self.by_places:
+            self.by_places[places] = with_places(self.schema, places)
+        return self.by_places[places]
 
     def parse(self, text: str, sentences: SentencesOfContexts = ()) -> Verdict:
         """Return the verdict in the reply; no list refers to the sentences of contexts. Raises ReplyParseError."""

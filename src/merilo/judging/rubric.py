@@ -14,10 +14,10 @@ Filters for texts that are data, not instructions:
 
 A sentence is one line after its number, so no text can begin a line with a number that it contains.
 
-The token of a prompt is derived from all its fields and occurs in none of them, in any case or Unicode form: if it
-does, the next one is derived. So no field can contain a line of a real fence, even if its author knows the other
-fields. It can neither close its own fence nor imitate another one, such as that of a forged question. Equal fields give
-equal bytes.
+The token of a prompt is derived from the digest of its question, and so from all its fields. It occurs in none of them,
+in any case or Unicode form: if it does, the next one is derived. So no field can contain a line of a real fence, even
+if its author knows the other fields. It can neither close its own fence nor imitate another one, such as that of a
+forged question. Equal questions give equal bytes.
 
 A prompt that begins with fields that other prompts share (the contexts of many statements) has a second token for them.
 It is derived from the shared fields alone and also absent from every field. With a single token, no two prompts would
@@ -31,17 +31,19 @@ import itertools
 import re
 import sys
 from dataclasses import dataclass, fields
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import normalize
 
 from merilo.errors import RubricError
-from merilo.judging.digests import digest_bytes, digest_of, digest_text, digest_texts
+from merilo.judging.digests import TEXTS, TUPLES, digest_bytes, digest_text, digest_texts
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack
+from merilo.judging.verdicts import per_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -102,19 +104,19 @@ class Rubric:
         """The 16-byte digest of the whole text."""
         return digest_text(self.text)
 
-    @property
+    @cached_property
     def version(self) -> int:
         """The version in its name."""
         return int(self.name.rpartition(".v")[2])
 
-    @property
+    @cached_property
     def numbers_contexts(self) -> bool:
         """True if it shows the contexts as numbered sentences."""
-        return _CONTEXTS in _numbered_fields(self.text)
+        return any(filtered == "numbered_each" for _, filtered, _ in _cut(self.text)[1])
 
-    def begin(self, values: Mapping[str, object], shared: frozenset[str]) -> SharedPrefix:
-        """Return both parts with these values, and how much of the user part precedes the first field that is not
-        shared.
+    def begin(self, values: Mapping[str, object], asked: Question[Any] | Pack) -> SharedPrefix:
+        """Return both parts with these values of a question, and how much of the user part precedes the first field
+        that is not shared.
 
         Raises RubricError if the fields are not those it needs.
         """
@@ -122,8 +124,10 @@ class Rubric:
             title = self.name.rpartition("/")[2]
             raise RubricError(f"Rubric '{title}' needs the fields {sorted(self.needs)}, got {sorted(values)}.")
         system, user = _parts(self.text)
+        first = asked.questions[0] if isinstance(asked, Pack) else asked
+        shared = first.shared | {HISTORY}
         beginning = _leading(self.text, shared)
-        tokens = _tokens(values, shared if beginning > 1 else frozenset())
+        tokens = _tokens(values, asked.content, first, shared if beginning > 1 else frozenset())
         texts = user(values, tokens)
         length = sum(map(len, texts[:beginning])) if beginning > 1 else 0
         return SharedPrefix(Rendered("".join(system(values, tokens)), "".join(texts)), length)
@@ -144,7 +148,7 @@ def rubric_for(question: Question[Any] | Pack, *, language: str | None = None, v
     if isinstance(first, Completion):
         return load(first.rubric)
     number = first.rubric_version if version is None else version
-    found = _of_kind(language or first.language, first.kind, isinstance(question, Pack), number)
+    found = _of_kind(language or first.language, first.kind, question is not first, number)
     return _with_history(found) if first.history else found
 
 
@@ -195,7 +199,7 @@ def render_shared(
     if rubric.numbers_contexts:
         contexts: Texts = getattr(first, _CONTEXTS)
         values[_CONTEXTS] = tuple((text,) for text in contexts) if sentences is None else sentences
-    return rubric.begin(values, first.shared | {HISTORY})
+    return rubric.begin(values, question)
 
 
 def values_of(question: Question[Any] | Pack) -> dict[str, object]:
@@ -209,7 +213,10 @@ def values_of(question: Question[Any] | Pack) -> dict[str, object]:
         return dict(zip(first.names, first.values, strict=True))
     names = _names(type(first))
     if not isinstance(question, Pack):
-        return {name: getattr(first, name) for name in names if name != HISTORY or first.history}
+        values = dict(zip(names, _values(type(first))(first), strict=False))
+        if not first.history:
+            del values[HISTORY]
+        return values
     shared: dict[str, object] = {name: getattr(first, name) for name in names if name in first.shared}
     if first.history:
         shared[HISTORY] = first.history
@@ -226,25 +233,33 @@ def fenced(text: str, label: str, token: str) -> str:
 
 def fence_token(texts: Texts) -> str:
     """Return a token for fences around these texts; it occurs in none of them."""
-    return _absent(digest_texts(texts), [_folded(text) for text in texts])
+    return _absent(digest_texts(texts), _folded("\n".join(texts)))
 
 
 def fenced_each(texts: tuple[str, ...], label: str, token: str) -> str:
     """Return each text in a separate fence, numbered from 1; `(none)` for no texts."""
-    return "\n".join(fenced(text, f"{label} {n}", token) for n, text in enumerate(texts, start=1)) or "(none)"
+    fences = [f"<<<{label} {n} {token}\n{text}\n{label} {n} {token}>>>" for n, text in enumerate(texts, start=1)]
+    return "\n".join(fences) or "(none)"
 
 
 def numbered(texts: tuple[str, ...], label: str, token: str) -> str:
     """Return the texts in one fence, one line each, as `[1] ...`; white space within a text is folded."""
-    lines = "\n".join(f"[{n}] {' '.join(text.split())}" for n, text in enumerate(texts, start=1))
-    return fenced(lines, label, token)
+    return fenced(_lines(texts, 1), label, token)
 
 
 def numbered_each(texts: tuple[Texts, ...], label: str, token: str) -> str:
     """Return the sentences of each text in a separate fence, one line each, as `[1] ...`, counted through all texts."""
-    count = itertools.count(1)
-    shown = tuple("\n".join(f"[{next(count)}] {' '.join(each.split())}" for each in own) for own in texts)
-    return fenced_each(shown, label, token)
+    starts = itertools.accumulate(map(len, texts), initial=1)
+    return fenced_each(tuple(map(_lines, texts, starts)), label, token)
+
+
+def _lines(texts: Texts, first: int) -> str:
+    """Return one line for each text, numbered from `first`. White space within a text is folded."""
+    # few sentences have white space but single blanks, and text with another one is not printable
+    whole = "|".join(("", *texts, ""))
+    if not whole.isprintable() or "  " in whole or "| " in whole or " |" in whole:
+        texts = tuple([" ".join(text.split()) for text in texts])
+    return "\n".join(map("[%d] %s".__mod__, enumerate(texts, start=first)))
 
 
 def lock_lines() -> tuple[str, ...]:
@@ -270,22 +285,24 @@ class _Tokens:
     """The tokens of one prompt; neither occurs in any of its fields."""
 
     whole: str
-    """Derived from all fields."""
+    """Derived from the question."""
     shared: str
     """Derived from the shared fields; the same as `whole` if there are none."""
     shared_fields: frozenset[str] = frozenset()
 
-    def of(self, field: str) -> str:
-        """Return the token of the fence around a field."""
-        return self.shared if field in self.shared_fields else self.whole
 
-
-def _tokens(values: Mapping[str, object], shared: frozenset[str]) -> _Tokens:
-    fields = {name: _texts_in(value) for name, value in values.items()}
-    texts = [_folded(text) for own in fields.values() for text in own]
-    whole = _absent(_digest_of_fields(fields), texts)
-    common = {name: own for name, own in fields.items() if name in shared}
-    return _Tokens(whole, _absent(_digest_of_fields(common), texts) if common else whole, shared)
+def _tokens(values: Mapping[str, object], digest: bytes, question: Question[Any], shared: frozenset[str]) -> _Tokens:
+    """Return the tokens of a prompt. `digest`: of all that is asked; `question`: one with the shared fields."""
+    texts: list[str] = []
+    common: list[bytes] = []
+    for name, value in values.items():
+        texts += (value,) if type(value) is str else _texts_in(value)
+        if name in shared:
+            own = getattr(question, name)
+            common += (TEXTS[name], TEXTS[own] if type(own) is str else TUPLES[own])
+    text = _folded("\n".join(texts))
+    whole = _absent(digest, text)
+    return _Tokens(whole, _absent(digest_bytes(b"".join(common)), text) if common else whole, shared)
 
 
 def _folded(text: str) -> str:
@@ -297,37 +314,31 @@ def _folded(text: str) -> str:
     return text.lower() if text.isascii() else _INVISIBLE.sub("", normalize("NFKC", text)).casefold()
 
 
-def _digest_of_fields(fields: Mapping[str, tuple[str, ...]]) -> bytes:
-    """Return a digest of the names of the fields and of all texts in them, each with its length."""
-    parts: list[bytes] = []
-    for name in sorted(fields):
-        texts = fields[name]
-        parts += (name.encode(), digest_text(texts[0]) if len(texts) == 1 else digest_texts(texts))
-    return digest_of(*parts)
-
-
-def _texts_in(value: object) -> tuple[str, ...]:
+def _texts_in(value: Any) -> Iterable[str]:  # Any: texts, nested or not
     """Return the texts in the value of a field."""
+    nested = value
     if not isinstance(value, tuple | list):
-        return (str(value),)
-    nested = cast("tuple[object, ...]", value)  # iterated only, so a list works the same
-    return tuple(itertools.chain.from_iterable(map(_texts_in, nested)))
+        return (str(nested),)
+    return nested if {*map(type, nested)} == {str} else itertools.chain.from_iterable(map(_texts_in, nested))
 
 
-def _absent(digest: bytes, texts: list[str]) -> str:
-    """Return a token made of the digest that occurs in none of the folded texts."""
-    token = digest.hex()[:_TOKEN_DIGITS]
-    while any(token in text for text in texts):
+def _absent(digest: bytes, text: str) -> str:
+    """Return a token made of the digest that does not occur in the folded text."""
+    while (token := digest.hex()[:_TOKEN_DIGITS]) in text:
         digest = digest_bytes(digest)  # deterministic, so that equal fields give equal prompts
-        token = digest.hex()[:_TOKEN_DIGITS]
     return token
 
 
-def _names(kind: type[Question[Any]]) -> tuple[str, ...]:
+@per_type
+def _names(kind: type[Any]) -> tuple[str, ...]:
     """Return the fields of a question type that a rubric may be filled with."""
-    if kind not in _NAMES:
-        _NAMES[kind] = tuple(each.name for each in fields(kind) if each.name not in {"role", "draw", "language"})
-    return _NAMES[kind]
+    return tuple(each.name for each in fields(kind) if each.name not in {"role", "draw", "language"})
+
+
+@per_type
+def _values(kind: type[Any]) -> attrgetter[tuple[object, ...]]:
+    """Return the function that returns the values of these fields, and one more."""
+    return attrgetter(*_names(kind), "draw")
 
 
 @lru_cache(maxsize=4_096)
@@ -371,12 +382,6 @@ def _needs(text: str) -> frozenset[str]:
 
 
 @cache
-def _numbered_fields(text: str) -> frozenset[str]:
-    """Return the fields that a rubric shows as numbered sentences of several texts."""
-    return frozenset(name for name, filtered, _ in _cut(text)[1] if filtered == "numbered_each")
-
-
-@cache
 def _parts(text: str) -> tuple[Fill, Fill]:
     """Return the functions that fill the system and the user part of a rubric with pieces of text."""
     return _filling(_divided(text)[0]), _filling(_divided(text)[1])
@@ -411,9 +416,7 @@ def _plain(literals: list[str]) -> bool:
 
 
 def _cut(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """Return the plain texts of a part, and each field between them: its name, filter and label. White space as in
-    jinja.
-    """
+    """Return the plain texts of a part, and the name, filter and label of each field. White space as in jinja."""
     pieces = _PLACE.split(re.sub(r"\r\n?", "\n", text).removesuffix("\n"))
     return pieces[::4], list(zip(pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
 
@@ -429,7 +432,8 @@ def _joined(literals: list[str], places: list[tuple[str, str, str]]) -> Fill:
     def fill(values: Mapping[str, object], tokens: _Tokens) -> list[str]:
         texts = [literals[0]]
         for name, filtered, label, after in filled:
-            texts += (filtered(values[name], label, tokens.of(name)), after)
+            token = tokens.shared if name in tokens.shared_fields else tokens.whole
+            texts += (filtered(values[name], label, token), after)
         return texts
 
     return fill
@@ -470,7 +474,6 @@ def _paths(folder: Traversable, prefix: str = "") -> list[str]:
     return sorted(found)
 
 
-_NAMES: dict[type[Question[Any]], tuple[str, ...]] = {}
 _FILTERS: dict[str, Callable[..., str]] = {
     "fenced": fenced,
     "fenced_each": fenced_each,

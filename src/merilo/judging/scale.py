@@ -213,9 +213,7 @@ def _shown(value: object) -> str:
 
 
 def _cut(value: object, levels: int = 3) -> object:
-    """Return the value truncated in depth and width, since a YAML file can contain itself, or more than fits into
-    memory.
-    """
+    """Return the value truncated in depth and width: a YAML file can contain itself, or more than fits into memory."""
     items, fields = as_list(value), as_object(value)
     if items is not None:
         return [_cut(item, levels - 1) for item in items[:_MOST_SHOWN]] if levels else "..."

@@ -8,27 +8,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, cast, final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pydantic import TypeAdapter
 
+
+T = TypeVar("T")
 
 LATER: Final = {"later": True}
 """Metadata of a field that was added to a released type, with an empty value as its default."""
 
 
-def later_fields(of: type[Any]) -> frozenset[str]:  # Any: a question or verdict type
+def per_type(make: Callable[[type[Any]], T]) -> Callable[[type[Any]], T]:  # Any: a question or verdict type
+    """Return the function that makes a value for a type once."""
+    return cast("Callable[[type[Any]], T]", cache(make))  # the type checkers take a dataclass for unhashable
+
+
+@per_type
+def later_fields(of: type[Any]) -> frozenset[str]:  # Any: as above
     """Return the names of the fields that keys and records omit while they are empty."""
-    found = _NAMES.get(of)
-    if found is None:
-        found = _NAMES[of] = frozenset(each.name for each in fields(of) if each.metadata.get("later"))
-    return found
-
-
-_NAMES: dict[type, frozenset[str]] = {}
+    return frozenset(each.name for each in fields(of) if each.metadata.get("later"))
 
 
 class FailureKind(StrEnum):
@@ -54,6 +57,7 @@ class FailureKind(StrEnum):
     """The judge states that it cannot judge this: not an error. The metric has no value for the sample."""
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A question without a verdict, and the reason. A value: it is stored and reported, never raised by a driver."""
@@ -87,7 +91,9 @@ class Verdict(_Written):
 
     def _omitted(self) -> set[str] | None:
         """Return the names of the later fields that are empty; None if there are none."""
-        return {name for name in later_fields(type(self)) if not getattr(self, name)} or None
+        names = later_fields(type(self))
+        some = any(map(self.__getattribute__, names))  # of few verdicts
+        return {name for name in names if not (some and getattr(self, name))} or None
 
     def reversed(self) -> Self:
         """Return this verdict with the items of its list in reverse order; the same verdict for most kinds."""
@@ -98,9 +104,7 @@ class Verdict(_Written):
         return type(self).__name__
 
     def to_json(self) -> str:
-        """Return this verdict as compact JSON, its fields in order; equal verdicts give equal bytes. The text is
-        cached.
-        """
+        """Return this verdict as compact JSON, its fields in order; equal verdicts give equal bytes. Cached."""
         try:
             return self._json
         except AttributeError:
@@ -159,8 +163,8 @@ class DecisionVerdict(Verdict):
     @property
     def credit(self) -> float:
         """The number that a mean over verdicts uses, in [0, 1]: the probability if `averaged`, otherwise `value`."""
-        probability: float | None = getattr(self, "probability", None)  # a field of every kind, not of the base
-        return probability if self.averaged and probability is not None else self.value
+        probability = probability_of(self) if self.averaged else None
+        return self.value if probability is None else probability
 
     @property
     def decision(self) -> object:
@@ -168,18 +172,13 @@ class DecisionVerdict(Verdict):
         return self.positive
 
 
-_ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # Any: one adapter for each verdict type, built once
+@per_type
+def _adapter(verdict: type[Any]) -> TypeAdapter[Any]:  # Any: as above
+    from pydantic import ConfigDict, TypeAdapter
 
-
-def _adapter(verdict: type) -> TypeAdapter[Any]:  # Any: as above
-    found = _ADAPTERS.get(verdict)
-    if found is None:
-        from pydantic import ConfigDict, TypeAdapter
-
-        config = ConfigDict(extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", allow_inf_nan=False)
-        verdict.__pydantic_config__ = config  # type: ignore[attr-defined]  # pydantic reads its config from this attribute of a dataclass
-        found = _ADAPTERS[verdict] = TypeAdapter(verdict)
-    return found
+    config = ConfigDict(extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", allow_inf_nan=False)
+    verdict.__pydantic_config__ = config  # pydantic reads its config from this attribute of a dataclass
+    return TypeAdapter(verdict)
 
 
 # -- the decision in a verdict of any kind

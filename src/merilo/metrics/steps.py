@@ -86,7 +86,8 @@ ADDRESSING_QUESTIONS: Final = StepQuestions(Kinds({Addresses}), "one Addresses q
 
 def is_blank(text: str | Context) -> bool:
     """Return True if the text has nothing to read: only white space and invisible characters."""
-    return all(map(_unseen, text if isinstance(text, str) else text.text))
+    words = text if isinstance(text, str) else text.text
+    return not words[:1].isalnum() and all(map(_unseen, words))
 
 
 def _unseen(char: str) -> bool:
@@ -141,7 +142,7 @@ def usefulness_of_contexts(sample: Sample) -> Plan[tuple[UsefulnessVerdict, ...]
 
 def texts_of(contexts: Iterable[Context]) -> Texts:
     """Return the texts of all contexts, including blank ones, so that a judge's indices are the sample's."""
-    return tuple(context.text for context in contexts)
+    return tuple([context.text for context in contexts])
 
 
 def sufficiency_of(sample: Sample) -> Plan[SufficiencyVerdict]:
@@ -167,14 +168,16 @@ def max_contexts(sample: Sample) -> int:
 
 def about_contexts(verdicts: Iterable[Verdict]) -> tuple[Evidence, ...]:
     """Return one piece of evidence for each context, from one verdict for each in order."""
-    return tuple(Evidence(EvidenceTarget.CONTEXT, index, verdict) for index, verdict in enumerate(verdicts))
+    return tuple([Evidence(EvidenceTarget.CONTEXT, index, verdict) for index, verdict in enumerate(verdicts)])
 
 
 def _of_contexts(
     contexts: Sequence[Context], question: Callable[[Context], Question[V]], blank: V
 ) -> Plan[tuple[V, ...]]:
     readable = [index for index, context in enumerate(contexts) if not is_blank(context)]
-    verdicts = yield from ask_each(question(contexts[index]) for index in readable)
+    verdicts = yield from ask_each([question(contexts[index]) for index in readable])
+    if len(readable) == len(contexts):
+        return verdicts
     found = dict(zip(readable, verdicts, strict=True))
     return tuple(found.get(index, blank) for index in range(len(contexts)))
 
@@ -194,7 +197,7 @@ def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[DistinctStat
     else:
         question = Statements(sentences, sample.user_input, language=language, history=sample.read_history)
     verdict = yield from ask(question)
-    found = distinct(question, (each.text for each in verdict.statements), most=_most(sentences))
+    found = distinct(question, [each.text for each in verdict.statements], most=_most(sentences))
     return _with_sentences(found, verdict.statements)
 
 
@@ -204,7 +207,7 @@ def _with_sentences(
     made_by: dict[str, dict[int, None]] = {each.text: {} for each in found}
     for statement in statements:
         made_by[statement.text.strip()][statement.sentence] = None
-    return tuple(replace(each, sentences=tuple(sorted(made_by[each.text]))) for each in found)
+    return tuple([DistinctStatement(each.index, each.text, tuple(sorted(made_by[each.text]))) for each in found])
 
 
 def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tuple[DistinctStatement, ...]:
@@ -213,8 +216,9 @@ def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tup
     Raises AskFailed if there are more than `most`, which cannot be real.
     """
     found: dict[str, DistinctStatement] = {}
-    for index, text in enumerate(texts):
-        found.setdefault(text.strip(), DistinctStatement(index, text.strip()))
+    for index, text in enumerate(map(str.strip, texts)):
+        if text not in found:
+            found[text] = DistinctStatement(index, text)
     if len(found) > most:
         message = f"{len(found)} {question.kind} were named of a text that can make at most {most}."
         raise AskFailed(question, Failure(FailureKind.UNREADABLE, message))
@@ -223,7 +227,7 @@ def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tup
 
 def states_nothing(sample: Sample, field: StatedField) -> bool:
     """Return True if the text has no sentence, so there is nothing to ask about it. Raises MissingField."""
-    return not any(not is_blank(sentence) for sentence in sample.sentences(field))
+    return all(map(is_blank, sample.sentences(field)))
 
 
 def max_statements(sample: Sample, field: StatedField) -> int:
@@ -241,7 +245,7 @@ def about_statements(statements: Iterable[DistinctStatement], verdicts: Iterable
 
 
 def _most(sentences: Texts) -> int:
-    return 1 + sum(len(sentence) for sentence in sentences) // _CHARACTERS_PER_STATEMENT
+    return 1 + sum(map(len, sentences)) // _CHARACTERS_PER_STATEMENT
 
 
 # -- support by the contexts --------------------------------------------------------------------------
@@ -250,7 +254,7 @@ def _most(sentences: Texts) -> int:
 def support_of(sample: Sample, statements: Sequence[DistinctStatement]) -> Plan[tuple[SupportVerdict, ...]]:
     """Judge whether all retrieved contexts together support each statement, and which of them do."""
     answers = yield from _support_of(sample, statements, partly=False)
-    return tuple(answer for answer in answers if answer is not None)
+    return tuple([answer for answer in answers if answer is not None])
 
 
 def _support_of(
@@ -263,7 +267,7 @@ def _support_of(
     texts = texts_of(contexts)
     asked = [Support(each.text, texts, language=language) for each in statements]
     answers = yield from ask_judged(asked, partly=partly)
-    return tuple(answer and _without(blank, answer) for answer in answers)
+    return tuple([answer and _without(blank, answer) for answer in answers]) if blank else answers
 
 
 def judged_support_of(

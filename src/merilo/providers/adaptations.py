@@ -24,7 +24,7 @@ FOLDED: Final = "folded into the user message"
 _POSITIVE: Final = "0.01"
 """The temperature for endpoints that reject 0."""
 LIMIT: Final = "max_tokens"
-_SIZE: Final = "reply length"
+SIZE: Final = "reply length"
 """The adaptation that makes the limit of replies smaller."""
 _REJECTED: Final = frozenset({400, 422})
 _REJECTED_BY_NAME: Final = frozenset({404, 405, 500, 501})
@@ -162,10 +162,9 @@ class Adaptations:
     def reply_limit(self, request: Request) -> int | None:
         """Return the limit to send for a reply; None for no limit."""
         tokens = request.max_tokens
-        stored = _STORED_SIZE.fullmatch(self.done.get(_SIZE, ""))
         if tokens is None or self.done.get(LIMIT) == DROPPED:
             return None
-        if stored is None:
+        if (stored := _STORED_SIZE.fullmatch(self.done.get(SIZE, "")) if SIZE in self.done else None) is None:
             return tokens
         if stored[1]:
             return min(tokens, int(stored[1]))
@@ -299,10 +298,10 @@ class Adaptations:
 
     def _state(self) -> dict[str, str]:
         """Return the present form of each part that is not in its first one."""
-        return {name: self.done[name] for name in (*self.forms, _SIZE) if name in self.done}
+        return {name: self.done[name] for name in (*self.forms, SIZE) if name in self.done}
 
     def _restore(self, state: Mapping[str, str]) -> None:
-        for name in (*self.forms, _SIZE):
+        for name in (*self.forms, SIZE):
             self.done.pop(name, None)
         self.done.update(state)
 
@@ -328,8 +327,8 @@ class Adaptations:
             )
         else:
             value = f"at most {allowed.tokens} tokens"
-        self._set(_SIZE, Step(value, f"replies are now limited ({value})"), problem)
-        self._start[_SIZE] = value
+        self._set(SIZE, Step(value, f"replies are now limited ({value})"), problem)
+        self._start[SIZE] = value
         return True
 
 

@@ -157,9 +157,7 @@ class Connection(Protocol):
         ...
 
     def adaptations(self) -> Mapping[str, str]:
-        """Return the parameters that were dropped or renamed because the server rejected them; stored in the run's
-        manifest. None by default.
-        """
+        """Return the parameters that the server rejected, and what replaced them, for the run's manifest."""
         return {}
 
     def notices(self) -> Sequence[str]:
@@ -172,9 +170,7 @@ class AdaptingConnection(Connection, Protocol):
     """A connection whose rejected requests are sent again by the engine instead of the connection."""
 
     async def attempt(self, request: Request) -> Reply | None:
-        """Send a request once; return None if it must be sent again with adapted parameters. Raises the errors of
-        `send`.
-        """
+        """Send a request once; None if it must be sent again in another form. Raises the errors of `send`."""
         ...
 
 
@@ -182,9 +178,7 @@ class Provider(Protocol):
     """A frozen description of an endpoint and a model; contains no secret and no open socket."""
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Return the fields that identify the answers: endpoint kind, address, model, extra body. JSON-able, without
-        secrets.
-        """
+        """Return the fields that identify the answers: kind, address, model, extra body. JSON-able, without secrets."""
         ...
 
     def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:

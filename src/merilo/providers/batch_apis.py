@@ -121,9 +121,7 @@ class BatchApi(Protocol):
         ...
 
     async def results(self, batch: str, ids: Sequence[str]) -> list[LineResult]:
-        """Return the results of an ended batch with these line ids, in any order. Lines may be missing: they were not
-        run.
-        """
+        """Return the results of an ended batch with these line ids, in any order; some lines may not have been run."""
         ...
 
 
@@ -161,9 +159,7 @@ class _HttpBatches:
                 return
 
     def _object_in(self, answer: WireAnswer) -> Json:
-        """Return the JSON object in an answer. Raises the error that it reports, or Permanent if it is something
-        else.
-        """
+        """Return the JSON object in an answer. Raises the error that it reports; Permanent if it is something else."""
         if (error := self._connection.error_in(answer)) is not None:
             raise error
         if (found := _json_object(answer.text)) is None:
@@ -528,9 +524,7 @@ def check_batches(name: str, provider: Provider, *, files: bool) -> None:
 async def open_batches(
     provider: Provider, connect: Callable[[Provider], Awaitable[_Opened]], directory: Path | None
 ) -> OpenBatches:
-    """Open a provider's batch API; `connect` opens its connection. With a `directory`, batches are files there, and no
-    key is needed.
-    """
+    """Open a provider's batch API by `connect`. With a `directory`, batches are files there, and no key is needed."""
     if directory is not None and (openai := _openai(provider)) is not None:
         keyless = openai if openai.api_key is not None else replace(openai, api_key=lambda: "")
         return OpenBatches(cast("ChatConnection", (await connect(keyless)).connection), BatchFiles(directory))

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_object
-from merilo.providers.adaptations import DROPPED, FOLDED, LIMIT, Adaptations
+from merilo.providers.adaptations import DROPPED, FOLDED, LIMIT, SIZE, Adaptations
 from merilo.providers.base import Message, ReplyPath
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _PLACE: Final = "\x00the place of what changes\x00"
 _PLACE_IN_JSON: Final = json.dumps(_PLACE)
 _MAX_TEMPLATES: Final = 256
 _encoded = json.JSONEncoder(ensure_ascii=False).encode
+_PATHS: Final = {path.value: path for path in ReplyPath}
 
 
 class BodyTemplate(NamedTuple):
@@ -56,6 +58,8 @@ class Bodies(ABC):
         self._extra = extra
         self._adaptations = Adaptations(model, known, forms, extra)
         self._templates: dict[Hashable, tuple[Mapping[str, object] | None, BodyTemplate]] = {}
+        self._known: set[Hashable] = set()
+        """Marks of requests that were accepted in the present forms, so that further ones show nothing new."""
         self.done = self._adaptations.done
         """Each part that is not sent in its first form, with its present form."""
         self.notices = self._adaptations.notices
@@ -71,7 +75,7 @@ class Bodies(ABC):
 
     def _message(self, message: Message) -> str:
         """Return a message as JSON."""
-        return f'{{"role": {json_text(message.author)}, "content": {json_text(message.text)}}}'
+        return f'{{"role": {encode_basestring(message.author)}, "content": {encode_basestring(message.text)}}}'
 
     def _opens(self, system: str | None) -> bool:
         """Return True if instructions are sent at the start of the first message."""
@@ -91,9 +95,9 @@ class Bodies(ABC):
             first, *rest = messages
             messages = (Message(first.author, self._prompt(request, system, first.text), first.shared), *rest)
         limit = self._adaptations.reply_limit(request)
-        sampling = (limit, request.temperature, request.seed, request.samples)
         # schemas are compared by identity, since a mapping cannot be part of a key
-        key = (None if opens else system, request.schema_name, id(request.schema), sampling)
+        own = (request.schema_name, id(request.schema), limit, request.temperature, request.seed, request.samples)
+        key = (None if opens else system, own)
         found = self._templates.get(key)
         if found is None or found[0] is not request.schema:
             whole = self._fields(request, None if opens else self._prompt(request, system), [_PLACE])
@@ -104,7 +108,8 @@ class Bodies(ABC):
         template = found[1]
         if not template.after:  # the user's extra body replaces the messages
             return template.before
-        return b"".join((template.before, json_bytes(", ".join(map(self._message, messages))), template.after))
+        shown = self._message(messages[0]) if len(messages) == 1 else ", ".join(map(self._message, messages))
+        return b"%s%s%s" % (template.before, json_bytes(shown), template.after)
 
     def used(self, request: Request) -> dict[str, object]:
         """Return the parts of a request that have other forms, by name, each with a value that identifies its form."""
@@ -120,7 +125,7 @@ class Bodies(ABC):
     @property
     def path(self) -> ReplyPath:
         """How JSON is requested at present."""
-        return ReplyPath(self.done.get(self.STRUCTURED, ReplyPath.JSON_SCHEMA))
+        return _PATHS[self.done.get(self.STRUCTURED, "json_schema")]
 
     def path_for(self, request: Request) -> ReplyPath:
         """Return how structured output is requested at present; TEXT for free text."""
@@ -128,6 +133,7 @@ class Bodies(ABC):
 
     def learn(self, problem: EndpointProblem, request: Request, *, search: bool = True) -> bool:
         """Change the form after a rejected request; return True if it is worth sending again. See `Adaptations`."""
+        self._known.clear()
         before = dict(self.done)
         learnt = self._adaptations.learn(problem, self.used(request), request, search=search)
         if self.done != before:
@@ -141,6 +147,10 @@ class Bodies(ABC):
 
     def worked(self, request: Request, body: bytes) -> None:
         """Record that a request was accepted with this body."""
+        own = (request.max_tokens, request.temperature, request.seed, request.samples)
+        marks = (request.schema_name, request.schema is None, split_system(request)[0] is None, own)
+        if marks in self._known:  # `learn` clears them
+            return
         used = self.used(request)
         if self.unsure and body != self.body_for(request):
             if not self._adaptations.stop_search(used):
@@ -148,6 +158,8 @@ class Bodies(ABC):
             self._templates.clear()
             used = self.used(request)
         self._adaptations.worked(used, request)
+        if SIZE not in self.done:  # otherwise the limit of a reply depends on the prompt
+            self._known.add(marks)
 
     def _sampling(self, request: Request) -> dict[str, float]:
         """Return the parameters that are sent in their present form, by the name of the part."""
@@ -185,7 +197,7 @@ def with_extra(fields: dict[str, object], extra: Mapping[str, object]) -> dict[s
 
 def json_text(value: object) -> str:
     """Return the value as JSON, with non-ASCII characters unescaped."""
-    return _encoded(value)
+    return encode_basestring(value) if type(value) is str else _encoded(value)
 
 
 def schema_in_words(request: Request) -> str:

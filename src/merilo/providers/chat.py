@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from merilo.errors import Permanent
 from merilo.providers.base import ReplyPath
@@ -13,7 +13,7 @@ from merilo.providers.prompt_check import INCREASE_CONTEXT, PromptCheck
 from merilo.providers.wire import largest_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from merilo.errors import ProviderError
     from merilo.judging.json_types import Json
@@ -69,20 +69,20 @@ class ChatConnection:
         self._prompts = PromptCheck(address.url, advice=truncation_advice)
 
     async def send(self, request: Request) -> Reply:
-        """Return the reply to one request; rejected parameters are omitted and the request sent again. Raises the
-        provider errors.
-        """
+        """Return the reply to one request, sent again without rejected parameters. Raises the provider errors."""
         while (reply := await self.attempt(request)) is None:
             pass
         return reply
 
-    async def attempt(self, request: Request) -> Reply | None:
+    def attempt(self, request: Request) -> Coroutine[Any, Any, Reply | None]:
         """Send a request once; return None if a parameter was rejected, so that it must be sent again without it.
 
         An adaptation applies to all later requests, and to retries of those in flight. Raises the provider errors.
         """
-        if not self._bodies.unsure:
-            return await self._attempt(request)
+        # not async itself: each coroutine around another one costs two calls per request
+        return self._attempt_in_turn(request) if self._bodies.unsure else self._attempt(request)
+
+    async def _attempt_in_turn(self, request: Request) -> Reply | None:
         async with self._trying:  # requests that wait here would be rejected too
             if self._bodies.unsure:
                 return await self._attempt(request)
@@ -90,7 +90,7 @@ class ChatConnection:
 
     async def _attempt(self, request: Request) -> Reply | None:
         started = perf_counter()
-        body, path = self.body(request), self.path(request)
+        body, path = self._bodies.body_for(request), self._bodies.path_for(request)
         tokens = (request.max_tokens or _UNLIMITED_TOKENS) * request.samples
         answer = await self.wire.post(self.route, body, largest=largest_reply(tokens))
         return self.receive(request, answer, path, perf_counter() - started, body=body, search=True)

@@ -114,7 +114,7 @@ class Prices:
 
     def usd(self, provider: Provider, usage: Usage) -> float | None:
         """Return the price of a request to this provider; None if unknown."""
-        own = self._own(provider)
+        own = self._own(provider) if self.own else None
         return provider.price_usd(usage) if own is None else own.usd(usage)
 
     def batch_usd(self, provider: Provider, usage: Usage) -> float | None:
@@ -123,9 +123,7 @@ class Prices:
         return usd if usd is None or price is None else usd * price.batch
 
     def price(self, provider: Provider) -> Price | None:
-        """Return the price that `usd` uses, with its date and source; None if there is none, or if it is the provider's
-        own.
-        """
+        """Return the price that `usd` uses, with date and source; None if unknown, or if it is the provider's own."""
         return self._own(provider) or _listed(*_marks(provider))
 
     def known(self, providers: Iterable[Provider]) -> tuple[Price, ...]:
@@ -134,7 +132,7 @@ class Prices:
         return tuple(dict.fromkeys(price for price in found if price is not None))
 
     def _own(self, provider: Provider) -> Price | None:
-        return _first(self.own, *_marks(provider)) if self.own else None
+        return _first(self.own, *_marks(provider))
 
 
 def outdated(prices: Iterable[Price], on: date) -> str:
@@ -166,9 +164,7 @@ def list_price_usd(kind: str, base_url: str, model: str, usage: Usage) -> float 
 
 
 def prices_from(given: PricesLike | None = None) -> Prices:
-    """Return the user's own prices: those given, else those in the file named by MERILO_PRICES, else none. Raises
-    UsageError.
-    """
+    """Return the user's prices: those given, or in the file that MERILO_PRICES names, or none. Raises UsageError."""
     if isinstance(given, Prices):
         return given
     if given is None:

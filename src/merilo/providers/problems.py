@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.judging.json_types import as_list, as_object, loaded
@@ -57,6 +57,7 @@ _SPENT = frozenset(
 _SAYS_SPENT = re.compile(
     r"credit balance is too low|reached your (?:specified )?(?:workspace )?API usage limits", re.IGNORECASE
 )
+_OBJECT: Final = {dict}
 ABOUT_SIZE = re.compile(
     r"context length|maximum context|context window|too (?:large|long|many|high)|exceed|input token count",
     re.IGNORECASE,
@@ -116,18 +117,19 @@ def message_in(text: str) -> Json:
     except ValueError:
         return {}
     # Google's compatible endpoint wraps its errors in a list.
-    items = as_list(value)
+    items = None if type(value) in _OBJECT else as_list(value)
     return json_object(items[0] if items is not None and len(items) == 1 else value) or {}
 
 
-def json_object(value: object) -> Json | None:
+def json_object(value: Any) -> Json | None:
     """Return the value if it is an object of JSON that was just parsed, so that its keys are text; otherwise None."""
-    return cast("Json", value) if isinstance(value, dict) else None
+    return value if type(value) in _OBJECT else None
 
 
 def count(value: object) -> int | None:
     """Return the value if it can be a number of tokens, otherwise None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_TOKENS else None
+    # the exact type, which bool is not: values of JSON have no other
+    return value if type(value) is int and 0 <= value <= _MAX_TOKENS else None
 
 
 def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:
@@ -198,9 +200,7 @@ def _temporary(problem: EndpointProblem, headers: Mapping[str, str], message: st
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
-    """Return the seconds that the headers ask to wait, given in milliseconds, seconds or as a date; None without such a
-    header.
-    """
+    """Return the seconds to wait that the headers state, in milliseconds, seconds or as a date; None without one."""
     for name, unit_s in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name, "").strip()
         seconds = _number(value)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.errors import Permanent, ProviderDown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from merilo.errors import ProviderError
     from merilo.providers.base import Reply, Request
 
@@ -77,8 +79,7 @@ class PromptCheck:
         tokens = reply.usage.input_tokens
         if tokens is None or tokens < _MIN_TOKENS or hasattr(request, "questions"):  # their tokens count, too
             return None
-        characters = sum([len(message.text) for message in request.messages])
-        expected = self._expected_if_truncated(request, characters, tokens)
+        expected = self._expected_if_truncated([message.text for message in request.messages], tokens)
         if expected is None:
             self._largest = max(self._largest, tokens)
             return None
@@ -91,11 +92,12 @@ class PromptCheck:
             return ProviderDown(f"{message} The run stops after {_MAX_TRUNCATED} such replies.")
         return Permanent(message, received_bytes=sum(len(text.encode("utf-8", "replace")) for text in reply.texts))
 
-    def _expected_if_truncated(self, request: Request, characters: int, tokens: int) -> int | None:
+    def _expected_if_truncated(self, texts: Sequence[str], tokens: int) -> int | None:
         """Return the expected tokens of the prompt if its count is too low; None if it is plausible."""
+        characters = sum(map(len, texts))
         seen, shortest = self._same.get(tokens, (0, characters))
         self._same[tokens] = (seen + 1, min(shortest, characters))
-        density = _density(request, characters)
+        density = _density(texts, characters)
         per_character = self._ratios.get(density, 2.0 / PLAUSIBLE_CHARACTERS_PER_TOKEN)
         least = _MIN_FRACTION * per_character if density in self._ratios else 1.0 / PLAUSIBLE_CHARACTERS_PER_TOKEN
         self._learn(density, _Prompt(characters, tokens))
@@ -107,7 +109,7 @@ class PromptCheck:
         if tokens >= least * characters:
             return None
         # Long runs of one character are few tokens.
-        characters = sum(len(without_runs(message.text)) for message in request.messages)
+        characters = sum(len(without_runs(text)) for text in texts)
         expected = round(characters * per_character)
         return expected if tokens < least * characters and expected > self._largest else None
 
@@ -119,13 +121,12 @@ class PromptCheck:
                 self._ratios[density] = _tokens_per_character(group)
 
 
-def _density(request: Request, characters: int) -> int:
-    """Return four times the mean UTF-8 bytes per character, rounded: texts in one script have about as many tokens per
-    character.
-    """
-    texts = [message.text for message in request.messages]
-    size = sum([len(text) if text.isascii() else len(text.encode("utf-8", "replace")) for text in texts])
-    return round(4 * size / characters) if characters else 0
+def _density(texts: Sequence[str], characters: int) -> int:
+    """Return four times the mean bytes per character, rounded: in one script, tokens per character are alike."""
+    if all(map(str.isascii, texts)):
+        return 4 if characters else 0
+    size = sum([len(text.encode("utf-8", "replace")) for text in texts])
+    return round(4 * size / characters)
 
 
 def _tokens_per_character(prompts: list[_Prompt]) -> float:

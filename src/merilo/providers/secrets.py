@@ -76,9 +76,7 @@ _DIGITS: Final = 16
 
 
 def checked_variable(variable: str) -> None:
-    """Raise UsageError for an invalid name of an environment variable. The message omits the name: it may be the key
-    itself.
-    """
+    """Raise UsageError for an invalid name of a variable. The message omits the name: it may be the key itself."""
     if not _VARIABLE.fullmatch(variable):
         raise UsageError(
             "Expected the name of an environment variable, such as OPENAI_API_KEY. Do not give the key itself."
@@ -130,6 +128,7 @@ class ApiKeys:
         self._header = header
         self._prefix = prefix
         self._source = None if taken else source
+        self.renewed = self._source is not None  # each request asks for a fresh key
         self.fixed: dict[str, str] = dict(others)
         """Headers that are the same for every request."""
         if key and source is None and not taken:
@@ -140,9 +139,7 @@ class ApiKeys:
         self._hide(*(text for _, value in others for text in (value, value.rpartition(" ")[2])), guess=True)
 
     async def fresh(self) -> Mapping[str, str] | None:
-        """Return the headers of the next request in addition to the fixed ones. Raises ProviderDown if the source gives
-        no key.
-        """
+        """Return the further headers of the next request. Raises ProviderDown if the source gives no key."""
         if self._source is None:
             return None
         try:
@@ -162,6 +159,8 @@ class ApiKeys:
         A secret is found unchanged or reversed, in base64 and in hex. A long fragment of any of these forms is found
         too, see `Leak`. A text with a secret in the escapes of JSON, URLs or HTML is hidden as a whole.
         """
+        if not self._secrets:  # a local server without a key
+            return text if text.isascii() else text.encode("utf-8", "replace").decode()
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         escaped = _ESCAPED.search(text) is not None
@@ -240,9 +239,7 @@ class Leak:
 
 
 class _Form:
-    """One spelling of a secret. Any fragment of `shortest` characters contains one of its blocks, whatever its
-    position.
-    """
+    """One spelling of a secret. Any fragment of `shortest` characters contains one of its blocks, wherever it is."""
 
     def __init__(self, whole: str, shortest: int) -> None:
         size = max(1, (shortest + 1) // 2)

@@ -93,9 +93,7 @@ class _SplitterConnection(Connection):
         self._process: Process | None = None
 
     async def send(self, request: Request) -> Reply:
-        """Return the sentences as a JSON list. Raises Permanent for a text that takes too long, or on which pysbd
-        fails.
-        """
+        """Return the sentences as a JSON list. Raises Permanent for a text that takes too long, or if pysbd fails."""
         text = request.messages[0].text
         async with self._turn:
             began = perf_counter()

@@ -91,9 +91,7 @@ class BatchStore:
 
     @property
     def first_entry(self) -> int:
-        """First ledger entry of a command that was killed: open entries from this on that no line has were never
-        submitted. 0 if the last command was not killed.
-        """
+        """First ledger entry of a killed command, or 0: open entries from it on without a line were never submitted."""
         return self._number("first_entry")
 
     def begin(self, first_entry: int) -> None:

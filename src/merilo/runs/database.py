@@ -11,9 +11,10 @@ import os
 import sqlite3
 import time
 from enum import Enum
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
+
+from merilo.judging.digests import Known
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 
 MAX_VALUE: Final = 2**27
 """Maximum bytes of one stored value. A sample has at most those of a line of data, which are half as many."""
-MAX_UNREAD = 34
+MAX_UNREAD = 18
 """Maximum number of received replies that are not processed yet. Together with the rows of one commit these are the
 50 replies that a kill may cost, in addition to those in flight."""
 COMMIT_ROWS = 50 - MAX_UNREAD
-COMMIT_SECONDS = 0.015
-"""Seconds between commits. With the time until a reply is processed, at most 20 ms."""
+COMMIT_SECONDS = 0.25
+"""Seconds between commits."""
 MAX_AT_ONCE = 100
 """Maximum keys in one look-up. Each number of keys is a separate statement, which SQLite prepares once."""
 
@@ -159,9 +160,7 @@ def read_only(
 
 
 class _Connection(sqlite3.Connection):
-    """A connection for writing. A run may use it for days, so the steps of each statement are counted for
-    themselves.
-    """
+    """A connection for writing. A run may use it for days, so the steps of each statement are counted apart."""
 
     steps = 0
 
@@ -228,10 +227,10 @@ def places(count: int) -> str:
     return ",".join("?" * count)
 
 
-def seal(key: bytes, text: str | bytes, *, failure: bool = False) -> int:
+def seal(key: bytes, text: Any, *, failure: bool = False) -> int:  # Any: a text or bytes
     """Return a checksum of a stored text and its key. It detects rows that were changed or moved to another key."""
-    data = text.encode() if isinstance(text, str) else text
-    return crc32(data, crc32(b"failure" if failure else b"verdict", crc32(key)))
+    data = text if type(text) is bytes else str.encode(text)
+    return crc32(b"%b%b%b" % (key, b"failure" if failure else b"verdict", data))
 
 
 def row_seal(*values: bytes | str | float | None) -> int:
@@ -239,48 +238,41 @@ def row_seal(*values: bytes | str | float | None) -> int:
     return crc32(row_bytes(*values))
 
 
-def row_bytes(*values: bytes | str | float | None) -> bytes:
-    """Return the bytes of which `row_seal` is the checksum; those of several values are joined."""
+def row_bytes(*values: Any) -> bytes:  # Any: bytes, texts, numbers and None
+    """Return the bytes of which `row_seal` is the checksum; those of several values are joined.
+
+    Each is its length in eight bytes, a letter for its kind, and its bytes or digits. An integer and its float are
+    equal here: SQLite may return either from a column of real numbers.
+    """
     parts: list[bytes] = []
-    for value in values:
-        if isinstance(value, str):
-            data = value.encode("utf-8", "surrogatepass")
-            parts += (_text_head(len(data)), data)
-        elif isinstance(value, bytes):
-            parts += (_size(len(value) + 1), b"b", value)
-        elif value is None:
-            parts.append(_NONE)
-        else:
-            parts.append(_known_number_bytes(value) if type(value) is int else number_bytes(value))
+    for value in values:  # exact types and few calls: this runs for every row of a run
+        kind: object = value.__class__
+        if value is None:
+            parts += (_NONE,)
+        elif kind is int:
+            parts += (_KNOWN[value],)
+        elif kind is float:
+            data = b"f%a" % value
+            parts += (_SIZES[len(data)], data)
+        elif kind is bool:
+            parts += (_KNOWN[int(value)],)
+        elif kind is bytes:
+            parts += (_SIZES[len(value) + 1], b"b", value)
+        else:  # a text, or a StrEnum
+            data = str.encode(value, "utf-8", "surrogatepass")
+            parts += (_SIZES[len(data) + 1], b"s", data)
     return b"".join(parts)
 
 
-def _sized(data: bytes) -> bytes:
-    return _size(len(data)) + data
+def _number(value: int) -> bytes:
+    data = b"f%a" % float(value)
+    return _SIZES[len(data)] + data
 
 
-def _size(size: int) -> bytes:
-    return size.to_bytes(8, "little")
-
-
-@lru_cache(maxsize=4_096)
-def _text_head(size: int) -> bytes:
-    return _size(size + 1) + b"s"
-
-
-_NONE: Final = _sized(b"n")
-
-
-def number_bytes(value: float) -> bytes:
-    """Return `row_bytes` of one number; faster for numbers that do not recur.
-
-    An integer and its float are equal here: SQLite may return either from a column of real numbers.
-    """
-    return _sized(b"f" + repr(float(value)).encode())
-
-
-_known_number_bytes: Final = lru_cache(maxsize=4_096)(number_bytes)
-"""For integers that recur, such as counts. Not for floats: 0.0 and -0.0 are equal."""
+_SMALL: Final = 8_192
+_SIZES: Final[Known[int]] = Known(lambda size: size.to_bytes(8, "little"), abs, below=_SMALL, most=_SMALL)
+_KNOWN: Final[Known[int]] = Known(_number, abs, below=_SMALL, most=_SMALL)
+_NONE: Final = _SIZES[1] + b"n"
 
 
 class CommitPolicy:

@@ -153,9 +153,7 @@ def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: 
 
 
 def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Problem:
-    """Return the problem of an id that an earlier sample has. Either of the two may have no id and use its record
-    number.
-    """
+    """Return the problem of an id that an earlier sample has. One of the two may use its record number as id."""
     numbered = dataset.columns.numbered(sample_id)
     if numbered is None:
         got, advice = f"{sample_id!r}, the id of sample {earlier}", ""

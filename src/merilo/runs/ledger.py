@@ -216,16 +216,16 @@ class Ledger:
     def sent(self, charge: Charge) -> int:
         """Enter a request that is about to be sent, with its charge if it is not answered; return its number."""
         number = self._number + 1
-        reply = f"{charge.reply_tokens},{_text(charge.reply_usd)}"
-        self._write(f'["sent",{number},{_text(charge.input_tokens)},{_text(charge.usd)},{reply}')
+        reply = f"{charge.reply_tokens},{charge.reply_usd!r}"
+        self._write(f'["sent",{number},{charge.input_tokens!r},{charge.usd!r},{reply}')
         self._number = number
         self._in_flight[number] = charge
         return number
 
     def replied(self, number: int, charge: Charge) -> None:
         """Settle a request that was answered."""
-        tokens = f"{_text(charge.input_tokens)},{_text(charge.output_tokens)}"
-        self._write(f'["reply",{number},{tokens},{_text(charge.usd)},{int(charge.estimated)}')
+        tokens = f"{charge.input_tokens!r},{charge.output_tokens!r}"
+        self._write(f'["reply",{number},{tokens},{charge.usd!r},{int(charge.estimated)}')
         del self._in_flight[number]
         self.answered.add(charge)
 
@@ -286,23 +286,22 @@ class Ledger:
             self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
             os.ftruncate(self._file, self._size)  # a killed process may have left half a line
         if not self.lines:
-            self._append(self._file, f'["ledger",{FORMAT}')
-        self._append(self._file, *lines)
-
-    def _append(self, file: int, *lines: str) -> None:
+            lines = (f'["ledger",{FORMAT}', *lines)
+        file = self._file
         seal, data = self._seal, b""
         for line in lines:
-            body = line.encode()
+            body = line.replace("None", "null").encode()  # a line holds no text in which this could be a word
             seal = crc32(body, seal)
             data += b'%s,"%08x"]\n' % (body, seal)
+        size = len(data)
         try:
             written = os.write(file, data)
-            while written < len(data):
+            while written < size:
                 written += os.write(file, data[written:])
         except OSError:
             os.ftruncate(file, self._size)  # later lines must not be appended to half a line
             raise
-        self._seal, self._size, self.lines = seal, self._size + len(data), self.lines + len(lines)
+        self._seal, self._size, self.lines = seal, self._size + size, self.lines + len(lines)
 
     def _read(self, lines: int, first: int | None, in_flight: Callable[[int], bool] | None) -> None:
         if self._path is None:
@@ -376,10 +375,6 @@ def _check(*numbers: object) -> None:
     for each in numbers:
         if (type(each) is not int and type(each) is not float) or not 0 <= each < inf:
             raise TypeError(f"{each!r:.40} is not an amount")
-
-
-def _text(number: float | None) -> str:
-    return "null" if number is None else repr(number)
 
 
 def _damaged(path: Path, why: str) -> RunError:

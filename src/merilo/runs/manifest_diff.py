@@ -88,9 +88,7 @@ def judge_difference(first: Mapping[str, object], second: Mapping[str, object]) 
 
 
 def _part(key: str, first: Mapping[str, str], second: Mapping[str, str]) -> str:
-    """Return a field of the fingerprint and its two values. Values of a user-defined body are omitted: they may be
-    secret.
-    """
+    """Return a field of the fingerprint and its two values, without those of a user's body, which may be secret."""
     if "body" in key.split("."):
         return key
     return f"{key or 'fingerprint'} {_shown(first, key)} there, {_shown(second, key)} here"

@@ -94,7 +94,7 @@ class Result:
         text = f',"text":{_quoted(piece.text)}' if piece.text else ""
         value = "" if piece.value is None else f',"value":{_number(piece.value)}'
         return (
-            f'{{"about":"{piece.about.value}","index":{piece.index},"kind":"{kind_of(piece.verdict)}",'
+            f'{{"about":"{piece.about}","index":{piece.index},"kind":"{kind_of(piece.verdict)}",'
             f'"verdict":{piece.verdict.to_json()},"question":{asked}{text}{value}}}'
         )
 

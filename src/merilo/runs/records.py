@@ -11,18 +11,19 @@ import json
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from json.encoder import encode_basestring
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from merilo.judging.digests import digest_text, digest_texts
+from merilo.judging.digests import TEXTS, TUPLES, digest_text, digest_texts
 from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS
-from merilo.judging.verdicts import Failure, later_fields
+from merilo.judging.verdicts import Failure, later_fields, per_type
 from merilo.runs import schema
 from merilo.runs.database import seal
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
@@ -72,29 +73,28 @@ class Conversation:
     """True if the answer came from the cache, so that the judge and the replies are not known here."""
 
 
-def question_text(question: Question[Any], keep: Callable[[bytes, str | tuple[str, ...]], None]) -> str:
-    """Return the question as JSON in which each text is replaced by its digest; `keep` is called with each digest and
-    text.
-    """
-    pieces = [_opening(question.role, question.draw, question.language)]
-    later = later_fields(type(question))
-    for name in _own_fields(type(question)):
-        value = getattr(question, name)
-        if name in later and not value:
+def question_text(
+    question: Question[Any], keep: Callable[[bytes, str | tuple[str, ...]], None], known: Container[bytes] = ()
+) -> str:
+    """Return the question as JSON with a digest for each text; those not known are passed to `keep` with the text."""
+    text = _opening(question.role, question.draw, question.language)
+    names, values = _own_fields(type(question))
+    for (name, later), value in zip(names, values(question), strict=False):
+        if later and not value:
             continue
-        if isinstance(value, str):
-            digest = digest_text(value)
-            keep(digest, value)
-            pieces.append(f',"{name}":{{"text":"{digest.hex()}"}}')
-        elif isinstance(value, tuple):
-            texts = cast("tuple[str, ...]", value)  # the only tuples that questions have
-            digest = digest_texts(texts)
-            keep(digest, texts)
-            pieces.append(f',"{name}":{{"texts":"{digest.hex()}"}}')
+        kind: object = value.__class__  # exact types: this runs for every question of a run
+        if kind is str:
+            digest = TEXTS[value]
+            text += f',"{name}":{{"text":"{digest.hex()}"}}'
+        elif kind is tuple:
+            digest = TUPLES[value]  # the only tuples that questions have are of texts
+            text += f',"{name}":{{"texts":"{digest.hex()}"}}'
         else:
-            pieces.append(f',"{name}":{compact(value)}')
-    pieces.append("}")
-    return "".join(pieces)
+            text += f',"{name}":{compact(value)}'
+            continue
+        if digest not in known:
+            keep(digest, value)
+    return text + "}"
 
 
 def question_from(kind: str, record: str, text_of: Callable[[bytes], str]) -> Question[Any]:
@@ -129,7 +129,7 @@ def _text_from(digest: bytes, form: str, text_of: Callable[[bytes], str]) -> str
 
 def answer_texts(answer: Answer) -> tuple[str | None, str | None]:
     """Return the verdict's JSON or the failure's, with None for the other."""
-    if isinstance(answer, Failure):
+    if type(answer) is Failure:
         return None, json.dumps(answer.to_fields(), ensure_ascii=False)
     return answer.to_json(), None
 
@@ -149,7 +149,7 @@ def answer_from(key: bytes, verdict: str | None, failure: str | None, sealed: in
 
 def replies_text(replies: Sequence[Reply | Failure | None]) -> str:
     """Return raw replies as JSON; null for a parallel request that has no reply yet."""
-    return "[" + ",".join("null" if reply is None else _reply_text(reply) for reply in replies) + "]"
+    return "[" + ",".join(["null" if reply is None else _reply_text(reply) for reply in replies]) + "]"
 
 
 NOT_SENT = "null"
@@ -165,34 +165,28 @@ def replies_from(text: str) -> tuple[dict[str, Any], ...] | None:  # Any: replie
         raise CorruptRow(f"replies cannot be read: {error}") from error
 
 
-def total(numbers: Iterator[int | None]) -> int | None:
-    """Return the sum; None if any number is unknown."""
-    found = 0
-    for number in numbers:
-        if number is None:
-            return None
-        found += number
-    return found
+def tokens_of(replies: Sequence[Reply | Failure]) -> tuple[int | None, int | None]:
+    """Return the sums of input and output tokens; None if any number is unknown."""
+    read: int | None = 0
+    written: int | None = 0
+    for reply in replies:
+        if type(reply) is not Failure:
+            more = reply.usage
+            read = None if read is None or more.input_tokens is None else read + more.input_tokens
+            written = None if written is None or more.output_tokens is None else written + more.output_tokens
+    return read, written
 
 
 def _reply_text(reply: Reply | Failure) -> str:
-    if isinstance(reply, Failure):
+    if type(reply) is Failure:
         return compact({"failure": reply.to_fields()})
-    tokens_in, tokens_out = reply.usage.input_tokens, reply.usage.output_tokens
+    read, written = reply.usage.input_tokens, reply.usage.output_tokens
+    truncated = f',"truncated":{compact([asdict(each) for each in reply.truncated])}' if reply.truncated else ""
     return (
-        f'{{"texts":{texts_text(reply.texts)},"finish":"{reply.finish.value}","path":"{reply.path.value}",'
-        f'"model":{_word(reply.model)},"usage":{{"input_tokens":{_number(tokens_in)},'
-        f'"output_tokens":{_number(tokens_out)}}}{_truncated_text(reply)}}}'
+        f'{{"texts":{texts_text(reply.texts)},"finish":"{reply.finish}","path":"{reply.path}",'
+        f'"model":{_word(reply.model)},"usage":{{"input_tokens":{"null" if read is None else read},'
+        f'"output_tokens":{"null" if written is None else written}}}{truncated}}}'
     )
-
-
-def _truncated_text(reply: Reply) -> str:
-    """Return the field of a reply that lists its truncated texts; empty if none is truncated."""
-    return f',"truncated":{compact([asdict(each) for each in reply.truncated])}' if reply.truncated else ""
-
-
-def _number(value: int | None) -> str:
-    return "null" if value is None else str(value)
 
 
 def texts_text(texts: tuple[str, ...]) -> str:
@@ -210,15 +204,12 @@ def _opening(role: str, draw: int, language: str) -> str:
     return f'{{"role":{compact(role)},"draw":{draw},"language":{compact(language)}'
 
 
-_FIELDS: dict[type, tuple[str, ...]] = {}
-
-
-def _own_fields(question: type[Question[Any]]) -> tuple[str, ...]:
-    found = _FIELDS.get(question)
-    if found is None:
-        names = (field.name for field in fields(question))
-        found = _FIELDS[question] = tuple(name for name in names if name not in _WORDS | {"draw"})
-    return found
+@per_type
+def _own_fields(question: type[Any]) -> tuple[list[tuple[str, bool]], attrgetter[tuple[Any, ...]]]:
+    """Return the fields, each with True if it is omitted while empty, and what returns their values and one more."""
+    names = [field.name for field in fields(question) if field.name not in _WORDS | {"draw"}]
+    later = later_fields(question)
+    return [(name, name in later) for name in names], attrgetter(*names, "draw")
 
 
 class SavedReplies(NamedTuple):
@@ -231,9 +222,7 @@ class SavedReplies(NamedTuple):
 
 
 class PartialReplies:
-    """The partial replies of one store, by the key of the question. Rows are held in memory until the store calls
-    `write`.
-    """
+    """The partial replies of one store, by the key of the question; in memory until the store calls `write`."""
 
     def __init__(self, connection: sqlite3.Connection, error_context: StoreErrorContext) -> None:
         self._db = connection
@@ -246,7 +235,7 @@ class PartialReplies:
 
     def __bool__(self) -> bool:
         """Return True if there are any partial replies."""
-        return bool(self._exchanges)
+        return bool(self._exchanges if self._read is None else self._read)
 
     def __contains__(self, key: bytes) -> bool:
         """Return True if there are partial replies under this key that were not handed out yet."""

@@ -266,9 +266,7 @@ def _digest_now(directory: Path, name: str, staged: Sequence[str]) -> str:
 
 
 def _labels_digest(directory: Path, earlier: Seal | None, staged: list[str]) -> str | None:
-    """Return the digest of the attached labels. Labels that were changed keep their earlier digest, so they stay
-    broken.
-    """
+    """Return the digest of the attached labels; changed ones keep their earlier digest, so they stay broken."""
     if LABELS in staged:
         return digest_of_file(part_of(directory / LABELS))
     if not (directory / LABELS).exists():

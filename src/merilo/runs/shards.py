@@ -18,7 +18,7 @@ from zlib import crc32
 from merilo.data.sample import Fingerprint
 from merilo.errors import RunError, UsageError
 from merilo.judging.digests import digest_bytes, digest_of
-from merilo.runs.database import StoreProblem, connected, number_bytes, problem_of, read_only, row_bytes, row_seal, seal
+from merilo.runs.database import StoreProblem, connected, problem_of, read_only, row_bytes, row_seal, seal
 from merilo.runs.records import CorruptRow
 from merilo.runs.schema import ANSWER_SEALED, EXCHANGE_SEALED, FORMAT, INDEXES, SCHEMA, STORE_SCHEMA, record_all
 from merilo.runs.store_errors import store_error
@@ -254,24 +254,19 @@ def _exchanges(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
     for row in shard.execute(f"SELECT {EXCHANGE_SEALED}, seal FROM exchanges ORDER BY id"):  # noqa: S608  our own constants
         number, values = row[0], row[1:-1]
         rest = row_bytes(*values)
-        _check(crc32(rest, crc32(number_bytes(number))), row[-1])
-        yield (number + before, *values, crc32(rest, crc32(number_bytes(number + before))))
+        _check(crc32(rest, crc32(row_bytes(number))), row[-1])
+        yield (number + before, *values, crc32(rest, crc32(row_bytes(number + before))))
 
 
 def _answers(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
     asked = f"SELECT {ANSWER_SEALED}, row_seal, verdict, failure, seal FROM answers ORDER BY rowid"  # noqa: S608  our own constants
     for key, kind, question, cached, exchange, about, verdict, failure, sealed in shard.execute(asked):
         first = crc32(row_bytes(key, kind, question, cached))
-        _check(crc32(_number_bytes(exchange), first), about)
+        _check(crc32(row_bytes(exchange), first), about)
         if sealed != (seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)):
             raise CorruptRow("an answer does not match its seal")
         number = None if exchange is None else exchange + before
-        yield (key, kind, question, verdict, failure, cached, number, sealed, crc32(_number_bytes(number), first))
-
-
-def _number_bytes(number: int | None) -> bytes:
-    """Return `row_bytes` of the number of a conversation, uncached because few numbers recur."""
-    return row_bytes(None) if number is None else number_bytes(number)
+        yield (key, kind, question, verdict, failure, cached, number, sealed, crc32(row_bytes(number), first))
 
 
 def _last(db: sqlite3.Connection) -> int:

@@ -14,9 +14,8 @@ import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from merilo.judging.digests import digest_text
+from merilo.judging.digests import TEXTS, digest_text
 from merilo.judging.json_types import compact
-from merilo.providers.base import Reply
 from merilo.runs import records, schema
 from merilo.runs.database import (
     COMMIT_ROWS,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Failure, Verdict
+    from merilo.providers.base import Reply
     from merilo.runs.outcomes import OutcomeRecord
 
 __all__ = ["FORMAT", "Conversation", "Exchange", "SavedReplies", "Store", "StoredQuestion"]
@@ -80,9 +80,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
-        """Open the store at `path`; created if missing with `create`. Raises RunError if it is missing, damaged or of
-        another format.
-        """
+        """Open the store at `path`; created with `create`. Raises RunError if it is missing, damaged or different."""
         if not create:
             require_store(path)
         return cls(_opened(path, create=create), path)
@@ -219,11 +217,10 @@ class Store:
         found: dict[bytes, Answer] = {}
         unknown: list[bytes] = []
         for key in wanted:
-            pending = self._answers.get(key)
-            if pending is not None:
-                found[key] = pending
+            if key in self._answers:
+                found[key] = self._answers[key]
             elif key not in self._absent:
-                unknown.append(key)
+                unknown += (key,)
         for start in range(0, len(unknown), MAX_AT_ONCE):
             self._look_up(unknown[start : start + MAX_AT_ONCE], wanted, found)
         return found
@@ -241,7 +238,7 @@ class Store:
         if len(rows) < len(keys):
             if len(self._absent) > _REMEMBERED_KEYS:
                 self._absent.clear()
-            self._absent.update(key for key in keys if key not in found)
+            self._absent.update([key for key in keys if key not in found])
 
     def keep(
         self,
@@ -257,22 +254,23 @@ class Store:
         number = None if exchange is None else self._exchange(exchange, seconds, alone=len(questions) == 1)
         paid = 1 if exchange is not None and exchange.replies else 0
         answers: list[Answer] = []
+        new = 0
         for key, question, answer in questions:
-            earlier = None if key in self._absent else self.answer(key, question.verdict)
-            self._absent.discard(key)
-            if earlier is not None:
-                answers.append(earlier)
+            if key not in self._absent and (earlier := self.answer(key, question.verdict)) is not None:
+                answers += (earlier,)
                 continue
+            self._absent.discard(key)
             verdict, failure = records.answer_texts(answer)
             sealed = seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)
-            text = records.question_text(question, self._text)
+            text = records.question_text(question, self._text, self._texts)
             about = row_seal(key, question.kind, text, exchange is None, number)
-            self._answer_rows.append(
-                (key, question.kind, text, verdict, failure, exchange is None, number, sealed, about)
-            )
+            row = (key, question.kind, text, verdict, failure, exchange is None, number, sealed, about)
+            self._answer_rows += (row,)
             self._answers[key] = answer
-            self._due.add(paid=paid)
-            answers.append(answer)
+            new += 1
+            answers += (answer,)
+        if new:
+            self._due.add(paid=paid * new)
         return answers
 
     def leave(
@@ -444,8 +442,8 @@ class Store:
             self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
             self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
             added: Mapping[str, Sequence[int]] = {
-                "exchanges": (len(self._exchange_rows), sum(row[-1] for row in self._exchange_rows)),
-                "answers": (len(self._answer_rows), sum(row[-2] + row[-1] for row in self._answer_rows)),
+                "exchanges": (len(self._exchange_rows), sum([row[-1] for row in self._exchange_rows])),
+                "answers": (len(self._answer_rows), sum([row[-2] + row[-1] for row in self._answer_rows])),
             }
             schema.add(self._db, added)
             self._broken_off.write()
@@ -472,21 +470,20 @@ class Store:
         if self._exchanges is None:
             self._exchanges = int(self._one("SELECT coalesce(max(id), 0) FROM exchanges")[0])
         self._exchanges += 1
-        rubric = digest_text(exchange.rubric)
-        self._text(rubric, exchange.rubric)
-        usages = [reply.usage for reply in exchange.replies if isinstance(reply, Reply)]
+        rubric = TEXTS[exchange.rubric]
+        if rubric not in self._texts:
+            self._text(rubric, exchange.rubric)
         row = (
             self._exchanges,
             exchange.judge,
             rubric,
             replies,
             len(exchange.replies),
-            records.total(usage.input_tokens for usage in usages),
-            records.total(usage.output_tokens for usage in usages),
+            *records.tokens_of(exchange.replies),
             exchange.cost_usd,
             seconds,
         )
-        self._exchange_rows.append((*row, row_seal(*row)))
+        self._exchange_rows += ((*row, row_seal(*row)),)
         self._due.add(paid=0)
         return self._exchanges
 
@@ -534,7 +531,7 @@ class Store:
                 self._texts.clear()
             self._texts[digest] = None
             written = text if isinstance(text, str) else records.texts_text(text)
-            self._text_rows.append((digest, written))
+            self._text_rows += ((digest, written),)
 
     def _read_text(self, digest: bytes) -> str:
         row = self._one("SELECT text FROM texts WHERE digest = ?", digest)

@@ -89,14 +89,16 @@ class SupportVerdict(DecisionVerdict):
         cited = tuple(places[number] for number in numbers if decided and 0 <= number < len(places))
         evidence = tuple(dict.fromkeys(context for context, _ in cited))
         verdict = cls(label, evidence, reply_fields.text(fields, "reason"), sentences=cited)
-        weak = replace(verdict, flag=flag_of(evidence, needed=decided))
+        fault: str | None = None
         if not decided and numbers:
-            raise ReplyParseError(f"Your answer says {label.value} but names sentences.", weak)
-        if decided and not numbers:
-            raise ReplyParseError(f"Your answer says {label.value} but names no sentence.", weak)
-        for number in numbers:
-            if (fault := index_fault(number, len(places), "sentence")) is not None:
-                raise ReplyParseError(f"Your answer {fault}.", weak)
+            fault = f"says {label.value} but names sentences"
+        elif decided and not numbers:
+            fault = f"says {label.value} but names no sentence"
+        else:
+            out = [number for number in numbers if not 0 <= number < len(places)] if len(cited) < len(numbers) else ()
+            fault = index_fault(out[0], len(places), "sentence") if out else None
+        if fault is not None:
+            raise ReplyParseError(f"Your answer {fault}.", replace(verdict, flag=flag_of(evidence, needed=decided)))
         return verdict
 
     @property
