@@ -28,7 +28,6 @@ class Method(StrEnum):
     BETTING = "hedged capital"
     CORRECTED = "stratified score"
     PREDICTION_POWERED = "prediction-powered t"
-    ROGAN_GLADEN = "Rogan-Gladen"
 
 
 @dataclass(slots=True)

@@ -314,23 +314,6 @@ def test_annotators_may_disagree(run: merilo.Run, labels: Path, tmp_path: Path) 
     assert found.correction.human.value == pytest.approx((alone + added) / 2)
 
 
-def test_rates_are_corrected_by_rogan_and_gladen_too(tmp_path: Path) -> None:
-    """Where each sample is a yes or a no, the estimate from sensitivity and specificity stands beside."""
-    rows = contexts_rows(200, contexts=1)
-    run = judged_run(tmp_path / "run", rows, ["context_relevance(unit=context)"])
-    label_run(run, tmp_path / "t.jsonl", samples=80)
-    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance(unit=context)"]
-    assert found.rate is not None
-    assert found.rate.interval.ends is not None
-    truth = sum(grade_of(row["retrieved_contexts"][0]) > 0 for row in rows) / len(rows)
-    assert found.rate.interval.ends[0] < truth < found.rate.interval.ends[1]
-
-
-def test_means_have_no_rogan_gladen(run: merilo.Run, labels: Path) -> None:
-    """A mean of grades is no rate."""
-    assert label_agreement(run, labels).metrics["context_relevance"].rate is None
-
-
 def test_clusters_are_the_units_where_samples_belong_together(tmp_path: Path) -> None:
     """With a document for every four samples, units are documents, in the estimates and in the agreement."""
     rows = [dict(row, metadata={"document": f"d{at // 4}"}) for at, row in enumerate(ROWS)]
@@ -458,7 +441,7 @@ def test_the_record_is_plain_json_with_stable_names(run: merilo.Run, labels: Pat
     metric = record["metrics"]["context_relevance"]
     assert metric["reported"] == "corrected"
     assert metric["estimate"] == metric["corrected"]
-    assert {"judge", "people", "corrected", "reason", "trust", "rogan_gladen", "agreement"} <= set(metric)
+    assert {"judge", "people", "corrected", "reason", "trust", "agreement"} <= set(metric)
     assert {"kappa", "ac1", "accuracy", "sensitivity", "specificity", "auroc", "grades"} <= set(
         metric["agreement"]["relevance"]
     )

@@ -27,7 +27,6 @@ from merilo.results.scores import read_scores
 from merilo.stats.corrected_pairs import PairLabels
 from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Correction, Labels, Reported, correct
 from merilo.stats.intervals import LEVEL, SEED, Interval
-from merilo.stats.rogan_gladen import CorrectedRate, corrected_rate
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 T = TypeVar("T")
-_RATE = frozenset({0.0, 1.0})
 
 
 def match(
@@ -117,21 +115,6 @@ def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels
         probability=found.probabilities,
         sequential=found.sequential,
     )
-
-
-def rate_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float = LEVEL) -> CorrectedRate | None:
-    """Return the metric's mean as a rate, by Rogan and Gladen.
-
-    None unless every number is 0 or 1, samples are independent, and all were drawn with the same probability.
-    """
-    column = scores.columns[metric]
-    judged = column.values[column.scored]
-    numbers = {*judged.tolist(), *found.people, *found.judge}
-    if scores.clusters is not None or not found.samples or found.elsewhere or not numbers <= _RATE:
-        return None
-    if len(set(found.probabilities)) > 1:  # its limits take labels as binomial counts, so weights make them too narrow
-        return None
-    return corrected_rate(judged, found.people, found.judge, level=level)
 
 
 class LabelCount(NamedTuple):

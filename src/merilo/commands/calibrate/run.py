@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.agreement import Groups, ItemAgreement, LabelledItem, item_agreement
-from merilo.commands.calibrate.correction import correction_of, match, rate_of
+from merilo.commands.calibrate.correction import correction_of, match
 from merilo.commands.calibrate.human_labels import attach_labels, attached_file, earlier_labels, read_people
 from merilo.commands.calibrate.label_matching import remarks_of
 from merilo.commands.calibrate.people import Disagreement, disagreements
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
-    from merilo.stats.rogan_gladen import CorrectedRate
 
 _PROBLEMS_SHOWN: Final = 3
 
@@ -40,8 +39,6 @@ class LabelledMetric:
     metric: str
     correction: Correction
     """The mean by the judge, by human labels, and corrected; which of them to report, and why."""
-    rate: CorrectedRate | None
-    """Corrected mean by Rogan and Gladen; None unless all values are 0 or 1 and samples are independent and uniform."""
     agreement: tuple[ItemAgreement, ...]
     """Agreement by kind of question; empty if annotators gave numbers."""
     unit: Unit
@@ -179,7 +176,6 @@ def _metric(scores: RunScores, text: str, found: MatchedLabels, agreement: tuple
     return LabelledMetric(
         metric=text,
         correction=correction_of(scores, text, found),
-        rate=rate_of(scores, text, found),
         agreement=agreement,
         unit=found.unit,
         drawn_for=found.drawn_for,
