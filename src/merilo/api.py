@@ -376,7 +376,6 @@ def label(
     metric: str | None = None,
     number: int | None = None,
     items: int | None = None,
-    stratify: bool = False,
     seed: int = 0,
     labels: None = None,
     html: str | PathLike[str] | None = None,
@@ -402,7 +401,6 @@ def label(
     metric: str | None = None,
     number: int | None = None,
     items: int | None = None,
-    stratify: bool = False,
     seed: int = 0,
     labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     html: str | PathLike[str] | None = None,
@@ -423,14 +421,12 @@ def label(
 
     Args:
         run: a finished run or its directory.
-        other: the second run of a pair, or its directory; samples are then drawn uniformly.
+        other: the second run of a pair, or its directory.
         metric: the metric whose judge is checked. None: the only one that has a judge; with `labels`, all.
         number: number of samples to draw from those with a score. None: 30 to 40, for about 240 labels.
         items: maximum number of contexts or statements per sample; all if the metric needs whole samples. None: all,
             so that labels also correct metrics that need whole samples; 3 if samples have more than 12 on average.
-        stratify: draw from three strata (minimum, maximum, in between) in proportion to their sizes, at least one
-            sample from each.
-        seed: seed of the draw. The same seed draws the same samples whatever the verdicts, unless stratified.
+        seed: seed of the draw. The same seed draws the same samples whatever the verdicts.
         labels: one or more files of items with labels filled in, sampled from this run or from another run over the
             same samples: .jsonl, .csv, .tsv or .json. Several annotators may label the same items.
         html: a file for the page on which annotators label the items in a browser.
@@ -449,7 +445,7 @@ def label(
 
         metrics = None if metric is None else [metric]
         return label_agreement(run, labels, metrics=metrics, other=other, attach=True)
-    tasks = label_run(run, out, metric=metric, samples=number, items=items, stratify=stratify, seed=seed, other=other)
+    tasks = label_run(run, out, metric=metric, samples=number, items=items, seed=seed, other=other)
     if html is not None:
         from merilo.commands.label.page import write_label_page
 

@@ -32,7 +32,6 @@ class MatchedLabels:
     drawn_for: str
     """The metric that the tasks were drawn for."""
     unit: Unit
-    stratified: bool
     population: int
     samples: list[str] = field(default_factory=list[str])
     people: list[float] = field(default_factory=list[float])
@@ -104,15 +103,14 @@ class Candidate(NamedTuple):
 def candidates(draws: Mapping[LabelDraw, list[HumanLabel]], metric: str) -> list[Candidate]:
     """Return the labels that one estimate may use, the most first.
 
-    If some were drawn for the metric itself, only the most of these. Uniform draws of one unit are combined into one
-    uniform draw; stratified draws cannot be combined.
+    If some were drawn for the metric itself, only the most of these. Draws of one unit are combined into one draw.
     """
     own = {draw: labels for draw, labels in draws.items() if draw.metric == metric}
     left, found = own or dict(draws), list[Candidate]()
     total = sum(map(len, left.values()))
     while left:
         biggest = max(left, key=lambda draw: len(left[draw]))
-        together = [draw for draw in left if draw == biggest or combinable(draw, biggest)]
+        together = [draw for draw in left if combinable(draw, biggest)]
         labels = [label for draw in together for label in left.pop(draw)]
         found.append(Candidate(biggest, labels, total - len(labels)))
     return found[:1] if own else found
@@ -134,7 +132,7 @@ def matched(
     which tells the two runs of a pair apart.
     """
     draw, labels, aside = candidate
-    found = MatchedLabels(draw.metric, draw.unit, draw.stratified, draw.population, aside=aside)
+    found = MatchedLabels(draw.metric, draw.unit, draw.population, aside=aside)
     found.sequential = draw.sequential
     together = _together(labels)
     by_sample: dict[str, list[HumanLabel]] = {}
@@ -164,7 +162,7 @@ def matched(
             found.samples.append(sample)
             found.people.append(_within(pair[0], span))
             found.judge.append(case.value if pair[1] is None else _within(pair[1], span))
-            found.probabilities.append(max(each.ticket.probability for each in own) if draw.stratified else together)
+            found.probabilities.append(together)
     if not_drawn > _MAX_NOT_DRAWN:
         found.unfit = "It needs labels of whole samples: of all items that its value depends on."
         found.samples, found.people, found.judge, found.probabilities = [], [], [], []

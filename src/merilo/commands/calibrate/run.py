@@ -44,7 +44,6 @@ class LabelledMetric:
     unit: Unit
     drawn_for: str
     """The metric that the tasks were drawn for."""
-    stratified: bool
     labels: int
     """Number of human labels that count."""
     scored: int
@@ -179,7 +178,6 @@ def _metric(scores: RunScores, text: str, found: MatchedLabels, agreement: tuple
         agreement=agreement,
         unit=found.unit,
         drawn_for=found.drawn_for,
-        stratified=found.stratified,
         labels=found.labels,
         scored=scored,
         remarks=(*remarks_of(found), *_draw_remarks(found, scored)),
@@ -192,11 +190,6 @@ def _draw_remarks(found: MatchedLabels, scored: int) -> Iterator[str]:
         yield (
             f"The tasks were drawn from {count(found.population, 'sample')} with a score of {found.drawn_for}. The "
             f"estimate covers the {scored:,} of them that have a score of this metric."
-        )
-    if found.stratified and found.items:
-        yield (
-            "The samples were stratified by score, so the agreement describes these items, not the whole run. The "
-            "corrected mean accounts for the stratification."
         )
 
 

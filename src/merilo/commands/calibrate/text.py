@@ -156,7 +156,7 @@ def _metric_record(each: LabelledMetric) -> dict[str, Any]:  # Any: JSON
         "labels": each.labels,
         "unit": each.unit.value,
         "drawn_for": each.drawn_for,
-        "stratified": each.stratified,
+        "stratified": False,
         "agreement": {found.kind: _agreement_record(found) for found in each.agreement},
         "remarks": list(each.remarks),
     }
