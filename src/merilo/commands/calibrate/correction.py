@@ -112,7 +112,6 @@ def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels
         [place[each] for each in found.samples],
         found.people,
         found.judge,
-        probability=found.probabilities,
         sequential=found.sequential,
     )
 
@@ -340,8 +339,7 @@ def _pair_labels(first: RunScores, own: MatchedLabels, other: MatchedLabels) -> 
     places = {sample: place for place, sample in enumerate(first.ids)}
     theirs = {sample: at for at, sample in enumerate(other.samples)}
     rows = [
-        (places[sample], own.people[at], own.judge[at], other.people[theirs[sample]], other.judge[theirs[sample]],
-         own.probabilities[at])
+        (places[sample], own.people[at], own.judge[at], other.people[theirs[sample]], other.judge[theirs[sample]])
         for at, sample in enumerate(own.samples)
         if sample in theirs and sample in places
     ]  # fmt: skip
