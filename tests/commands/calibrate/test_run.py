@@ -428,7 +428,7 @@ def test_labels_correct_a_judge_whose_bias_sits_in_half_of_the_samples(run: meri
         label_run(run, path, metric="context_relevance", samples=30, seed=seed)
         people = read_people([fill_in(path, by_grade)])
         matched = match(scores, people.labels, ["context_relevance"])["context_relevance"]
-        correction = correction_of(scores, "context_relevance", matched, level=0.95, seed=0)
+        correction = correction_of(scores, "context_relevance", matched, level=0.95)
         low, high = correction.corrected.interval.ends or (1.0, 0.0)
         covered += low <= truth <= high
         low, high = (correction.estimate or correction.raw).interval.ends or (1.0, 0.0)
