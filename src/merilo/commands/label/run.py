@@ -190,13 +190,12 @@ class _Drawing:
         scores = [read_scores(run, metrics=(self.metric,), cluster="") for run in self.runs]
         column = scores[0].columns[self.metric]
         common = set[str].intersection(*(_scored(each, self.metric) for each in scores))
-        places = [place for place, sample in enumerate(scores[0].ids) if sample in common]
-        if not places:
+        ids = [sample for sample in scores[0].ids if sample in common]
+        if not ids:
             where = " and ".join(str(run.path) for run in self.runs)
             both = "in both " if len(self.runs) > 1 else ""
             raise UsageError(f"No sample of {where} has a score of {self.metric} {both}that could be labelled.")
-        ids = [scores[0].ids[place] for place in places]
-        drawn_from = _Among(len(places), population_mark(ids))
+        drawn_from = _Among(len(ids), population_mark(ids))
         chances = self._drawn(ids, self.samples or SAMPLES)
         sides = [self._cases(run, chances) for run in self.runs]
         drawn_samples = {
@@ -222,7 +221,7 @@ class _Drawing:
             self.metric,
             unit,
             len(drawn_samples),
-            len(places),
+            len(ids),
             tuple(lines),
             self.seed,
             tuple(remarks),
