@@ -159,7 +159,7 @@ def correction(studies: int) -> None:
 
 
 def labels(studies: int) -> None:
-    """Report coverage of the reported mean by judge, mean, number of labels and sampling."""
+    """Report coverage of the reported mean by judge, mean and number of labels."""
     slack = _slack(0.93, studies) if studies < FULL else 0.0
     found = list[float]()
     for study in simulated_labels.studies_of_labels():
@@ -167,9 +167,8 @@ def labels(studies: int) -> None:
         found.append(cell.reported)
         report(f"coverage: {study}", cell.reported, at_least=0.93 - slack)
         report(f"width: {study}", cell.width)
-        if study.draw == "uniform":
-            report(f"coverage of labels alone: {study}", cell.human)
-            report(f"width over labels alone: {study}", cell.narrower)
+        report(f"coverage of labels alone: {study}", cell.human)
+        report(f"width over labels alone: {study}", cell.narrower)
     report("coverage: labels, mean over all cells", float(np.mean(found)), at_least=0.94)
 
 

@@ -23,7 +23,7 @@ _STRETCHED = 0.06
 
 class _Found(NamedTuple):
     cell: Cell
-    pair: Tally | None
+    pair: Tally
     mean: Tally
 
 
@@ -35,10 +35,9 @@ def decisions(studies: int, seed: int) -> None:
         found = list(pool.map(_studied, work))
     for each in found:
         for name, tally in (("pair", each.pair), ("mean", each.mean)):
-            if tally is not None:
-                _report(f"{name}, {each.cell}", each.cell, tally)
+            _report(f"{name}, {each.cell}", each.cell, tally)
     for name, tallies in (
-        ("pairs", [each.pair for each in found if each.pair is not None]),
+        ("pairs", [each.pair for each in found]),
         ("means", [each.mean for each in found]),
     ):
         average = float(np.mean([tally.coverage for tally in tallies]))
@@ -48,7 +47,7 @@ def decisions(studies: int, seed: int) -> None:
 
 def _studied(work: tuple[Cell, int, int]) -> _Found:
     cell, studies, seed = work
-    pair = None if cell.stratified else simulated_decisions.pair_tally(cell, studies, seed)
+    pair = simulated_decisions.pair_tally(cell, studies, seed)
     return _Found(cell, pair, simulated_decisions.mean_tally(cell, studies, seed + 1))
 
 

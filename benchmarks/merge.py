@@ -76,10 +76,10 @@ def write_shard(path: Path, index: int, of: int, samples: int) -> None:
 
 def merge(folder: Path) -> None:
     """Merge the shards in a folder; print CPU seconds, wall seconds, peak MB and the number of outcomes."""
-    from merilo.api import merge as merged
+    from merilo.commands.merge.run import merge_runs
 
     began, cpu = time.perf_counter(), time.process_time()
-    run = merged(sorted(folder.glob("shard-*")), folder / "merged")
+    run = merge_runs(sorted(folder.glob("shard-*")), folder / "merged").run
     spent = [time.process_time() - cpu, time.perf_counter() - began, peak_mb()]
     print(json.dumps([*spent, sum(each.scored for each in run.metrics.values())]))
 

@@ -53,15 +53,12 @@ class Cell:
     """Location of quality: larger values give means nearer to 1."""
     effect: float = 0.0
     """By how much the first system's quality is above the second's."""
-    stratified: bool = False
-    """True: means are labelled in proportion to strata of the judge's scores."""
 
     def __str__(self) -> str:
         clustered = f" in {self.clusters} clusters" if self.clusters else ""
-        drawn = "stratified" if self.stratified else "uniform"
         return (
             f"{self.scores}, {self.judge} judge, {self.labelled} of {self.samples:,}{clustered}, level {self.level:g}, "
-            f"effect {self.effect:g}, {drawn}"
+            f"effect {self.effect:g}"
         )
 
 
@@ -76,7 +73,6 @@ def cells() -> Iterator[Cell]:
                 yield Cell(scores, judge, labelled, effect=0.6, samples=300)
                 yield Cell(scores, judge, labelled, clusters=60)
                 yield Cell(scores, judge, labelled, clusters=20, effect=0.6)
-            yield Cell(scores, judge, 40, stratified=True, samples=1_000, level=1.5)
 
 
 @dataclass(frozen=True)
@@ -177,43 +173,29 @@ class Study:
     """The labelled samples of one study."""
 
     places: NDArray[np.int64]
-    probability: Numbers
     human: tuple[Numbers, Numbers]
     judge: tuple[Numbers, Numbers]
 
     @property
     def pairs(self) -> PairLabels:
         """The labels of the pair."""
-        return PairLabels(self.places, (self.human[0], self.judge[0]), (self.human[1], self.judge[1]), self.probability)
+        return PairLabels(self.places, (self.human[0], self.judge[0]), (self.human[1], self.judge[1]))
 
     def of_first(self) -> Labels:
         """The labels of the first system alone."""
-        return Labels.of(self.places.tolist(), self.human[0], self.judge[0], probability=self.probability)
+        return Labels.of(self.places.tolist(), self.human[0], self.judge[0])
 
 
 def drawn(cell: Cell, found: Systems, source: np.random.Generator) -> Study:
     """Draw samples, and up to three contexts of each."""
     size = len(found.judge[0])
-    if cell.stratified:
-        scores = found.judge[0].mean(axis=1)
-        groups = [np.flatnonzero(each) for each in (scores <= 0, (scores > 0) & (scores < 1), scores >= 1)]
-        groups = [each for each in groups if len(each)]
-    else:
-        groups = [np.arange(size)]
-    sizes = [max(1, round(cell.labelled * len(each) / size)) for each in groups]
-    sizes[int(np.argmax(sizes))] += cell.labelled - sum(sizes)
-    places = np.concatenate(
-        [source.choice(each, amount, replace=False) for each, amount in zip(groups, sizes, strict=True)]
-    )
-    probability = np.concatenate(
-        [np.full(amount, amount / len(each)) for each, amount in zip(groups, sizes, strict=True)]
-    )
+    places = source.choice(np.arange(size), cell.labelled, replace=False)
     sides = []
     for human, judge in zip(found.human, found.judge, strict=True):
         chosen = np.argsort(source.random((len(places), human.shape[1])), axis=1)[:, :CONTEXTS_LABELLED]
         sides.append([np.take_along_axis(each[places], chosen, axis=1).mean(axis=1) for each in (human, judge)])
     (one, two) = sides
-    return Study(places, probability, (one[0], two[0]), (one[1], two[1]))
+    return Study(places, (one[0], two[0]), (one[1], two[1]))
 
 
 def column(values: Numbers) -> Column:

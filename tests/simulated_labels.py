@@ -29,7 +29,6 @@ UNIT = (0.0, 1.0)
 SCORES = ("0/1", "graded", "4 items")
 JUDGES = ("lenient", "strict")
 MEANS = (0.5, 0.75, 0.92, 0.98)
-DRAWS = ("uniform", "proportional", "equal halves")
 LABELLED = (20, 40, 100)
 ITEMS, ITEMS_LABELLED = 4, 3
 GRADES = 10
@@ -44,30 +43,28 @@ class Study:
     judge: str
     mean: float
     labelled: int
-    draw: str
     samples: int
     clusters: int = 0
     """Number of clusters; 0 for samples that are independent."""
 
     def __str__(self) -> str:
         clustered = f" in {self.clusters} clusters" if self.clusters else ""
-        return f"{self.scores}, {self.judge}, {self.mean}, {self.labelled} of {self.samples:,}{clustered}, {self.draw}"
+        return f"{self.scores}, {self.judge}, {self.mean}, {self.labelled} of {self.samples:,}{clustered}, uniform"
 
 
 def studies_of_labels() -> Iterator[Study]:
-    """All cells: each score, judge, mean and number of labels, the other draws with 40 labels; and clusters."""
+    """All cells: each score, judge, mean and number of labels; and clusters."""
     sizes = (200, 1_000, 2_000)
     place = 0
     for scores in SCORES:
         for judge in JUDGES:
             for mean in MEANS:
-                for draw in DRAWS:
-                    for labelled in LABELLED if draw == "uniform" else (40,):
-                        place += 1
-                        yield Study(scores, judge, mean, labelled, draw, sizes[place % 3])
+                for labelled in LABELLED:
+                    place += 1
+                    yield Study(scores, judge, mean, labelled, sizes[place % 3])
     for scores in SCORES:
         for clusters in (15, 60):
-            yield Study(scores, "lenient", 0.75, 60, "uniform", 600, clusters)
+            yield Study(scores, "lenient", 0.75, 60, 600, clusters)
 
 
 @dataclass(frozen=True)
@@ -125,30 +122,6 @@ def _centre(mean: float) -> float:
     return high
 
 
-def drawn(study: Study, scores: Numbers, source: np.random.Generator) -> tuple[list[int], list[float]]:
-    """The labelled samples and the probability of each; strata are the ends of the range and what is between."""
-    strata = [np.flatnonzero(each) for each in (scores <= 0, (scores > 0) & (scores < 1), scores >= 1)]
-    strata = [each for each in strata if len(each)]
-    if study.draw == "uniform":
-        strata = [np.arange(len(scores))]
-    sizes = [len(each) for each in strata]
-    wanted = study.labelled
-    counts = [
-        1 if study.draw == "proportional" else min(size, -(-wanted * size // (5 * len(scores)))) for size in sizes
-    ]
-    while sum(counts) < wanted:
-        room = [place for place, size in enumerate(sizes) if counts[place] < size]
-        if study.draw == "proportional":
-            counts[max(room, key=lambda place: wanted * sizes[place] / len(scores) - counts[place])] += 1
-        else:
-            counts[min(room, key=lambda place: counts[place])] += 1
-    places, chances = list[int](), list[float]()
-    for stratum, amount in zip(strata, counts, strict=True):
-        places += source.choice(stratum, amount, replace=False).tolist()
-        chances += [amount / len(stratum)] * amount
-    return places, chances
-
-
 @dataclass(frozen=True)
 class Covered:
     """What the intervals of many studies did."""
@@ -173,12 +146,12 @@ def coverage(study: Study, *, studies: int, seed: int) -> Covered:
     for _ in range(studies):
         found = judged(study, source)
         scores = found.judge.mean(axis=1)
-        places, chances = drawn(study, scores, source)
+        places = source.choice(np.arange(len(scores)), study.labelled, replace=False).tolist()
         human, says = found.human[places], found.judge[places]
         if human.shape[1] > ITEMS_LABELLED:
             kept = np.argsort(source.random(human.shape), axis=1)[:, :ITEMS_LABELLED]
             human, says = (np.take_along_axis(each, kept, axis=1) for each in (human, says))
-        labels = Labels.of(places, human.mean(axis=1).tolist(), says.mean(axis=1).tolist(), probability=chances)
+        labels = Labels.of(places, human.mean(axis=1).tolist(), says.mean(axis=1).tolist())
         result = correct(scores, labels, UNIT, clusters=found.clusters)
         chosen = result.estimate
         alone = _width(result.human)

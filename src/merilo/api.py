@@ -5,7 +5,6 @@ The module is long because the docstring of each function explains its arguments
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -16,7 +15,7 @@ from merilo.commands.evaluate.pipeline_options import PipelineOptions
 from merilo.commands.keywords import keyword_options, public
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
     from typing import Unpack
 
@@ -131,86 +130,6 @@ def plan(
     from merilo.commands.plan.run import run_estimate
 
     return run_blocking(run_estimate(data, keyword_options(Options, {"metrics": metrics, **keywords})))
-
-
-@public()
-def import_scores(
-    source: str | PathLike[str],
-    *,
-    id: str | None = None,
-    scores: Sequence[str] | Mapping[str, tuple[float, float] | None] = (),
-    lower_is_better: Sequence[str] = (),
-    mapping: Mapping[str, str] | None = None,
-    cluster: str | None = None,
-    in_order: bool = False,
-    source_release: str | None = None,
-    out: str | PathLike[str] | None = None,
-) -> Run:
-    """Import scores that another tool computed as a run, for `compare`, `gate` and the rest. Asks no judge.
-
-    A sample without a score ("", null, NaN) is undefined: "not scored there". The metrics are called `foreign:` and
-    the name of their column.
-
-    Args:
-        source: a table (.jsonl, .json, .csv or .tsv, .gz accepted), a ragas result saved as such a table, or a file
-            of traces or results that another system wrote, such as a DeepEval test run.
-        id: column with the sample ids. None: `id`, the column that the tool uses, or the record's number. Runs are
-            compared by these ids.
-        scores: the columns with scores, optionally each with its range, such as {"rating": (1, 5)}. The default range
-            is 0 to 1. Empty: all scores of a ragas or DeepEval result.
-        lower_is_better: the columns where a lower score is better.
-        mapping: column → field of the sample, as in `evaluate`.
-        cluster: as in `evaluate`.
-        in_order: trust the row order of a ragas result whose first row has no score. ragas 0.1.0 to 0.1.9 moves failed
-            scores to the front, so such a file is refused by default.
-        source_release: the tool and release that computed the scores, such as "ragas-0.4.3". `compare` then pairs them
-            with the same definitions computed by merilo.
-        out: the run directory, which must be new. None: a new one in `.merilo/runs`.
-
-    Raises:
-        DataError: the file cannot be read, a score is not a number or is outside its range, or the scores may be in the
-            wrong rows.
-        UsageError: a column does not exist, or a range is needed.
-        RunError: the directory cannot be used.
-    """
-    from merilo.commands.imports.run import ImportRequest, run_import
-
-    ranges = {**scores} if isinstance(scores, Mapping) else dict.fromkeys(scores)
-    return run_blocking(
-        run_import(
-            source,
-            ImportRequest(
-                id=id,
-                scores=ranges,
-                lower_is_better=lower_is_better,
-                mapping=mapping,
-                cluster=cluster,
-                in_order=in_order,
-                source=source_release,
-                out=out,
-            ),
-        )
-    )
-
-
-@public()
-def merge(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -> Run:
-    """Merge the runs over all shards of a data set (`shard` of `evaluate`) into one run, and return it.
-
-    The merged run has the results that one process would have written, byte for byte.
-
-    Args:
-        runs: the finished runs of all shards, or their directories, in any order.
-        out: the directory of the merged run, which must be new. If it holds the same run, that run stays.
-
-    Raises:
-        UsageError: a shard is missing, given twice or unfinished, or shards differ in data, judge, metrics or versions.
-        RunError: a shard is damaged, shards have different answers to the same question, or the directory cannot be
-            used.
-    """
-    from merilo.commands.merge.run import merge_runs
-
-    return merge_runs(runs, out).run
 
 
 @public()
@@ -376,7 +295,6 @@ def label(
     metric: str | None = None,
     number: int | None = None,
     items: int | None = None,
-    stratify: bool = False,
     seed: int = 0,
     labels: None = None,
     html: str | PathLike[str] | None = None,
@@ -402,7 +320,6 @@ def label(
     metric: str | None = None,
     number: int | None = None,
     items: int | None = None,
-    stratify: bool = False,
     seed: int = 0,
     labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     html: str | PathLike[str] | None = None,
@@ -423,14 +340,12 @@ def label(
 
     Args:
         run: a finished run or its directory.
-        other: the second run of a pair, or its directory; samples are then drawn uniformly.
+        other: the second run of a pair, or its directory.
         metric: the metric whose judge is checked. None: the only one that has a judge; with `labels`, all.
         number: number of samples to draw from those with a score. None: 30 to 40, for about 240 labels.
         items: maximum number of contexts or statements per sample; all if the metric needs whole samples. None: all,
             so that labels also correct metrics that need whole samples; 3 if samples have more than 12 on average.
-        stratify: draw from three strata (minimum, maximum, in between) in proportion to their sizes, at least one
-            sample from each.
-        seed: seed of the draw. The same seed draws the same samples whatever the verdicts, unless stratified.
+        seed: seed of the draw. The same seed draws the same samples whatever the verdicts.
         labels: one or more files of items with labels filled in, sampled from this run or from another run over the
             same samples: .jsonl, .csv, .tsv or .json. Several annotators may label the same items.
         html: a file for the page on which annotators label the items in a browser.
@@ -449,7 +364,7 @@ def label(
 
         metrics = None if metric is None else [metric]
         return label_agreement(run, labels, metrics=metrics, other=other, attach=True)
-    tasks = label_run(run, out, metric=metric, samples=number, items=items, stratify=stratify, seed=seed, other=other)
+    tasks = label_run(run, out, metric=metric, samples=number, items=items, seed=seed, other=other)
     if html is not None:
         from merilo.commands.label.page import write_label_page
 

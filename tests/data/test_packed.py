@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from each_case import each_case
+from imported import import_scores
 from pyarrow import parquet
 
 import merilo
-from merilo.api import import_scores
 from merilo.data import json_records, source
 from merilo.data.labels import read_labels
 from merilo.data.load import load

@@ -14,7 +14,7 @@ from each_case import each_case
 from edits import printed
 
 import merilo
-from merilo.api import merge
+from merilo.commands.merge.run import merge_runs
 from merilo.data.remote import redacted, without_secrets
 from merilo.errors import DataError, RunError, UsageError
 
@@ -122,7 +122,7 @@ def test_no_run_is_written_to_an_address(address: str, run: Path, tmp_path: Path
     """Commands that write a run refuse an address before they evaluate anything, and show no secret of it."""
     for write in (
         lambda: merilo.evaluate(RECORDS, metrics=METRICS, out=address, storage={"cache": False}),
-        lambda: merge([run, run], address),
+        lambda: merge_runs([run, run], address),
     ):
         with pytest.raises(UsageError, match="needs a local directory") as caught:
             write()

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported import import_scores
 from seals import seal_again
 
 import merilo
-from merilo.api import import_scores
 from merilo.commands.export.run import export_run
 from merilo.errors import UsageError
 

@@ -8,6 +8,7 @@ import pytest
 from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
+from imported import import_scores
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
 import merilo
@@ -144,7 +145,7 @@ def test_a_plot_has_a_row_for_a_metric_without_a_score(tmp_path: Path) -> None:
     """A metric without a mean has its name and a dash, and one outside 0 to 1 has its own scale."""
     (tmp_path / "s.csv").write_text("id,empty,rating\na,,2\nb,,5\n", encoding="utf-8")
     scores = {"empty": None, "rating": (1, 5)}
-    run = api.import_scores(tmp_path / "s.csv", scores=scores, out=tmp_path / "run")
+    run = import_scores(tmp_path / "s.csv", scores=scores, out=tmp_path / "run")
     texts = [each.text for each in ET.fromstring(run.plot().svg).iter("{http://www.w3.org/2000/svg}text")]  # noqa: S314
     assert texts[1:5] == ["foreign:empty", "0", "1", "-"]
     assert texts[5:8] == ["foreign:rating", "1", "5"]

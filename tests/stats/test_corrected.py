@@ -5,7 +5,6 @@ import pytest
 from each_case import each_case
 
 from merilo.stats.correction import Labels, Reported, correct, fitted_tuning
-from merilo.stats.intervals import wilson_ends
 from merilo.stats.means import mean_interval
 
 UNIT = (0.0, 1.0)
@@ -53,46 +52,23 @@ def test_the_tuning_is_a_regression_slope() -> None:
 
     for people in (TRUTH, 1 - TRUTH, 5 * TRUTH):
         slope = stats.linregress(JUDGED[DRAWN], people[DRAWN]).slope
-        found = fitted_tuning(people[DRAWN], JUDGED[DRAWN], np.ones(50))
+        found = fitted_tuning(people[DRAWN], JUDGED[DRAWN])
         assert found == pytest.approx(min(max(slope, 0.0), 1.0), abs=1e-9)
 
 
 def test_the_estimate_of_yes_and_no_is_that_by_verdict() -> None:
-    """For 0 and 1: the judge's shares of yes and no times the mean label of each, whatever the probabilities were."""
+    """For 0 and 1: the judge's shares of yes and no times the mean label of each."""
     judged = np.array([1.0] * 460 + [0.0] * 40)
     drawn = [*range(20), *range(460, 480)]
     human = [1.0] * 17 + [0.0] * 3 + [1.0] * 5 + [0.0] * 15
-    legacy = Labels.of(drawn, human, judged[drawn].tolist(), probability=[20 / 460] * 20 + [0.5] * 20)
-    found = correct(judged, legacy, UNIT)
+    chosen = Labels.of(drawn, human, judged[drawn].tolist())
+    found = correct(judged, chosen, UNIT)
     assert found.reported is Reported.CORRECTED
     assert found.corrected.value == pytest.approx(0.92 * 0.85 + 0.08 * 0.25)
     within = 0.92**2 * 0.85 * 0.15 / 20 + 0.08**2 * 0.25 * 0.75 / 20
     between = (0.92 * (0.85 - 0.802) ** 2 + 0.08 * (0.25 - 0.802) ** 2) / 500
     assert found.corrected.error == pytest.approx(np.sqrt(within + between))
     assert found.tuning is None
-
-
-def test_labels_drawn_by_verdict_have_no_interval_of_their_own() -> None:
-    """Twenty equal labels of the common verdict would stand for 460 samples, so the weighted mean has no interval."""
-    judged = np.array([1.0] * 460 + [0.0] * 40)
-    drawn = [*range(20), *range(460, 480)]
-    human = [1.0] * 20 + [1.0] * 5 + [0.0] * 15
-    found = correct(judged, Labels.of(drawn, human, judged[drawn], probability=[20 / 460] * 20 + [0.5] * 20), UNIT)
-    assert found.human.value == pytest.approx(0.92 + 0.08 * 0.25)
-    assert found.human.interval.ends is None
-    assert "drawn by verdict" in found.human.interval.note
-    low, _ = found.corrected.interval.ends or (0.0, 0.0)
-    assert low < 0.92 * wilson_ends(1.0, 20, UNIT)[0] + 0.08  # the common verdict rests on 20 labels, not on 460
-
-
-def test_labels_drawn_by_another_judges_verdicts_are_weighted() -> None:
-    """Within a stratum with unequal probabilities the mean is weighted, and Kish's number of labels counts."""
-    judged = np.full(500, 1.0)
-    human = [1.0] * 20 + [0.0] * 20
-    found = correct(judged, Labels.of(range(40), human, judged[:40], probability=[0.05] * 20 + [0.5] * 20), UNIT)
-    assert found.corrected.value == pytest.approx(20 / 0.05 / (20 / 0.05 + 20 / 0.5))
-    kish = (400 + 40) ** 2 / (20 * 20**2 + 20 * 2**2)
-    assert found.corrected.interval.ends == pytest.approx(wilson_ends(10 / 11, kish, UNIT), abs=1e-6)
 
 
 def test_a_range_without_ends_has_no_strata() -> None:
@@ -237,7 +213,6 @@ def test_clusters_are_the_units() -> None:
     [
         ({"sample": [400], "human": [1.0], "judge": [1.0]}, "outside"),
         ({"sample": [1, 2], "human": [1.0], "judge": [1.0, 0.0]}, "2 units and 1 human labels"),
-        ({"sample": [1], "human": [1.0], "judge": [1.0], "probability": [0.0]}, "above 0"),
         ({"sample": [1], "human": [float("nan")], "judge": [1.0]}, "finite"),
     ],
 )

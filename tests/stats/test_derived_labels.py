@@ -58,7 +58,7 @@ def test_average_precision_from_whole_labelled_samples_is_covered() -> None:
         places = source.choice(SAMPLES, LABELLED, replace=False)
         (human, judge), other = ((each[0][places], each[1][places]) for each in (one, two))
         found = correct(one[1], Labels.of(places.tolist(), human.tolist(), judge.tolist()), (0.0, 1.0))
-        labels = PairLabels(places, (human, judge), other, np.full(LABELLED, LABELLED / SAMPLES)).differences()
+        labels = PairLabels(places, (human, judge), other).differences()
         low, high = found.corrected.interval.ends or (1.0, 0.0)
         mean += low <= truth <= high
         low, high = correct_pairs(one[1] - two[1], labels, (-1.0, 1.0)).corrected.interval.ends or (1.0, 0.0)

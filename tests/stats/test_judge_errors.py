@@ -14,11 +14,11 @@ from merilo.stats.intervals import t_quantile
 STUDIES = 400
 
 
-def labels(first: list[float], second: list[float], human: float = 0.5, chance: float = 0.1) -> PairLabels:
+def labels(first: list[float], second: list[float], human: float = 0.5) -> PairLabels:
     """Labelled pairs with these errors on both systems, whose true value is `human`."""
     return PairLabels.of(
         [
-            (place, human, human + one, human, human + other, chance)
+            (place, human, human + one, human, human + other)
             for place, (one, other) in enumerate(zip(first, second, strict=True))
         ]
     )
@@ -49,13 +49,6 @@ def test_exchanging_the_systems_changes_the_sign() -> None:
     assert there.interval.ends is not None
     assert back.interval.ends == pytest.approx(tuple(-end for end in reversed(there.interval.ends)))
     assert (there.sign, back.sign) == (1, -1)
-
-
-def test_pairs_drawn_seldom_count_more() -> None:
-    """Weights are 1 over the probability: 10 pairs drawn at 0.1 with an error of 0.3 count like 90 drawn at 0.9."""
-    rows = [(place, 0.5, 0.8, 0.5, 0.5, 0.1) for place in range(10)]
-    rows += [(place, 0.5, 0.5, 0.5, 0.5, 0.9) for place in range(10, 100)]
-    assert judge_error_difference(PairLabels.of(rows), UNIT).difference == pytest.approx(0.15)
 
 
 @pytest.mark.parametrize(("count", "note"), [(9, "9 labelled pairs"), (0, "0 labelled pairs")])

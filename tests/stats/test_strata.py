@@ -14,9 +14,9 @@ Z = 1.959963984540054
 
 
 def stratum(values: list[float], share: float = 1.0, count: float | None = None) -> Stratum:
-    """A stratum with equal weights, whose estimate is the mean of the values."""
+    """A stratum whose estimate is the mean of the values."""
     found = np.array(values)
-    return Stratum(share, float(found.mean()), found, np.ones(len(found)), len(found) if count is None else count)
+    return Stratum(share, float(found.mean()), found, len(found) if count is None else count)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
@@ -70,7 +70,7 @@ def test_a_few_graded_numbers_have_limits_that_can_be_found_directly() -> None:
 def test_a_stratum_that_nobody_labelled_may_have_any_mean() -> None:
     """An empty stratum of a tenth widens the interval by that tenth."""
     values = [1.0] * 15 + [0.0] * 5
-    empty = Stratum(0.1, 0.25, np.zeros(0), np.zeros(0), 0.0)
+    empty = Stratum(0.1, 0.25, np.zeros(0), 0.0)
     known = stratified_limits([stratum(values)], 0.0, Z)
     low, high = stratified_limits([stratum(values, 0.9), empty], 0.0, Z)
     centre = 0.9 * 0.75 + 0.1 * 0.25

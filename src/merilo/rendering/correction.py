@@ -17,21 +17,16 @@ if TYPE_CHECKING:
     from merilo.stats.intervals import Interval
     from merilo.stats.means import MeanEstimate
     from merilo.stats.resampling import Measurement
-    from merilo.stats.rogan_gladen import CorrectedRate
 
 _REPORTED: Final = "reported"
 
 
-def correction_rows(
-    correction: Correction, rate: CorrectedRate | None = None
-) -> list[tuple[str, float | None, Interval, bool]]:
+def correction_rows(correction: Correction) -> list[tuple[str, float | None, Interval, bool]]:
     """Return the estimates of one mean: name, value, interval, and True for the reported one."""
     named = (("judge alone", correction.raw, False), ("labels alone", correction.human, True))
     rows = [(name, each.value, each.interval, fit and correction.estimate is each) for name, each, fit in named]
     corrected = correction.corrected
     rows.append(("corrected", corrected.value, corrected.interval, correction.estimate is corrected))
-    if rate is not None:
-        rows.append(("Rogan-Gladen", rate.rate, rate.interval, False))
     return rows
 
 
@@ -138,26 +133,14 @@ def correction_record(correction: Correction) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def rate_record(rate: CorrectedRate) -> dict[str, Any]:  # Any: JSON
-    """Return a Rogan-Gladen rate as a JSON-able object."""
-    return {
-        "value": rate.rate,
-        "judged": rate.judged,
-        "sensitivity": rate.sensitivity,
-        "specificity": rate.specificity,
-        "lowest_youden": rate.youden,
-        **interval_record(rate.interval),
-    }
-
-
 def measured_record(measured: Measurement) -> dict[str, Any]:  # Any: JSON
     """Return a measurement as a JSON-able object."""
     return {"value": measured.value, **interval_record(measured.interval)}
 
 
-def correction_table(page: Page, correction: Correction, rate: CorrectedRate | None = None) -> None:
+def correction_table(page: Page, correction: Correction) -> None:
     """Add a table of the estimates to the page: one per row, the reported one marked, with the reason."""
-    rows = correction_rows(correction, rate)
+    rows = correction_rows(correction)
     level = f"{percent(correction.raw.interval.level)} interval"
     cells = [("", "mean", level, "")]
     for name, value, interval, chosen in rows:
@@ -169,8 +152,6 @@ def correction_table(page: Page, correction: Correction, rate: CorrectedRate | N
     for name, _, interval, _ in rows:
         if interval.remark:
             page.text(f"{name}: {interval.remark}.", indent=2)
-        if name == "Rogan-Gladen" and interval.note:
-            page.text(f"{name}: {interval.note}.", indent=2)
 
 
 def agreement_lines(yes: Agreement | None, grades: GradeAgreement | None) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from merilo.stats.means import mean_interval, ratio_interval
     from merilo.stats.paired import paired_test
     from merilo.stats.power import samples_needed
-    from merilo.stats.rogan_gladen import corrected_rate
     from merilo.stats.sequential import confidence_sequence
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "confidence_sequence",
     "correct",
     "correct_pairs",
-    "corrected_rate",
     "drop_decision",
     "gate_minimum",
     "gwet_ac1",

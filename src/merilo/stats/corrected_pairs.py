@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
-from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Labels, fitted_tuning
+from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Labels, effective, fitted_tuning
 from merilo.stats.distributions import t_cdf
 from merilo.stats.intervals import LEVEL, Interval, Method, check_level, few_clusters, t_quantile, too_few_clusters
 from merilo.stats.paired import PairedTest, paired_of
@@ -34,23 +34,17 @@ class PairLabels:
     first: tuple[Floats, Floats]
     """Values of the first column by human labels, and by the judge on the same items."""
     second: tuple[Floats, Floats]
-    probability: Floats
-    """Probability with which each sample was drawn."""
     sequential: bool = False
     """As in `Labels`."""
 
     @classmethod
-    def of(
-        cls, rows: Sequence[tuple[int, float, float, float, float, float]], *, sequential: bool = False
-    ) -> PairLabels:
-        """Return the labels of rows: position; human and judge of the first; human and judge of the second;
-        probability.
-        """
+    def of(cls, rows: Sequence[tuple[int, float, float, float, float]], *, sequential: bool = False) -> PairLabels:
+        """Return the labels of rows: position; human and judge of the first; human and judge of the second."""
         import numpy as np
 
-        columns = np.array(rows, dtype=np.float64).reshape(len(rows), 6).T
+        columns = np.array(rows, dtype=np.float64).reshape(len(rows), 5).T
         places = columns[0].astype(np.int64)
-        return cls(places, (columns[1], columns[2]), (columns[3], columns[4]), columns[5], sequential)
+        return cls(places, (columns[1], columns[2]), (columns[3], columns[4]), sequential)
 
     def among(self, counting: NDArray[np.bool_]) -> PairLabels:
         """Return the labels of the samples for which `counting` is true, with their positions among these."""
@@ -59,7 +53,7 @@ class PairLabels:
         own = counting[self.places]
         places = (np.cumsum(counting) - 1)[self.places[own]]
         first, second = ((each[0][own], each[1][own]) for each in (self.first, self.second))
-        return PairLabels(places, first, second, self.probability[own], self.sequential)
+        return PairLabels(places, first, second, self.sequential)
 
     def exchanged(self) -> PairLabels:
         """Return the labels with the two columns exchanged."""
@@ -68,16 +62,15 @@ class PairLabels:
     def differences(self) -> Labels:
         """Return the labels of the differences, first - second."""
         human, judge = (one - two for one, two in zip(self.first, self.second, strict=True))
-        return Labels(self.places, human, judge, 1 / self.probability, self.sequential)
+        return Labels(self.places, human, judge, self.sequential)
 
     def means(self, judged: tuple[Floats, Floats], tuning: float) -> tuple[float, float]:
         """Return the two corrected means whose difference is the corrected difference.
 
         `judged`: the judge's values of all pairs. `tuning`: the λ of the difference.
         """
-        weights = 1 / self.probability / (1 / self.probability).sum()
         one, two = (
-            float(tuning * column.mean() + weights @ (human - tuning * judge))
+            float(tuning * column.mean() + (human - tuning * judge).mean())
             for column, (human, judge) in zip(judged, (self.first, self.second), strict=True)
         )
         return one, two
@@ -117,11 +110,11 @@ def correct_pairs(
     """Estimate the mean difference that annotators would find, over all pairs.
 
     `judged`: the judge's difference for each pair of outcomes, in `span` (the range of a difference; ends may be
-    infinite). `labels`: differences by human labels and by the judge, of pairs drawn with known probabilities.
-    `clusters`: the name of each pair's cluster.
+    infinite). `labels`: differences by human labels and by the judge, of pairs drawn uniformly. `clusters`: the
+    name of each pair's cluster.
 
-    Estimate: λ · mean(judged) + mean(human - λ · judge), the second mean over the labelled pairs, weighted by
-    1 / probability. λ = cov(human, judge) / var(judge) among the labelled pairs, clipped to [0, 1].
+    Estimate: λ · mean(judged) + mean(human - λ · judge), the second mean over the labelled pairs. λ = cov(human, judge)
+    / var(judge) among the labelled pairs, clipped to [0, 1].
 
     Standard error: from the influence of each pair (of each cluster, if there are clusters) on the estimate. The
     residuals of the labelled pairs are joined by half a pseudo-observation on each side, at the root mean square of
@@ -131,9 +124,8 @@ def correct_pairs(
     both sides; hence no strata as in `correct`.
 
     Assumes that pairs were drawn independently of the labels and that the labels are right. Sources: Angelopoulos,
-    Duchi & Zrnic, "PPI++" (2023), section 6; Zrnic & Candès, "Active statistical inference" (2024), section 3
-    (weights). The pseudo-observations are our own; design/labels-and-correction.md has their coverage. Raises
-    ValueError for other numbers.
+    Duchi & Zrnic, "PPI++" (2023), section 6. The pseudo-observations are our own; design/labels-and-correction.md has
+    their coverage. Raises ValueError for other numbers.
     """
     check_level(level)
     differences = numbers(judged, "judge's differences")
@@ -153,7 +145,7 @@ def corrected_pairs_of(
     found = labels.by_sample()
     labelled = len(found.sample)
     nominal = level_at(labelled, level) if labels.sequential else level
-    human = float(found.weight @ found.human / found.weight.sum()) if labelled else None
+    human = float(found.human.mean()) if labelled else None
     why = _why_not(found, codes)
     if why:
         nothing = PairedTest(None, Interval(None, why, level=level), None, None, labelled)
@@ -186,20 +178,18 @@ def _corrected(
 ) -> tuple[PairedTest, float]:
     import numpy as np
 
-    weights = labels.weight / labels.weight.sum()
-    tuning = fitted_tuning(labels.human, labels.judge, weights)
+    tuning = fitted_tuning(labels.human, labels.judge)
     rest = labels.human - tuning * labels.judge
-    centre = float(weights @ rest)
+    centre, count = float(rest.mean()), len(rest)
     value = min(max(tuning * float(judged.mean()) + centre, span[0]), span[1])
     influence = tuning * (judged - judged.mean()) / len(judged)
-    influence[labels.sample] += weights * (rest - centre)
-    alone = np.arange(len(labels.sample))
-    units = alone if codes is None else np.unique(codes[labels.sample], return_inverse=True)[1]
-    count, worth = _effective(alone, weights), _effective(units, weights)
+    influence[labels.sample] += (rest - centre) / count
+    units = np.arange(count) if codes is None else np.unique(codes[labels.sample], return_inverse=True)[1]
     left = max(count - 1 - (tuning > 0), 1.0)
     variance = float(influence @ influence) * count / left + 2 * UNSEEN * _typical(judged, labels, span) / count**2
     freedom = left
     if codes is not None:
+        worth = effective(units, np.ones(count))
         freedom = max(worth - 1, 1.0)
         variance *= _design_effect(influence, codes) * worth / freedom
     error = sqrt(variance)
@@ -216,12 +206,6 @@ def _design_effect(influence: Floats, codes: NDArray[np.int64]) -> float:
     """Return the variance with clusters over that without, at least 1: few clusters may cancel by chance."""
     alone = float(influence @ influence)
     return max(1.0, float((summed(codes, influence) ** 2).sum()) / alone) if alone else 1.0
-
-
-def _effective(units: NDArray[np.int64], weights: Floats) -> float:
-    """Return Kish's effective number of units."""
-    sums = summed(units, weights)
-    return float(sums.sum() ** 2 / (sums @ sums))
 
 
 def _typical(judged: Floats, labels: Labels, span: tuple[float, float]) -> float:

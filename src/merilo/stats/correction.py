@@ -36,7 +36,6 @@ FOLDS = 10
 WIDER = 0.0199
 """How much wider than that of the labels alone a corrected interval may be, as a fraction of that width; below 2 % by
 more than a rounding error."""
-_BY_VERDICT = "the labels were drawn by verdict, so they have an interval only together with the verdicts"
 
 
 class Reported(StrEnum):
@@ -55,8 +54,6 @@ class Labels:
     """The position of the item's sample among all that were judged."""
     human: NDArray[np.float64]
     judge: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    """1 over the probability with which the item's sample was selected."""
     sequential: bool = False
     """True if labels were given until they decided, so that limits must hold at any time."""
 
@@ -67,25 +64,19 @@ class Labels:
         human: Sequence[float],
         judge: Sequence[float],
         *,
-        probability: Sequence[float] | None = None,
         sequential: bool = False,
     ) -> Labels:
         """Return labels of items, in any order; each item once. A sample's number is the mean of its labelled items.
 
-        `probability`: with which the item's sample was selected, in (0, 1]; by default all are equal. `sequential`:
-        as in the attribute. Raises ValueError for unequal lengths and impossible values.
+        `sequential`: as in the attribute. Raises ValueError for unequal lengths and numbers that are not finite.
         """
         import numpy as np
 
         places = np.asarray(sample, dtype=np.int64)
         people, judged = numbers(human, "human labels"), numbers(judge, "labels of the judge")
-        chances = np.ones(len(places)) if probability is None else numbers(probability, "probabilities")
-        named = {"human labels": people, "labels of the judge": judged, "probabilities": chances}
-        for what, each in named.items():
+        for what, each in (("human labels", people), ("labels of the judge", judged)):
             same_length(len(places), len(each), what)
-        if len(places) and (chances.min() <= 0 or chances.max() > 1):
-            raise ValueError("The sampling probability of an item must be above 0 and at most 1.")
-        return cls(places, people, judged, 1 / chances, sequential)
+        return cls(places, people, judged, sequential)
 
     @property
     def samples(self) -> int:
@@ -99,10 +90,8 @@ class Labels:
         import numpy as np
 
         places, own, items = np.unique(self.sample, return_inverse=True, return_counts=True)
-        human, judge, weight = (
-            summed(own, each, len(places)) / items for each in (self.human, self.judge, self.weight)
-        )
-        return Labels(places, human, judge, weight, self.sequential)
+        human, judge = (summed(own, each, len(places)) / items for each in (self.human, self.judge))
+        return Labels(places, human, judge, self.sequential)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +101,7 @@ class Correction:
     raw: MeanEstimate
     """The judge's mean over all samples; its interval does not include the judge's error."""
     human: MeanEstimate
-    """The mean of the labelled samples; without an interval if they were drawn with unequal probabilities."""
+    """The mean of the labelled samples."""
     corrected: MeanEstimate
     tuning: float | None
     """λ: the weight of the judge's numbers between the ends of the range, 0 to 1; None if none was fitted."""
@@ -142,9 +131,9 @@ def correct(
     """Estimate the mean that annotators would give, over all samples, from the judge's numbers and a few human
     labels.
 
-    `judged`: the judge's number for each sample, in `span`: the mean over all its items. `labels`: of items sampled
-    with known probabilities from these samples. `clusters`: the name of each sample's cluster. `seed`: which labelled
-    units share a fold.
+    `judged`: the judge's number for each sample, in `span`: the mean over all its items. `labels`: of items of
+    samples drawn uniformly from these. `clusters`: the name of each sample's cluster. `seed`: which labelled units
+    share a fold.
 
     The judged samples form up to three strata: at the low end of the range, at the high end, and between. Their sizes
     are known. Estimate: sum over strata of share · mean label. Between the ends, from 10 labelled samples on, the
@@ -156,17 +145,13 @@ def correct(
     With clusters each stratum has the effective number of its labelled clusters, the excess of the cluster-robust
     variance is added, and Student's t replaces the normal quantile.
 
-    If the labels alone have an interval (uniform sampling) and it is narrower, value and limits are moved towards those
-    of the labels alone, until the interval is at most 2 % wider.
+    If the labels alone have an interval and it is narrower, value and limits are moved towards those of the labels
+    alone, until the interval is at most 2 % wider.
 
-    Labels sampled by verdict need no weights, as sampling is uniform within each stratum. Labels sampled by the
-    verdicts of another judge are weighted by 1 / probability within the strata.
-
-    Assumes that samples were selected independently, with the probabilities given, and that the human labels are
-    right. There is no corrected mean from fewer than 10 labelled samples or 6 labelled clusters, and none in a range
-    without finite ends. Sources: Cochran, "Sampling Techniques" (3rd ed., 1977), 5A.9 (post-stratification);
-    Angelopoulos, Duchi & Zrnic, "PPI++" (2023), section 6 (λ); Zrnic & Candès, "Cross-prediction", PNAS 121 (2024)
-    (folds).
+    Assumes that samples were selected uniformly and that the human labels are right. There is no corrected mean from
+    fewer than 10 labelled samples or 6 labelled clusters, and none in a range without finite ends. Sources: Cochran,
+    "Sampling Techniques" (3rd ed., 1977), 5A.9 (post-stratification); Angelopoulos, Duchi & Zrnic, "PPI++" (2023),
+    section 6 (λ); Zrnic & Candès, "Cross-prediction", PNAS 121 (2024) (folds).
 
     The corrected mean is reported if there is one. In a range without finite ends it is the human-only mean, from 10
     labelled samples on. Otherwise nothing is reported.
@@ -198,21 +183,13 @@ class _Design:
     codes: NDArray[np.int64] | None
     places: NDArray[np.int64]
     """Positions of the labelled samples, ascending; the arrays below are in the same order."""
-    weights: NDArray[np.float64]
     people: NDArray[np.float64]
     judge: NDArray[np.float64]
 
     @classmethod
     def of(cls, judged: NDArray[np.float64], labels: Labels, codes: NDArray[np.int64] | None) -> _Design:
         found = labels.by_sample()
-        return cls(judged, codes, found.sample, found.weight, found.human, found.judge)
-
-    @property
-    def uniform(self) -> bool:
-        """True if all samples were selected with the same probability."""
-        import numpy as np
-
-        return not len(self.weights) or bool(np.ptp(self.weights) <= 1e-9 * self.weights.max())
+        return cls(judged, codes, found.sample, found.human, found.judge)
 
     @property
     def units(self) -> NDArray[np.int64]:
@@ -231,11 +208,7 @@ class _Design:
 
 def _human(design: _Design, span: tuple[float, float], level: float) -> MeanEstimate:
     names = None if design.codes is None else design.codes[design.places].tolist()
-    if design.uniform:
-        return mean_interval(design.people, span, clusters=names, level=level)
-    found = mean_interval(design.people, span, clusters=names, weights=design.weights, level=level)
-    # A weighted interval ignores the uncertainty of a stratum whose few labels agree, whatever their weight.
-    return replace(found, interval=Interval(None, _BY_VERDICT, level=level), error=None)
+    return mean_interval(design.people, span, clusters=names, level=level)
 
 
 def _corrected(
@@ -307,29 +280,27 @@ class _Part(NamedTuple):
         import numpy as np
 
         judged, own = design.judged[inside], inside[design.places]
-        values, judge, weights = design.people[own], design.judge[own], design.weights[own]
+        values, judge = design.people[own], design.judge[own]
         mean, share, tuning = float(judged.mean()), float(inside.mean()), None
         expected = np.zeros(len(judged))
         if not len(values):
-            return cls(Stratum(share, mean, values, weights, 0.0), expected + mean, values, None)
+            return cls(Stratum(share, mean, values, 0.0), expected + mean, values, None)
         units = design.units[own]
         # In the strata at the ends the judge's numbers are all equal, so there is nothing to fit.
         if 0 < judged[0] < 1 and len(values) >= FEWEST_LABELLED:
-            slopes = _tunings(values, judge, weights, units, seed)
-            tuning = float(np.average(slopes, weights=weights))
+            slopes = _tunings(values, judge, units, seed)
+            tuning = float(slopes.mean())
             # mean(judge) - mean of all judged = unlabelled fraction · (mean(judge) - mean of the unlabelled). Written
-            # so, folds with different slopes change nothing if every sample is labelled. Samples that were drawn with
-            # unequal probabilities leave others that do not represent the stratum.
+            # so, folds with different slopes change nothing if every sample is labelled.
             others = np.ones(len(judged), dtype=bool)
-            if np.ptp(weights) <= 1e-9 * weights.max():
-                others[np.searchsorted(np.flatnonzero(inside), design.places[own])] = False
+            others[np.searchsorted(np.flatnonzero(inside), design.places[own])] = False
             around = float(judged[others].mean()) if others.any() else mean
             values = values - slopes * others.mean() * (judge - around)
             expected[others] = tuning * (judged[others] - around)
-        centre = float(np.average(values, weights=weights))
+        centre = float(values.mean())
         estimate = min(max(centre, 0.0), 1.0)
-        stratum = Stratum(share, estimate, values, weights, _independent(units, weights, values - centre))
-        residuals = share * weights * (values - centre) / weights.sum()
+        stratum = Stratum(share, estimate, values, _independent(units, values - centre))
+        residuals = share * (values - centre) / len(values)
         return cls(stratum, estimate + expected, residuals, tuning)
 
 
@@ -366,13 +337,13 @@ class _Stratified:
         for inside, part in zip(kinds, parts, strict=True):
             own = inside[design.places]
             errors[design.places[own]] += part.residuals
-            worth[own] = part.stratum.share * part.stratum.weights / part.stratum.weights.sum()
+            worth[own] = part.stratum.share / max(len(part.stratum.values), 1)
         labelled = len(np.unique(design.units))
         robust = float((summed(design.codes, errors) ** 2).sum()) * labelled / (labelled - 1)
         # The variance of the strata's means is added from the strata themselves; only the excess of clustering counts
         # here.
         others = max(others, robust - sum(each.share**2 * each.variance for each in strata))
-        return cls(strata, value, others, _effective(design.units, worth), tuning)
+        return cls(strata, value, others, effective(design.units, worth), tuning)
 
     @property
     def error(self) -> float:
@@ -386,33 +357,31 @@ class _Stratified:
         return t_quantile(max(self.clusters - 1, 1.0), level)
 
 
-def _effective(units: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
+def effective(units: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
     """Return Kish's effective number of units: sum(weights)² / sum(squared weights of the units)."""
     sums = summed(units, weights)
     return float(sums.sum() ** 2 / (sums @ sums))
 
 
-def _independent(units: NDArray[np.int64], weights: NDArray[np.float64], residuals: NDArray[np.float64]) -> float:
-    """Return the effective number of independent values: Kish's size for the weights / the observed design effect.
+def _independent(units: NDArray[np.int64], residuals: NDArray[np.float64]) -> float:
+    """Return the effective number of independent values: their number / the observed design effect.
 
     Equal values show no design effect, so each unit counts once.
     """
     import numpy as np
 
-    alone = _effective(np.arange(len(weights)), weights)
-    together = _effective(units, weights)
-    parts = weights * residuals
-    variance = float(parts @ parts)
+    alone = float(len(residuals))
+    together = effective(units, np.ones(len(residuals)))
+    variance = float(residuals @ residuals)
     if variance < 1e-24:
         return together
-    effect = float((summed(units, parts) ** 2).sum()) / variance
+    effect = float((summed(units, residuals) ** 2).sum()) / variance
     return alone / min(max(effect, 1.0), alone / together)
 
 
 def _tunings(
     people: NDArray[np.float64],
     judge: NDArray[np.float64],
-    weights: NDArray[np.float64],
     units: NDArray[np.int64],
     seed: int,
 ) -> NDArray[np.float64]:
@@ -428,17 +397,17 @@ def _tunings(
     found = np.empty(len(people))
     for fold in range(min(FOLDS, count)):
         out = folds[units] == fold
-        found[out] = fitted_tuning(people[~out], judge[~out], weights[~out])
+        found[out] = fitted_tuning(people[~out], judge[~out])
     return found
 
 
-def fitted_tuning(people: NDArray[np.float64], judge: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def fitted_tuning(people: NDArray[np.float64], judge: NDArray[np.float64]) -> float:
     """Return cov(human, judge) / var(judge), in [0, 1]; 0 if the judge's numbers are all equal."""
     if not len(people):
         return 0.0
-    left, right = (each - weights @ each / weights.sum() for each in (people, judge))
-    variance = float(weights @ (right * right))
-    return min(max(float(weights @ (left * right)) / variance, 0.0), 1.0) if variance > 1e-24 else 0.0
+    left, right = (each - each.mean() for each in (people, judge))
+    variance = float(right @ right)
+    return min(max(float(left @ right) / variance, 0.0), 1.0) if variance > 1e-24 else 0.0
 
 
 def _choice(human: MeanEstimate, corrected: MeanEstimate, labelled: int) -> tuple[Reported, str]:

@@ -28,7 +28,6 @@ class Method(StrEnum):
     BETTING = "hedged capital"
     CORRECTED = "stratified score"
     PREDICTION_POWERED = "prediction-powered t"
-    ROGAN_GLADEN = "Rogan-Gladen"
 
 
 @dataclass(slots=True)
@@ -119,18 +118,3 @@ def wilson_ends(
     # Exact at the ends of the range, where rounding would leave 1e-17 instead of 0.
     ends = (0.0 if p == 0 else max(centre - half, 0.0), 1.0 if p == 1 else min(centre + half, 1.0))
     return (low + ends[0] * (high - low), low + ends[1] * (high - low))
-
-
-def t_interval(moments: Moments, span: tuple[float, float], *, level: float = LEVEL) -> Interval:
-    """Return Student's t interval of a mean over independent samples, clipped to the metric's range `span`.
-
-    Assumes that the mean is approximately normal. There is no interval for fewer than two numbers or for equal
-    numbers: an interval of width 0 would claim a certainty that the data cannot give.
-    """
-    if moments.count < 2:
-        return Interval(None, f"cannot tell from {moments.count} scored sample{'s' * (moments.count != 1)}")
-    if moments.deviation == 0.0:
-        return Interval(None, f"cannot tell: all {moments.count} scores are equal")
-    half = t_quantile(moments.count - 1, level) * moments.deviation / math.sqrt(moments.count)
-    ends = (max(span[0], moments.mean - half), min(span[1], moments.mean + half))
-    return Interval(ends, method=Method.STUDENT, level=level)

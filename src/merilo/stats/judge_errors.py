@@ -52,11 +52,11 @@ def judge_error_difference(
     `labels`: of samples that both systems answered, each by humans and by the judge on the same items. `span`: the
     metric's range; ends may be infinite. `clusters`: the name of each labelled pair's cluster.
 
-    Formula: mean of (judge - human) of the first system minus that of the second, each weighted by 1 / probability.
-    Both errors are known for each labelled pair, so the interval is that of the mean of their differences: Student's
-    t, by `correct_pairs` with a judge that says nothing (λ = 0). Its pseudo-observations keep an interval from
-    becoming too narrow if the judge seldom errs. There is none with fewer than 10 labelled pairs or 6 labelled
-    clusters; without labels, all numbers are None. Labels count as correct. Raises ValueError for other numbers.
+    Formula: mean of (judge - human) of the first system minus that of the second. Both errors are known for each
+    labelled pair, so the interval is that of the mean of their differences: Student's t, by `correct_pairs` with a
+    judge that says nothing (λ = 0). Its pseudo-observations keep an interval from becoming too narrow if the judge
+    seldom errs. There is none with fewer than 10 labelled pairs or 6 labelled clusters; without labels, all numbers
+    are None. Labels count as correct. Raises ValueError for other numbers.
     """
     import numpy as np
 
@@ -64,11 +64,11 @@ def judge_error_difference(
     errors, others = judge - human, other_judge - other_human
     if clusters is not None:
         same_length(len(errors), len(clusters), "clusters")
-    silent, weights = np.zeros(len(errors)), 1 / labels.probability
-    own = Labels(np.arange(len(errors)), errors - others, silent, weights, labels.sequential)
+    silent = np.zeros(len(errors))
+    own = Labels(np.arange(len(errors)), errors - others, silent, labels.sequential)
     found = correct_pairs(silent, own, difference_span(difference_span(span)), clusters=clusters, level=level)
     if not len(errors):
         return ErrorDifference(None, None, None, found.corrected.interval, 0)
-    first, second = (float(weights @ each / weights.sum()) for each in (errors, others))
+    first, second = (float(each.mean()) for each in (errors, others))
     interval = replace(found.corrected.interval, remark="")
     return ErrorDifference(first, second, found.human, interval, found.labelled)

@@ -21,7 +21,6 @@ MIN_OFF_END = 10
 """Minimum numbers off the end of a range without another end; with fewer, Student's t is unreliable."""
 MAX_IN_ONE = 0.9
 """Largest fraction of samples in one cluster: above it, Student's t no longer covers (design/statistics.md)."""
-_NEAR = 1e-12
 
 
 @dataclass(frozen=True, slots=True)

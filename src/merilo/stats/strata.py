@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from merilo.stats.sums import summed
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,20 +38,13 @@ class Stratum:
     """The estimated mean of the stratum, in [0, 1]."""
     values: Floats
     """Observed numbers; empty if there are none. Numbers outside [0, 1] are possible, as differences of two numbers."""
-    weights: Floats
-    """One for each value, above 0; only their ratios matter."""
     count: float
     """Effective number of independent values."""
 
     @property
     def variance(self) -> float:
         """Variance of the estimated mean; 0 without values."""
-        import numpy as np
-
-        if not len(self.values):
-            return 0.0
-        around = np.average(self.values, weights=self.weights)
-        return float(np.average((self.values - around) ** 2, weights=self.weights)) / self.count
+        return float(self.values.var()) / self.count if len(self.values) else 0.0
 
 
 def stratified_limits(strata: Sequence[Stratum], variance: float, quantile: float) -> tuple[float, float]:
@@ -94,8 +85,8 @@ def _reach(stratum: Stratum, statistics: Floats, *, up: bool) -> Floats:
     if not len(stratum.values):
         return np.full(STEPS, room)
     sign = 1.0 if up else -1.0
-    values, places = np.unique((sign * stratum.values).round(12), return_inverse=True)
-    counts = summed(places, stratum.weights * stratum.count / stratum.weights.sum())
+    values, alike = np.unique((sign * stratum.values).round(12), return_counts=True)
+    counts = alike * stratum.count / len(stratum.values)
     end = max(1.0 if up else 0.0, float(values[-1]))
     return np.minimum(_largest_means(values, counts, end, statistics) - sign * stratum.mean, room)
 

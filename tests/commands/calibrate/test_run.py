@@ -1,7 +1,6 @@
 """A run beside labels of people: what is corrected, what is not, and what is said of it."""
 
 import json
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -225,51 +224,21 @@ def test_what_is_reported_depends_on_how_many_are_labelled(
 
 
 def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
-    """Ten samples and ten more with another seed are as good as twenty; a stratified draw is not mixed in."""
-    for name, seed, stratify in (("a", 0, False), ("b", 5, False), ("c", 7, True)):
+    """Ten samples and ten more with another seed are as good as twenty."""
+    for name, seed in (("a", 0), ("b", 5)):
         path = tmp_path / f"{name}.jsonl"
-        label_run(run, path, metric="context_relevance", samples=12, seed=seed, stratify=stratify)
+        label_run(run, path, metric="context_relevance", samples=12, seed=seed)
         fill_in(path, by_grade, annotator="ann")
-    files = [tmp_path / f"{name}.jsonl" for name in "abc"]
-    drawn = {task["user_input"] for path in files[:2] for task in read_tasks(path)}
+    files = [tmp_path / f"{name}.jsonl" for name in "ab"]
+    drawn = {task["user_input"] for path in files for task in read_tasks(path)}
     found = label_agreement(run, files, metrics=["context_relevance"]).metrics["context_relevance"]
     assert found.correction.labelled == len(drawn) > 12
-    assert "36 labels not used: from another call of merilo label" in found.remarks[0]
 
 
-def test_draws_by_verdict_are_corrected_by_verdict(tmp_path: Path) -> None:
-    """A draw by verdict has a corrected mean with an interval, and a sentence on its agreement."""
-    rows = contexts_rows(300, contexts=2)
-    run = judged_run(tmp_path / "run", rows, ["context_relevance"])
-    label_run(run, tmp_path / "t.jsonl", samples=90, stratify=True)
-    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance"]
-    low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
-    assert low < true_mean(rows) < high
-    assert found.stratified
-    assert any("stratified by score" in each for each in found.remarks)
-
-
-def test_tickets_of_equal_halves_are_estimated_by_verdict(tmp_path: Path) -> None:
-    """Tasks that 0.1.0 drew with unequal probabilities are still read; each verdict counts by its share of the run."""
-    rows = contexts_rows(150, contexts=1, seed=3)
-    run = judged_run(tmp_path / "run", rows, ["context_relevance"])
-    path = FILES / "stratified-0.1.0.jsonl"
-    found = label_agreement(run, path).metrics["context_relevance"]
-    assert (found.correction.labelled, found.stratified) == (30, True)
-    scores = read_scores(run, metrics=["context_relevance"])
-    judged = dict(zip(scores.ids, scores.columns["context_relevance"].values.tolist(), strict=True))
-    shares = Counter(judged.values())
-    labels = dict[float, list[float]]()
-    for line in read_tasks(path):
-        ticket = unsealed(line["ticket"])
-        assert ticket is not None
-        labels.setdefault(judged[ticket.sample], []).append(line["label"] / 2)
-    expected = sum(shares[score] / 150 * sum(each) / len(each) for score, each in labels.items())
-    assert found.correction.corrected.value == pytest.approx(expected, abs=1e-12)
-    assert found.correction.reported is Reported.CORRECTED
-    assert found.correction.human.interval.ends is None
-    low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
-    assert low < true_mean(rows) < high
+def test_tasks_drawn_by_score_are_refused(run: merilo.Run) -> None:
+    """Version 0.1.0 could draw tasks by the judge's scores; their labels are refused in one sentence."""
+    with pytest.raises(DataError, match="drawn with --stratify"):
+        label_agreement(run, FILES / "stratified-0.1.0.jsonl")
 
 
 def test_the_agreement_of_judge_and_people_comes_with_intervals(run: merilo.Run, labels: Path) -> None:
@@ -312,23 +281,6 @@ def test_annotators_may_disagree(run: merilo.Run, labels: Path, tmp_path: Path) 
     assert alone is not None
     assert added is not None
     assert found.correction.human.value == pytest.approx((alone + added) / 2)
-
-
-def test_rates_are_corrected_by_rogan_and_gladen_too(tmp_path: Path) -> None:
-    """Where each sample is a yes or a no, the estimate from sensitivity and specificity stands beside."""
-    rows = contexts_rows(200, contexts=1)
-    run = judged_run(tmp_path / "run", rows, ["context_relevance(unit=context)"])
-    label_run(run, tmp_path / "t.jsonl", samples=80)
-    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance(unit=context)"]
-    assert found.rate is not None
-    assert found.rate.interval.ends is not None
-    truth = sum(grade_of(row["retrieved_contexts"][0]) > 0 for row in rows) / len(rows)
-    assert found.rate.interval.ends[0] < truth < found.rate.interval.ends[1]
-
-
-def test_means_have_no_rogan_gladen(run: merilo.Run, labels: Path) -> None:
-    """A mean of grades is no rate."""
-    assert label_agreement(run, labels).metrics["context_relevance"].rate is None
 
 
 def test_clusters_are_the_units_where_samples_belong_together(tmp_path: Path) -> None:
@@ -458,7 +410,7 @@ def test_the_record_is_plain_json_with_stable_names(run: merilo.Run, labels: Pat
     metric = record["metrics"]["context_relevance"]
     assert metric["reported"] == "corrected"
     assert metric["estimate"] == metric["corrected"]
-    assert {"judge", "people", "corrected", "reason", "trust", "rogan_gladen", "agreement"} <= set(metric)
+    assert {"judge", "people", "corrected", "reason", "trust", "agreement"} <= set(metric)
     assert {"kappa", "ac1", "accuracy", "sensitivity", "specificity", "auroc", "grades"} <= set(
         metric["agreement"]["relevance"]
     )
@@ -476,7 +428,7 @@ def test_labels_correct_a_judge_whose_bias_sits_in_half_of_the_samples(run: meri
         label_run(run, path, metric="context_relevance", samples=30, seed=seed)
         people = read_people([fill_in(path, by_grade)])
         matched = match(scores, people.labels, ["context_relevance"])["context_relevance"]
-        correction = correction_of(scores, "context_relevance", matched, level=0.95, seed=0)
+        correction = correction_of(scores, "context_relevance", matched, level=0.95)
         low, high = correction.corrected.interval.ends or (1.0, 0.0)
         covered += low <= truth <= high
         low, high = (correction.estimate or correction.raw).interval.ends or (1.0, 0.0)

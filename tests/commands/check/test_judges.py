@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from grouping import grouped
+from imported import import_scores
 from labelled_run import Row, contexts_rows, grade_of, lenient, strict
 from seals import seal_again
 from sklearn.metrics import cohen_kappa_score
@@ -146,7 +147,7 @@ def test_runs_without_a_common_question_are_refused(tmp_path: Path) -> None:
 def test_runs_that_cannot_be_compared_are_refused(two: tuple[merilo.Run, merilo.Run], tmp_path: Path) -> None:
     """A run named twice and scores of another tool are told in a sentence."""
     (tmp_path / "scores.csv").write_text("id,score\na,0.5\n", encoding="utf-8")
-    foreign = merilo.api.import_scores(tmp_path / "scores.csv", scores={"score": None}, out=tmp_path / "foreign")
+    foreign = import_scores(tmp_path / "scores.csv", scores={"score": None}, out=tmp_path / "foreign")
     for runs, says in [
         ([two[0], two[0]], "is named twice"),
         ([two[0], foreign], "has no verdicts to compare: its scores were imported from scores.csv"),

@@ -97,7 +97,7 @@ def test_a_comparison_as_json(two: Here) -> None:
     (each,) = found["comparisons"]
     assert (each["first"], each["second"], each["better"]) == ("old", "new", "new")
     assert (found["schema"], found["verdict"]) == (2, "better")
-    assert (each["difference"], each["reading"], each["verdict"]) == (0.7, "second_higher", "better")
+    assert (each["difference"], each["verdict"]) == (0.7, "better")
     assert (each["higher"], each["equal"], each["lower"]) == (7, 3, 0)
     assert (each["first_mean"], each["second_mean"], each["p_first_higher"]) == pytest.approx((0, 0.7, 0.15))
     assert each["said"] == "better, by the judge alone"

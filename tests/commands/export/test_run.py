@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from imported import import_scores
 
 import merilo
 from merilo.commands.export.run import MAX_CHARACTERS, export_run, fitting, legal
@@ -187,7 +188,7 @@ def test_rows_are_streamed(run: merilo.Run, tmp_path: Path, monkeypatch: pytest.
 def test_a_metric_called_like_a_column_gets_another_name(tmp_path: Path) -> None:
     """Names are unique, and the columns of the sample keep theirs."""
     (tmp_path / "s.csv").write_text("id,s,s_status\na,0.5,0.25\n", encoding="utf-8")
-    run = merilo.api.import_scores(tmp_path / "s.csv", scores=["s", "s_status"], out=tmp_path / "run")
+    run = import_scores(tmp_path / "s.csv", scores=["s", "s_status"], out=tmp_path / "run")
     names = [column.name for column in SampleTable.of(run).columns][len(NAMES) - 3 :]
     assert names == [
         *("foreign:s", "foreign:s_status", "foreign:s_reason"),

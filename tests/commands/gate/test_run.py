@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from graded_runs import FAILS, graded, many
 from grouping import grouped
+from imported import import_scores
 from judged_rivers import rows
 from seals import seal_again
 from server import JudgeServer
@@ -313,7 +314,7 @@ def test_imported_scores_without_texts_prove_no_same_outputs(tmp_path: Path) -> 
     runs = []
     for name in ("old", "new"):
         (tmp_path / f"{name}.csv").write_text("id,ok\n" + "".join(f"q{n},1\n" for n in range(40)), encoding="utf-8")
-        runs.append(api.import_scores(tmp_path / f"{name}.csv", scores=["ok"], out=tmp_path / name))
+        runs.append(import_scores(tmp_path / f"{name}.csv", scores=["ok"], out=tmp_path / name))
     gate = only(gate_run(runs[1], Suite(max_drop=0.01), baseline=runs[0]))
     assert (gate.verdict, gate.same_outputs) == (CANNOT_TELL, False)
     assert only(gate_run(runs[0], Suite(max_drop=0.01), baseline=runs[0])).same_outputs
@@ -322,7 +323,7 @@ def test_imported_scores_without_texts_prove_no_same_outputs(tmp_path: Path) -> 
 def test_imported_metrics_are_found_without_their_prefix(tmp_path: Path) -> None:
     """`ok` can only mean foreign:ok, in minimums, drops and comparisons."""
     (tmp_path / "s.csv").write_text("id,ok\n" + "".join(f"q{n},{n % 4 > 0:d}\n" for n in range(80)), encoding="utf-8")
-    run = api.import_scores(tmp_path / "s.csv", scores=["ok"], out=tmp_path / "run")
+    run = import_scores(tmp_path / "s.csv", scores=["ok"], out=tmp_path / "run")
     found = api.gate(run, minimums={"ok": 0.5}, baseline=run, max_drop={"ok": 0.1})
     assert [gate.metric for gate in found.gates] == ["foreign:ok", "foreign:ok"]
     assert found.passed

@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
+from imported import import_scores
 
 import merilo
-from merilo.api import import_scores
 from merilo.commands.export.run import export_page, export_run
 from merilo.commands.imports.listing import contents_of, contents_page, contents_record, write_samples
 from merilo.errors import DataError, UsageError

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported import import_scores
 from page_text import page_text
 
 import merilo
-from merilo.api import import_scores
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
@@ -440,7 +440,7 @@ def test_a_result_of_ragas_whose_order_is_lost_is_refused(
     message = str(caught.value)
     assert message.startswith("r.csv: the first row has no score in 'faithfulness'.")
     assert "raise_exceptions=True" in message
-    assert "--in-order (in_order=True)" in message
+    assert "add --in-order" in message
     assert not (here / "run").exists()
 
 

@@ -116,11 +116,9 @@ def test_a_pair_is_drawn_from_the_samples_that_both_scored(tmp_path: Path) -> No
     assert {each.ticket.sample for each in fewer.lines} < {each.ticket.sample for each in few.lines}
 
 
-def test_a_pair_is_not_stratified_and_needs_the_metric_in_both(tmp_path: Path) -> None:
-    """Strata of one run say nothing about the other."""
-    first, second = pair(tmp_path, 12)
-    with pytest.raises(UsageError, match="drawn uniformly"):
-        label_run(first, other=second, stratify=True)
+def test_a_pair_needs_the_metric_in_both(tmp_path: Path) -> None:
+    """A run without the metric has no verdicts to draw from."""
+    first, _ = pair(tmp_path, 12)
     other = judged_run(tmp_path / "c", rows("C", 12, seed=5), ["context_relevance(unit=context)"], kind_to_a)
     with pytest.raises(UsageError, match="has no metric context_relevance"):
         label_run(first, metric=METRIC, other=other)

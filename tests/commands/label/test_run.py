@@ -23,7 +23,6 @@ import merilo
 from merilo.commands.label.run import allotted, drawn, label_run
 from merilo.commands.label.tasks import COLUMNS, Ticket, Unit, unsealed
 from merilo.errors import UsageError
-from merilo.judging.questions import Question
 
 RELEVANCE = ("context_relevance", "context_relevance(unit=sentence)", "context_precision", "context_ranking")
 
@@ -86,22 +85,12 @@ def test_the_file_is_the_same_whatever_the_judge_said(tmp_path: Path) -> None:
 
 def test_a_task_shows_what_the_judge_was_shown_and_no_verdict(run: merilo.Run, tmp_path: Path) -> None:
     """Beside the texts there are only the known columns, and none of them holds a grade, a reason or a probability."""
-    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=15, stratify=True)
+    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=15)
     rows = read_tasks(tmp_path / "t.jsonl")
     assert {name for row in rows for name in row} == {*COLUMNS, "user_input", "context"}
     assert all(row["label"] is None for row in rows)
     assert {row["question"] for row in rows} == {"How far does this context help to answer the user input?"}
     assert len({row["task"] for row in rows}) == len(rows)
-
-
-def test_the_order_says_nothing_of_the_stratum(tmp_path: Path) -> None:
-    """Samples stand in the order of a digest of their ids, whichever strata they were drawn from."""
-    run = judged_run(tmp_path / "run", contexts_rows(200, contexts=1), ["context_relevance"])
-    tasks = label_run(run, samples=60, stratify=True)
-    place = {line.ticket.sample: at for at, line in enumerate(tasks.lines)}
-    uniform = label_run(run, samples=200)
-    order = [line.ticket.sample for line in uniform.lines if line.ticket.sample in place]
-    assert order == sorted(place, key=lambda sample: place[sample])
 
 
 def test_uniform_probabilities_are_the_share_drawn(run: merilo.Run) -> None:
@@ -121,30 +110,6 @@ def test_every_sample_is_drawn_as_often_as_its_probability_says() -> None:
     assert all(abs(each - 500) < 4 * (2_000 * 0.25 * 0.75) ** 0.5 for each in counts.values())
 
 
-def test_strata_are_drawn_in_proportion(tmp_path: Path) -> None:
-    """Each verdict is drawn in proportion to its number, a rare one at least once; tickets have the probabilities."""
-
-    def rarely(question: Question[Any]) -> Row:
-        grade = 0 if "What is 7?" in str(question) or "What is 8?" in str(question) else 2
-        return {"grade": grade, "evidence": [0] if grade else []}
-
-    run = judged_run(tmp_path / "run", contexts_rows(50, contexts=1), ["context_relevance"], rarely)
-    tasks = label_run(run, samples=10, stratify=True)
-    chances = {line.ticket.sample: line.ticket.probability for line in tasks.lines}
-    assert len({"s7", "s8"} & set(chances)) == 1
-    assert set(chances.values()) == {1 / 2, 9 / 48}
-    assert tasks.stratified
-
-
-def test_scores_of_one_kind_cannot_be_drawn_by(run: merilo.Run, tmp_path: Path) -> None:
-    """Where all scores are alike the draw is uniform, and says so."""
-    flat = judged_run(tmp_path / "run", contexts_rows(20), ["context_relevance"], lambda _: {"grade": 0})
-    tasks = label_run(flat, samples=10, stratify=True)
-    assert not tasks.stratified
-    assert "all scores fall into one stratum" in tasks.remarks[0]
-    assert {line.ticket.stratified for line in tasks.lines} == {False}
-
-
 @given(st.integers(1, 500), st.lists(st.integers(1, 400), min_size=1, max_size=3))
 def test_strata_are_allotted_in_proportion(wanted: int, sizes: list[int]) -> None:
     """All wanted samples are drawn, each stratum within 1 of its proportion, or 1 at least if there are enough."""
@@ -159,7 +124,7 @@ def test_strata_are_allotted_in_proportion(wanted: int, sizes: list[int]) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["", "nothing", "k", "kAAAA", "k" + "A" * 4000, Ticket("f", "m", "s", Unit.ITEMS, "", 0.5, 1, 0, False).task],
+    ["", "nothing", "k", "kAAAA", "k" + "A" * 4000, Ticket("f", "m", "s", Unit.ITEMS, "", 0.5, 1, 0).task],
 )
 def test_no_other_word_is_a_ticket(text: str) -> None:
     """What merilo did not seal is no ticket, and raises nothing."""
@@ -169,7 +134,7 @@ def test_no_other_word_is_a_ticket(text: str) -> None:
 @given(st.text(), st.text(), st.floats(1e-6, 1), st.lists(st.text()))
 def test_a_ticket_reads_back(metric: str, sample: str, chance: float, labels: list[str]) -> None:
     """Whatever the metric, the id and the labels are, unsealing gives what was sealed."""
-    one = Ticket("f" * 32, metric, sample, Unit.WHOLE, "ab", chance, 7, 3, stratified=True, labels=tuple(labels))
+    one = Ticket("f" * 32, metric, sample, Unit.WHOLE, "ab", chance, 7, 3, labels=tuple(labels))
     assert unsealed(one.sealed()) == one
 
 

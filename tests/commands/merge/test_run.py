@@ -20,10 +20,10 @@ from labelled_run import fill_in
 from server import JudgeServer, status
 
 import merilo
-from merilo.api import merge
 from merilo.cli import outcome
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
+from merilo.commands.merge.run import merge_runs
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import RunError, UsageError
 from merilo.judging.questions import Question
@@ -42,6 +42,11 @@ def judge(question: Question[Any]) -> dict[str, Any] | Failure:
     if question.kind == "relevance" and "town of 2" in getattr(question, "sentences", ("",))[0]:
         return Failure(FailureKind.REFUSED, "It will not.")
     return verdict_for(question)
+
+
+def merge(runs: Sequence[merilo.Run | Path], out: Path) -> merilo.Run:
+    """The merged run."""
+    return merge_runs(runs, out).run
 
 
 def evaluated(out: Path, data: Sequence[Any], shard: str | None = None, **options: Any) -> merilo.Run:

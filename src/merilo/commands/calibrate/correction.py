@@ -27,8 +27,7 @@ from merilo.results.judged_samples import JudgedRun
 from merilo.results.scores import read_scores
 from merilo.stats.corrected_pairs import PairLabels
 from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Correction, Labels, Reported, correct
-from merilo.stats.intervals import LEVEL, SEED, Interval
-from merilo.stats.rogan_gladen import CorrectedRate, corrected_rate
+from merilo.stats.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 T = TypeVar("T")
-_RATE = frozenset({0.0, 1.0})
 
 
 def match(
@@ -68,28 +66,26 @@ def match(
     return found
 
 
-def correction_of(
-    scores: RunScores, metric: str, found: MatchedLabels, *, level: float = LEVEL, seed: int = SEED
-) -> Correction:
+def correction_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float = LEVEL) -> Correction:
     """Return the metric's mean over the scored samples: by the judge, by human labels, and corrected.
 
     If the labels were drawn from other samples, only the judge's mean, with the reason. If they leave some samples
     without a value, the mean of the labels alone.
     """
     if found.elsewhere:
-        nothing = _corrected(scores, metric, Labels.of([], [], []), level, seed)
+        nothing = _corrected(scores, metric, Labels.of([], [], []), level)
         reason = f"Nothing is reported: {found.elsewhere[0].lower()}{found.elsewhere[1:]}. Draw tasks from this run."
         return replace(nothing, labelled=len(found.samples), reason=reason)
     labels = labels_among(scores, metric, found)
-    both = _corrected(scores, metric, labels, level, seed)
+    both = _corrected(scores, metric, labels, level)
     return _labels_alone(both, labels) if found.broken else both
 
 
-def _corrected(scores: RunScores, metric: str, labels: Labels, level: float, seed: int) -> Correction:
+def _corrected(scores: RunScores, metric: str, labels: Labels, level: float) -> Correction:
     column, clusters = scores.columns[metric], None
     if scores.clusters is not None:
         clusters = [name for name, scored in zip(scores.clusters, column.scored.tolist(), strict=True) if scored]
-    return correct(column.values[column.scored], labels, column.span, clusters=clusters, level=level, seed=seed)
+    return correct(column.values[column.scored], labels, column.span, clusters=clusters, level=level)
 
 
 def _labels_alone(found: Correction, labels: Labels) -> Correction:
@@ -116,24 +112,8 @@ def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels
         [place[each] for each in found.samples],
         found.people,
         found.judge,
-        probability=found.probabilities,
         sequential=found.sequential,
     )
-
-
-def rate_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float = LEVEL) -> CorrectedRate | None:
-    """Return the metric's mean as a rate, by Rogan and Gladen.
-
-    None unless every number is 0 or 1, samples are independent, and all were drawn with the same probability.
-    """
-    column = scores.columns[metric]
-    judged = column.values[column.scored]
-    numbers = {*judged.tolist(), *found.people, *found.judge}
-    if scores.clusters is not None or not found.samples or found.elsewhere or not numbers <= _RATE:
-        return None
-    if len(set(found.probabilities)) > 1:  # its limits take labels as binomial counts, so weights make them too narrow
-        return None
-    return corrected_rate(judged, found.people, found.judge, level=level)
 
 
 class LabelCount(NamedTuple):
@@ -193,9 +173,7 @@ def uncorrected_of(run: Run, metrics: Iterable[str]) -> dict[str, LabelledAgreem
     return agreements([cases], labels, asked)
 
 
-def corrected_of(
-    run: Run, *, cluster: str | None = None, level: float = LEVEL, seed: int = SEED
-) -> Mapping[str, Correction]:
+def corrected_of(run: Run, *, cluster: str | None = None, level: float = LEVEL) -> Mapping[str, Correction]:
     """Return the correction of each metric's mean by the labels stored with the run; empty if none are stored.
 
     A metric with labelled verdicts that labels do not correct has no estimate, with the reason. Other metrics for
@@ -210,9 +188,9 @@ def corrected_of(
         found = match(scores, own, tuple(scores.columns))
     except UsageError:  # they no longer fit any of its metrics
         found = {}
-    corrections = {text: correction_of(scores, text, each, level=level, seed=seed) for text, each in found.items()}
+    corrections = {text: correction_of(scores, text, each, level=level) for text, each in found.items()}
     for text, each in uncorrected_of(run, [text for text in scores.columns if text not in found]).items():
-        nothing = _corrected(scores, text, Labels.of([], [], []), level, seed)
+        nothing = _corrected(scores, text, Labels.of([], [], []), level)
         corrections[text] = replace(nothing, reason=f"{each.reason[0].upper()}{each.reason[1:]}.")
     return corrections
 
@@ -365,8 +343,7 @@ def _pair_labels(first: RunScores, own: MatchedLabels, other: MatchedLabels) -> 
     places = {sample: place for place, sample in enumerate(first.ids)}
     theirs = {sample: at for at, sample in enumerate(other.samples)}
     rows = [
-        (places[sample], own.people[at], own.judge[at], other.people[theirs[sample]], other.judge[theirs[sample]],
-         own.probabilities[at])
+        (places[sample], own.people[at], own.judge[at], other.people[theirs[sample]], other.judge[theirs[sample]])
         for at, sample in enumerate(own.samples)
         if sample in theirs and sample in places
     ]  # fmt: skip

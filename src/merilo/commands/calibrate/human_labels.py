@@ -192,7 +192,6 @@ class LabelDraw(NamedTuple):
     unit: Unit
     population: int
     seed: int
-    stratified: bool
     among: str = ""
     """Digest of the samples that could have been drawn; empty in tickets of version 1."""
     other: str = ""
@@ -217,7 +216,6 @@ def draw_of(label: HumanLabel) -> LabelDraw:
         ticket.unit,
         ticket.population,
         ticket.seed,
-        ticket.stratified,
         ticket.among,
         ticket.other,
         ticket.sequential,
@@ -225,8 +223,8 @@ def draw_of(label: HumanLabel) -> LabelDraw:
 
 
 def combinable(one: LabelDraw, other: LabelDraw) -> bool:
-    """Return True if two draws can be used as one: both uniform, and equal except for their seeds."""
-    return not one.stratified and one._replace(seed=0) == other._replace(seed=0)
+    """Return True if two draws can be used as one: they are equal except for their seeds."""
+    return one._replace(seed=0) == other._replace(seed=0)
 
 
 def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isfinite, prod
+from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.calibrate.agreement import LabelledItem, consensus
@@ -32,14 +32,12 @@ class MatchedLabels:
     drawn_for: str
     """The metric that the tasks were drawn for."""
     unit: Unit
-    stratified: bool
     population: int
     samples: list[str] = field(default_factory=list[str])
     people: list[float] = field(default_factory=list[float])
     """The metric's value by human labels, one per sample."""
     judge: list[float] = field(default_factory=list[float])
     """The metric's value by the judge's verdicts on the same items, one per sample."""
-    probabilities: list[float] = field(default_factory=list[float])
     items: list[LabelledItem] = field(default_factory=list[LabelledItem])
     labels: int = 0
     """Number of human labels that these values are based on."""
@@ -104,15 +102,14 @@ class Candidate(NamedTuple):
 def candidates(draws: Mapping[LabelDraw, list[HumanLabel]], metric: str) -> list[Candidate]:
     """Return the labels that one estimate may use, the most first.
 
-    If some were drawn for the metric itself, only the most of these. Uniform draws of one unit are combined into one
-    uniform draw; stratified draws cannot be combined.
+    If some were drawn for the metric itself, only the most of these. Draws of one unit are combined into one draw.
     """
     own = {draw: labels for draw, labels in draws.items() if draw.metric == metric}
     left, found = own or dict(draws), list[Candidate]()
     total = sum(map(len, left.values()))
     while left:
         biggest = max(left, key=lambda draw: len(left[draw]))
-        together = [draw for draw in left if draw == biggest or combinable(draw, biggest)]
+        together = [draw for draw in left if combinable(draw, biggest)]
         labels = [label for draw in together for label in left.pop(draw)]
         found.append(Candidate(biggest, labels, total - len(labels)))
     return found[:1] if own else found
@@ -134,9 +131,8 @@ def matched(
     which tells the two runs of a pair apart.
     """
     draw, labels, aside = candidate
-    found = MatchedLabels(draw.metric, draw.unit, draw.stratified, draw.population, aside=aside)
+    found = MatchedLabels(draw.metric, draw.unit, draw.population, aside=aside)
     found.sequential = draw.sequential
-    together = _together(labels)
     by_sample: dict[str, list[HumanLabel]] = {}
     for each in labels:
         by_sample.setdefault(each.ticket.sample, []).append(each)
@@ -164,10 +160,9 @@ def matched(
             found.samples.append(sample)
             found.people.append(_within(pair[0], span))
             found.judge.append(case.value if pair[1] is None else _within(pair[1], span))
-            found.probabilities.append(max(each.ticket.probability for each in own) if draw.stratified else together)
     if not_drawn > _MAX_NOT_DRAWN:
         found.unfit = "It needs labels of whole samples: of all items that its value depends on."
-        found.samples, found.people, found.judge, found.probabilities = [], [], [], []
+        found.samples, found.people, found.judge = [], [], []
     return found
 
 
@@ -185,14 +180,6 @@ def _drawn_whole(case: JudgedSample, asked: frozenset[str], draw: LabelDraw, *, 
     if not own:
         return case.text == draw.metric
     return own <= asked if draw.unit is Unit.WHOLE else own == asked and sums
-
-
-def _together(labels: Sequence[HumanLabel]) -> float:
-    """Return the probability of being in at least one of several uniform draws; it is equal for all samples."""
-    chances: dict[int, float] = {}
-    for each in labels:  # a larger draw with the same seed contains the smaller one
-        chances[each.ticket.seed] = max(each.ticket.probability, chances.get(each.ticket.seed, 0.0))
-    return 1 - prod(1 - chance for chance in chances.values()) if len(chances) > 1 else max(chances.values())
 
 
 def _value(found: MatchedLabels, labels: Sequence[HumanLabel], span: tuple[float, float]) -> tuple[float, None] | None:

@@ -51,19 +51,14 @@ class LabelPrice:
         return f"{self.command} ({self})" if self.command else str(self)
 
 
-def labelling_price(
-    runs: Sequence[Run | str | PathLike[str]], metric: str | None = None, number: int | None = None
-) -> LabelPrice:
-    """Return the price of labels of `number` samples, those labelled before included; None: of the next ones.
-
-    Raises UsageError as `merilo.label`.
-    """
+def labelling_price(runs: Sequence[Run | str | PathLike[str]], metric: str | None = None) -> LabelPrice:
+    """Return the price of the next labels. Raises UsageError as `merilo.label`."""
     own = [opened(each) for each in runs]
     labels = readable_labels(*own)
     other = own[1] if len(own) > 1 else None
-    drawn = label_run(own[0], metric=metric, samples=number, items=None, other=other)
+    drawn = label_run(own[0], metric=metric, samples=None, items=None, other=other)
     left = without_labelled(drawn, labels)
-    if number is None and not left.to_answer and drawn.samples < drawn.population:
+    if not left.to_answer and drawn.samples < drawn.population:
         more = min(2 * drawn.samples, drawn.population)
         drawn = label_run(own[0], metric=metric, samples=more, items=None, other=other)
         left = without_labelled(drawn, labels)
@@ -71,7 +66,7 @@ def labelling_price(
     words = [str(run.path) for run in own]
     if drawn.metric != metric_to_label(own):
         words += ["--metric", drawn.metric]
-    if number is not None or labels:  # otherwise the number is that of `merilo label` by default
+    if labels:  # otherwise the number is that of `merilo label` by default
         words += ["--number", str(drawn.samples)]
     typed = command("label", *words) if helps else ""
     minutes = labelling_time(left.to_answer, seconds_of(labels))

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.agreement import Groups, ItemAgreement, LabelledItem, item_agreement
-from merilo.commands.calibrate.correction import correction_of, match, rate_of
+from merilo.commands.calibrate.correction import correction_of, match
 from merilo.commands.calibrate.human_labels import attach_labels, attached_file, earlier_labels, read_people
 from merilo.commands.calibrate.label_matching import remarks_of
 from merilo.commands.calibrate.people import Disagreement, disagreements
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
-    from merilo.stats.rogan_gladen import CorrectedRate
 
 _PROBLEMS_SHOWN: Final = 3
 
@@ -40,14 +39,11 @@ class LabelledMetric:
     metric: str
     correction: Correction
     """The mean by the judge, by human labels, and corrected; which of them to report, and why."""
-    rate: CorrectedRate | None
-    """Corrected mean by Rogan and Gladen; None unless all values are 0 or 1 and samples are independent and uniform."""
     agreement: tuple[ItemAgreement, ...]
     """Agreement by kind of question; empty if annotators gave numbers."""
     unit: Unit
     drawn_for: str
     """The metric that the tasks were drawn for."""
-    stratified: bool
     labels: int
     """Number of human labels that count."""
     scored: int
@@ -179,11 +175,9 @@ def _metric(scores: RunScores, text: str, found: MatchedLabels, agreement: tuple
     return LabelledMetric(
         metric=text,
         correction=correction_of(scores, text, found),
-        rate=rate_of(scores, text, found),
         agreement=agreement,
         unit=found.unit,
         drawn_for=found.drawn_for,
-        stratified=found.stratified,
         labels=found.labels,
         scored=scored,
         remarks=(*remarks_of(found), *_draw_remarks(found, scored)),
@@ -196,11 +190,6 @@ def _draw_remarks(found: MatchedLabels, scored: int) -> Iterator[str]:
         yield (
             f"The tasks were drawn from {count(found.population, 'sample')} with a score of {found.drawn_for}. The "
             f"estimate covers the {scored:,} of them that have a score of this metric."
-        )
-    if found.stratified and found.items:
-        yield (
-            "The samples were stratified by score, so the agreement describes these items, not the whole run. The "
-            "corrected mean accounts for the stratification."
         )
 
 

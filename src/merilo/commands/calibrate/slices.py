@@ -63,7 +63,6 @@ def _corrected(own: Slice, scores: RunScores, matched: dict[str, MatchedLabels])
             samples=[every.samples[at] for at in here],
             people=[every.people[at] for at in here],
             judge=[every.judge[at] for at in here],
-            probabilities=[every.probabilities[at] for at in here],
         )
         if (estimate := correction_of(scores, text, part).estimate) is not None:
             means[text], labelled[text] = estimate, len(here)

@@ -13,7 +13,6 @@ from merilo.rendering.correction import (
     correction_table,
     measured_record,
     measurement_text,
-    rate_record,
 )
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, columns, cut
@@ -128,7 +127,7 @@ def _metric(page: Page, each: LabelledMetric) -> None:
     labelled = f"{each.correction.labelled:,} of {count(each.scored, 'scored sample')} labelled"
     drawn = "" if each.drawn_for == each.metric else f", drawn for {each.drawn_for}"
     page.text(f"{labelled} ({_WHAT[each.unit]}), {count(each.labels, 'label')}{drawn}", indent=2)
-    correction_table(page, each.correction, each.rate)
+    correction_table(page, each.correction)
     for sentence in each.remarks:
         page.text(sentence, indent=2)
 
@@ -153,12 +152,11 @@ def _agreement(page: Page, found: ItemAgreement) -> None:
 def _metric_record(each: LabelledMetric) -> dict[str, Any]:  # Any: JSON
     return {
         **correction_record(each.correction),
-        "rogan_gladen": None if each.rate is None else rate_record(each.rate),
         "scored_samples": each.scored,
         "labels": each.labels,
         "unit": each.unit.value,
         "drawn_for": each.drawn_for,
-        "stratified": each.stratified,
+        "stratified": False,
         "agreement": {found.kind: _agreement_record(found) for found in each.agreement},
         "remarks": list(each.remarks),
     }

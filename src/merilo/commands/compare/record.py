@@ -114,7 +114,6 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
         "remark": each.interval.remark,
         "p": each.p,
         "p_corrected": each.adjusted,
-        "reading": "cannot_tell" if row.verdict is Verdict.CANNOT_TELL else _reading(each.reading),
         "better": _better(found, row),
         "said": ": ".join(filter(None, (words.verdict_text(row), words.why(found, row)))),
         "pairs": counts.pairs,

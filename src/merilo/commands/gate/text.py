@@ -68,9 +68,9 @@ def deciding_samples(found: Gates, gate: Gate, count: int = SHOWN) -> tuple[Deci
     return tuple(DecidingSample(SampleDetail.of(run, sample), value, before) for sample, value, before in chosen)
 
 
-def deciding_text(found: Gates, gate: Gate, width: int = 100, count: int = SHOWN) -> str:
+def deciding_text(found: Gates, gate: Gate, count: int = SHOWN) -> str:
     """Return the deciding samples of a gate: scores, user input, and the evidence for the score; empty without any."""
-    page = Page(width)
+    page = Page(100)
     for each in deciding_samples(found, gate, count):
         scores = number(each.value) if each.before is None else f"{number(each.before)} -> {number(each.value)}"
         page.line("  ", Span(clean(each.id), Tone.STRONG), f"  {scores}")

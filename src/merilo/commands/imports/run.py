@@ -68,7 +68,13 @@ class ImportRequest:
 
 
 async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
-    """Import the scores of a file as a run; documented at `merilo.api.import_scores`."""
+    """Import scores that another tool computed as a run. Asks no judge.
+
+    A sample without a score ("", null, NaN) is undefined: "not scored there". The metrics are called `foreign:` and
+    the name of their column. Raises DataError if the file cannot be read, a score is not a number or is outside its
+    range, or scores may be in the wrong rows; UsageError if a column does not exist, or a range is needed; RunError if
+    the directory cannot be used.
+    """
     _check(wanted)
     stated = None if wanted.source is None else stated_source(wanted.source)
     rows = score_rows(source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, in_order=wanted.in_order)

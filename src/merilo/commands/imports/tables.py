@@ -171,7 +171,7 @@ def _order_unknown(file: str, column: str) -> str:
     return (
         f"{file}: the first row has no score in {column!r}. ragas 0.1.0 to 0.1.9 moves the scores that failed to the "
         "front, so the other scores may be in the wrong rows. Run ragas again with raise_exceptions=True, or with "
-        "ragas 0.1.10 or later. If ragas 0.1.10 or later wrote this file, add --in-order (in_order=True)."
+        "ragas 0.1.10 or later. If ragas 0.1.10 or later wrote this file, add --in-order."
     )
 
 

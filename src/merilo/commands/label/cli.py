@@ -60,9 +60,6 @@ def label(
             metavar="N", min=1, help="Contexts or statements per sample. [default: all; 3 if over 12, or with --until]"
         ),
     ] = None,
-    stratify: Annotated[
-        bool, typer.Option("--stratify", help="Stratify by score (minimum, maximum, in between), in proportion.")
-    ] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other samples.")] = 0,
     html: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a page for labelling the tasks in a browser.")
@@ -117,7 +114,6 @@ def label(
         metric=metric,
         samples=number or (None if until is None else MOST),
         items=items or (None if until is None else SOME),
-        stratify=stratify,
         seed=seed,
         other=other,
         sequential=until is not None,
@@ -248,6 +244,6 @@ COMMAND = Command(
     summary="Ask people about a few samples, to correct the judge.",
     help=HELP,
     call=label,
-    options="--metric --number --items --stratify --seed --html --annotator --labels --until --out --json",
+    options="--metric --number --items --seed --html --annotator --labels --until --out --json",
     examples=EXAMPLES,
 )

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from merilo.results.judged_samples import Item, JudgedSample
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
-    from merilo.stats.column import Column
 
 SAMPLES: Final = 40
 _FEWEST: Final = 30
@@ -71,7 +70,6 @@ class Tasks:
     """Samples that could have been drawn: those with a score."""
     lines: tuple[TaskLine, ...]
     seed: int
-    stratified: bool
     remarks: tuple[str, ...]
     seconds: float = ASSUMED_S
     """The time that a task takes."""
@@ -100,7 +98,6 @@ def label_run(
     metric: str | None = None,
     samples: int | None = SAMPLES,
     items: int | None = SOME,
-    stratify: bool = False,
     seed: int = 0,
     other: Run | str | PathLike[str] | None = None,
     sequential: bool = False,
@@ -115,16 +112,12 @@ def label_run(
         raise UsageError(f"A draw needs at least 1 sample and 1 item per sample, got {samples} and {items}.")
     if out is not None:
         task_format(Path(out))
-    if sequential and stratify:
-        raise UsageError("Labels until they decide are drawn uniformly. Leave --stratify out.")
-    if other is not None and stratify:
-        raise UsageError("Tasks for a pair of runs are drawn uniformly. Leave --stratify out.")
     runs = [opened(each) for each in (run, other) if each is not None]
     text = metric_to_label(runs, metric)
     for each in runs:
         if text not in each.manifest.metrics:
             raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
-    tasks = _Drawing(tuple(runs), text, samples, items, seed, stratify, sequential).tasks()
+    tasks = _Drawing(tuple(runs), text, samples, items, seed, sequential).tasks()
     if out is not None:
         write_tasks(Path(out), tasks.lines)
     return tasks
@@ -180,7 +173,6 @@ class _Among(NamedTuple):
 
     population: int
     mark: str
-    stratified: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,21 +184,18 @@ class _Drawing:
     samples: int | None
     items: int | None
     seed: int
-    stratified: bool
     sequential: bool = False
 
     def tasks(self) -> Tasks:
         scores = [read_scores(run, metrics=(self.metric,), cluster="") for run in self.runs]
         column = scores[0].columns[self.metric]
         common = set[str].intersection(*(_scored(each, self.metric) for each in scores))
-        places = [place for place, sample in enumerate(scores[0].ids) if sample in common]
-        if not places:
+        ids = [sample for sample in scores[0].ids if sample in common]
+        if not ids:
             where = " and ".join(str(run.path) for run in self.runs)
             both = "in both " if len(self.runs) > 1 else ""
             raise UsageError(f"No sample of {where} has a score of {self.metric} {both}that could be labelled.")
-        strata, remarks = self._strata(places, column)
-        ids = [[scores[0].ids[place] for place in each] for each in strata]
-        drawn_from = _Among(len(places), population_mark(scores[0].ids[place] for place in places), len(strata) > 1)
+        drawn_from = _Among(len(ids), population_mark(ids))
         chances = self._drawn(ids, self.samples or SAMPLES)
         sides = [self._cases(run, chances) for run in self.runs]
         drawn_samples = {
@@ -221,8 +210,7 @@ class _Drawing:
             fitting = _TARGET * len(amounts) // max(sum(amounts), 1)
             chances = self._drawn(ids, min(max(fitting, _FEWEST), SAMPLES))
             drawn_samples = {sample: cases for sample, cases in drawn_samples.items() if sample in chances}
-        if unit is Unit.VALUE:
-            remarks.append(f"{self.metric}: {_WHY_VALUE}.")
+        remarks = [f"{self.metric}: {_WHY_VALUE}."] if unit is Unit.VALUE else []
         remarks += self._power(scores, sorted(common), len(drawn_samples))
         lines = [
             line
@@ -233,10 +221,9 @@ class _Drawing:
             self.metric,
             unit,
             len(drawn_samples),
-            len(places),
+            len(ids),
             tuple(lines),
             self.seed,
-            len(strata) > 1,
             tuple(remarks),
         )
 
@@ -253,27 +240,13 @@ class _Drawing:
         more = f" With --number {len(ids)}: {_studies(spread.power(effect, len(ids)))}." if few else ""
         return [found + more]
 
-    def _drawn(self, ids: Sequence[Sequence[str]], wanted: int) -> dict[str, float]:
-        return drawn(ids, wanted=min(wanted, sum(map(len, ids))), key=self._name("draw"))
+    def _drawn(self, ids: Sequence[str], wanted: int) -> dict[str, float]:
+        return drawn([ids], wanted=min(wanted, len(ids)), key=self._name("draw"))
 
     def _cases(self, run: Run, samples: Mapping[str, float]) -> dict[str, JudgedSample]:
         with JudgedRun(run) as judged:
             found = judged.samples((self.metric,), samples)
         return {sample: found[sample, self.metric] for sample in samples if (sample, self.metric) in found}
-
-    def _strata(self, places: list[int], column: Column) -> tuple[list[list[int]], list[str]]:
-        """Return the samples by stratum: minimum of the range, in between, maximum; one group unless stratified."""
-        if not self.stratified:
-            return [places], []
-        groups: dict[int, list[int]] = {}
-        for place in places:
-            value = float(column.values[place])
-            groups.setdefault(0 if value <= column.span[0] else 2 if value >= column.span[1] else 1, []).append(place)
-        strata = [groups[each] for each in sorted(groups)]
-        if len(strata) > 1 and min(self.samples or SAMPLES, len(places)) >= len(strata):
-            return strata, []
-        why = "all scores fall into one stratum" if len(strata) == 1 else "too few samples for one per stratum"
-        return [places], [f"Drawn uniformly, not stratified: {why}."]
 
     def _unit(self, cases: Sequence[JudgedSample]) -> Unit:
         by_id: dict[str, list[JudgedSample]] = {}
@@ -311,7 +284,6 @@ class _Drawing:
                 probability=chance,
                 population=drawn_from.population,
                 seed=self.seed,
-                stratified=drawn_from.stratified,
                 labels=labels,
                 among=drawn_from.mark,
                 other=others[0] if others else "",

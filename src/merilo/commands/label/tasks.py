@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.csv_records import escaped
 from merilo.data.source import Format, format_of
-from merilo.errors import RunError, UsageError
+from merilo.errors import DataError, RunError, UsageError
 from merilo.runs.publish import create_file
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ labels until they decide."""
 _MIN_PROBABILITY: Final = 1e-9
 _MAX_ITEMS: Final = 10**12
 _SEALED: Final = "k"
+_UNIFORM: Final = False
+"""The field of the ticket format that was true for tasks drawn by the judge's scores."""
 COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "seconds", "metric", "run", "seed", "ticket")
 """Columns of every task; the texts to read come after the question and have their own columns."""
 _LONGEST_LINE: Final = 2**22
@@ -101,7 +103,6 @@ class Ticket:
     population: int
     """Number of samples that could have been drawn."""
     seed: int
-    stratified: bool
     labels: tuple[str, ...] = ()
     """The possible answers; empty if the answer is a number."""
     among: str = ""
@@ -117,11 +118,10 @@ class Ticket:
 
     def sealed(self) -> str:
         """Return the ticket encoded as one word."""
-        # Encoded, so that annotators do not see by accident which stratum (and so which score) a sample comes from.
-        *own, among, other, sequential = (getattr(self, each.name) for each in fields(self))
+        *own, labels, among, other, sequential = (getattr(self, each.name) for each in fields(self))
         version = 3 if other or sequential else 2 if among else 1
         added = [among, other, sequential] if version == 3 else [among] if among else []
-        record = [version, *own, *added]
+        record = [version, *own, _UNIFORM, labels, *added]
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         return _SEALED + base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
@@ -137,7 +137,10 @@ class Ticket:
 
 
 def unsealed(text: str) -> Ticket | None:
-    """Return the ticket that `Ticket.sealed` encoded; None for any other text."""
+    """Return the ticket that `Ticket.sealed` encoded; None for any other text.
+
+    Raises DataError for a task that an older version drew by the judge's scores.
+    """
     if not text.startswith(_SEALED):
         return None
     body = text[len(_SEALED) :]
@@ -150,6 +153,10 @@ def unsealed(text: str) -> Ticket | None:
         fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = own
         if version not in _VERSIONS or not _MIN_PROBABILITY <= probability <= 1 or not 1 <= population <= _MAX_ITEMS:
             return None
+        if stratified:
+            raise DataError(
+                "The tasks were drawn with --stratify, which merilo no longer has. Draw new ones: merilo label RUN."
+            )
         return Ticket(
             str(fingerprint),
             str(metric),
@@ -159,7 +166,6 @@ def unsealed(text: str) -> Ticket | None:
             float(probability),
             int(population),
             int(seed),
-            bool(stratified),
             tuple(str(label) for label in labels),
             among,
             other,
@@ -238,7 +244,10 @@ def first_ticket(path: Path) -> Ticket | None:
     except (OSError, ValueError, RecursionError):
         return None
     text = cast("dict[str, object]", record).get("ticket") if isinstance(record, dict) else None
-    return unsealed(text) if isinstance(text, str) else None
+    try:
+        return unsealed(text) if isinstance(text, str) else None
+    except DataError:
+        return None
 
 
 def task_format(path: Path) -> Format:

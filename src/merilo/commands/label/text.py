@@ -35,12 +35,11 @@ def drawn_page(
 ) -> Page:
     """Return what was drawn, the time that it takes, and how to use the labels; `asked`: the form follows."""
     page = Page(width)
-    how = "drawn in proportion to their scores" if tasks.stratified else "drawn at random"
     to_label = [line.texts for line in tasks.lines if line.label != SETTLED]
     things = count(tasks.to_answer, things_of(to_label))
     page.text(
-        f"{tasks.samples:,} of {count(tasks.population, 'question')}, {how}, {things} to label for {tasks.metric}: "
-        f"{labelling_time(tasks.to_answer, tasks.seconds)}. You see neither verdict nor run."
+        f"{tasks.samples:,} of {count(tasks.population, 'question')}, drawn at random, {things} to label for "
+        f"{tasks.metric}: {labelling_time(tasks.to_answer, tasks.seconds)}. You see neither verdict nor run."
         f"{' q stops, nothing is lost.' if asked else ''}"
     )
     for sentence in tasks.remarks:
@@ -119,7 +118,7 @@ def drawn_record(tasks: Tasks, runs: Sequence[str], output: str | None, html: st
         "tasks": tasks.to_answer,
         "samples": tasks.samples,
         "scored_samples": tasks.population,
-        "stratified": tasks.stratified,
+        "stratified": False,
         "seed": tasks.seed,
         "minutes": round(tasks.to_answer * tasks.seconds / 60, 1),
         "remarks": list(tasks.remarks),

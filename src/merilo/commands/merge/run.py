@@ -53,7 +53,13 @@ class Merged(NamedTuple):
 
 
 def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -> Merged:
-    """Merge the runs over all shards into a new run; see `merilo.api.merge`."""
+    """Merge the finished runs over all shards of a data set into a new run, and return it.
+
+    It has the results that one process would have written, byte for byte. If `out` holds the same run, that run stays.
+    Raises UsageError if a shard is missing, given twice or unfinished, or shards differ in data, judge, metrics or
+    versions; RunError if a shard is damaged, shards have different answers to the same question, or the directory
+    cannot be used.
+    """
     refuse_url(out)
     parts, target = _parts_of(runs), Path(out)
     with built(target) as path, rare_collections():
