@@ -30,7 +30,7 @@ def _counted(samples: int, address: str) -> tuple[int, int]:
     """Return the calls and the requests of one run."""
     data = rows(samples)
     with tempfile.TemporaryDirectory() as folder:
-        chosen = keyword_options(Options, "evaluate", options(address, folder, "run", _CONCURRENCY))
+        chosen = keyword_options(Options, options(address, folder, "run", _CONCURRENCY))
         profile = cProfile.Profile()
         profile.enable()
         try:  # without the loop that `merilo.evaluate` starts in another thread, which cProfile does not see

@@ -344,8 +344,8 @@ class Faults(Mapping[str, int]):
     def share(self, key: str) -> MeanEstimate:
         """Return the share of samples with this fault, with its 95 % interval, of those that have a verdict.
 
-        The share of "cannot tell" is of all samples. Corrected by human labels if `checked`. Raises KeyError for another
-        fault.
+        The share of "cannot tell" is of all samples. Corrected by human labels if `checked`. Raises KeyError for
+        another fault.
         """
         _ = self[key]
         if key in self.corrected:

@@ -222,4 +222,4 @@ def _differs(one: MeanEstimate, here: RunScores, rest: RunScores, metric: str, l
 def _near(one: MeanEstimate, others: NDArray[np.float64]) -> bool:
     """Return True if two means are so near that no test needs to be made: exact limits take milliseconds."""
     error = (one.error or 0.0) ** 2 + float(others.var()) / len(others)
-    return abs((one.value or 0.0) - float(others.mean())) <= error**0.5
+    return bool(abs((one.value or 0.0) - float(others.mean())) <= error**0.5)
