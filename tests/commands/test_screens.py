@@ -157,6 +157,14 @@ def test_a_row_over_fewer_pairs_has_their_number(here: Here) -> None:
     assert [page.count("29 of 30 pairs") for page in pages] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("run", ["old", "new", "old-embedded"])
+def test_the_full_page_names_the_sample_to_read_first(here: Here, run: str) -> None:
+    """The short page lists it first, the full page has the command that shows it."""
+    first = here.merilo("show", f"runs/{run}").stdout.partition("Read first\n")[2].split()[0]
+    named = re.findall(r"--sample (\S+)", here.merilo("show", f"runs/{run}", "--full").stdout)
+    assert named == [first]
+
+
 def test_unjudged_statements_are_visible(here: Here) -> None:
     """A statement that the judge did not judge has a question mark, its reason, and is in the first sentence."""
     here.write("blue.jsonl", [BACKUP | {"response": "Backups are kept for 21 days. They are blue."}])
