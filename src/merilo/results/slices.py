@@ -157,7 +157,7 @@ def groups_of(run: Run, field: str) -> dict[str, list[str]]:
     for each in run.brief_records([*run.manifest.metrics][:1]):
         groups.setdefault(values.get(each["sample"], NO_VALUE), []).append(each["sample"])
     if not 2 <= len(groups) <= MAX_VALUES:
-        have = f"has {len(groups):,} values" if values else "is in no sample"
+        have = f"has {len(groups):,} value{'s' * (len(groups) > 1)}" if values else "is in no sample"
         fields = ", ".join(values_by_field(run)) or "none"
         raise UsageError(f"{field!r} {have}. A slice needs 2 to {MAX_VALUES}; fields that have them: {fields}.")
     return dict(sorted(groups.items(), key=lambda item: (item[0] == NO_VALUE, -len(item[1]), item[0])))
