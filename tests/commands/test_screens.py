@@ -130,6 +130,41 @@ def test_the_end_of_labelling_names_where_the_judge_differs(here: Here) -> None:
     assert end == (SCREENS / "labelled.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("primary", ["context_relevance", "id_recall"])
+def test_the_heading_of_metrics_that_are_not_primary_is_complete(here: Here, primary: str) -> None:
+    """No heading announces a reason that it does not have, and only a primary metric is proposed for labels."""
+    runs = ("runs/old-embedded", "runs/new-embedded")
+    shown = here.merilo("compare", *runs, "--judge-only", "--primary", primary).stdout
+    assert "Not primary: no conclusion\n" in shown
+    assert "because\n" not in shown
+    assert {*re.findall(r"To decide: .*--metric (\w+)", shown)} <= {primary}
+
+
+def test_a_row_over_fewer_pairs_has_their_number(here: Here) -> None:
+    """Its means are not those of the runs; the terminal, Markdown and the report agree with the JSON."""
+    runs = ("runs/old", "runs/new")
+    found = json.loads(here.merilo("compare", *runs, "--json").stdout)
+    pairs = {row["metric"]: row["pairs"] for row in found["comparisons"]}
+    assert (found["common"], {metric for metric in pairs if pairs[metric] < 30}) == (30, {"faithfulness"})
+    here.merilo("report", *runs, "--out", "compared.html")
+    pages = [
+        here.merilo("compare", *runs, env={"COLUMNS": "100"}).stdout,
+        here.merilo("compare", *runs, "--markdown", "-").stdout,
+        (here.path / "compared.html").read_text(encoding="utf-8"),
+    ]
+    assert re.search(r"faithfulness +0.7.* worse \(29 of 30 pairs\)\n", pages[0])
+    assert "| worse (29 of 30 pairs) |" in pages[1]
+    assert [page.count("29 of 30 pairs") for page in pages] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("run", ["old", "new", "old-embedded"])
+def test_the_full_page_names_the_sample_to_read_first(here: Here, run: str) -> None:
+    """The short page lists it first, the full page has the command that shows it."""
+    first = here.merilo("show", f"runs/{run}").stdout.partition("Read first\n")[2].split()[0]
+    named = re.findall(r"--sample (\S+)", here.merilo("show", f"runs/{run}", "--full").stdout)
+    assert named == [first]
+
+
 def test_unjudged_statements_are_visible(here: Here) -> None:
     """A statement that the judge did not judge has a question mark, its reason, and is in the first sentence."""
     here.write("blue.jsonl", [BACKUP | {"response": "Backups are kept for 21 days. They are blue."}])

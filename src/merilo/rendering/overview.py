@@ -21,7 +21,8 @@ from merilo.rendering.spring_ai_wording import interpret_means
 from merilo.rendering.weak import WeakMarks, neighbours_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, count, counts_text, number, span, spent_text
 from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embedded, noise_record
-from merilo.results.faults import Faults
+from merilo.results.faults import Faults, worst_faults
+from merilo.runs.metric_names import metric_to_inspect, worst_scores
 from merilo.runs.weak import unread_metrics, weak_metrics
 from merilo.stats.gate import GateVerdict
 
@@ -419,9 +420,11 @@ def _next(run: Run, again: str) -> list[str]:
         return []
     path = str(run.path)
     found = [command("show", path, "--worst", "5", "--metric", first)]
-    sample = next((record["sample"] for record in run.records()), None)
-    if sample is not None:
-        found.append(command("show", path, "--sample", sample))
+    worst, metric = worst_faults(run, 1), metric_to_inspect(run.manifest, run.metrics)
+    if not worst and metric is not None:
+        scores = worst_scores(run.manifest, run.brief_records([metric]), metric, 1)
+        worst = [(sample, metric) for sample, _ in scores.samples]
+    found += [command("show", path, "--sample", sample) for sample, _ in worst]
     if again and any(aggregate.failed for aggregate in run.metrics.values()):
         found.append(again)
     return found

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 from graded_runs import graded, judge, many
+from labelled_run import by_grade, fill_in, judged_run, strict
 
 import merilo
+from merilo.commands.calibrate.human_labels import attach_file
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record, flat_row
-from merilo.commands.compare.result import Row, RunComparison
+from merilo.commands.compare.result import Row, RunComparison, Verdict
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_page as full_page
+from merilo.commands.label.run import label_run
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.questions import Question
@@ -73,6 +76,23 @@ def test_a_run_cut_to_its_first_context_differs_in_the_number_only(tmp_path: Pat
         assert "1.00 in short, 4.00 in long" in page
         assert shown in page
         assert refuted in page.replace("Not shown", "not shown")
+
+
+def test_a_corrected_conclusion_is_not_qualified_by_the_judge_alone(tmp_path: Path) -> None:
+    """Over the same number of contexts there is only the judge's own number, which labels do not correct."""
+    own = [[f"Text {n}, truly {grade}." for grade in (2, 0, 0, 0)] for n in range(30)]
+    rows = [{"id": f"s{n}", "user_input": f"What is {n}?", "retrieved_contexts": own[n]} for n in range(30)]
+    short = [{**row, "retrieved_contexts": own[n][:1]} for n, row in enumerate(rows)]
+    runs = [judged_run(tmp_path / name, each, [METRIC], strict) for name, each in (("short", short), ("long", rows))]
+    label_run(runs[0], tmp_path / "tasks.jsonl", other=runs[1])
+    fill_in(tmp_path / "tasks.jsonl", by_grade)
+    attach_file([str(run.path) for run in runs], str(tmp_path / "tasks.jsonl"))
+    refuted = "ot shown with the same number of contexts"
+    for judge_only in (False, True):
+        found = merilo.compare(*(run.path for run in runs), judge_only=judge_only)
+        assert found.verdict is Verdict.WORSE
+        for page in (text(found), comparison_page(found), comparison_markdown(found)):
+            assert (refuted in page) is judge_only
 
 
 def test_the_difference_over_the_same_number_has_known_values(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ This run
 
 Next
   merilo show out --worst 5 --metric context_relevance
-  merilo show out --sample tower
+  merilo show out --sample river
 """
 PROMISED = {
     "run", "judge", "samples", "skipped", "metrics", "left_out", "requests", "cached",
@@ -162,6 +162,22 @@ def test_quiet_says_nothing_on_standard_error(run: Here) -> None:
     assert loud.stderr == "4 of 4 samples (100%), 0 s\n"
     assert quiet.stderr == ""
     assert quiet.stdout.startswith("4 answers: ")
+
+
+def test_a_field_that_makes_no_slices_is_a_note(here: Here) -> None:
+    """The run is evaluated and shown, with the slices of other fields; a stored run is refused with the sentence."""
+    rows = [{"user_input": "Q?", "response": "A. " * (1 + 30 * (n % 2)), "source": "wiki"} for n in range(4)]
+    here.write("d.jsonl", [{**row, "retrieved_context_ids": ["a"], "reference_context_ids": ["a"]} for row in rows])
+    words = ("run", "d.jsonl", "--metrics", "id_recall", "--by", "source", "--by", "length", "--quiet")
+    note = "'source' has 1 value. A slice needs 2 to 30; fields that have them: length.\n"
+    done = here.merilo(*words, "--out", "one")
+    assert (done.returncode, done.stderr) == (0, note)
+    assert "id_recall" in done.stdout
+    assert "up to 20 words" in done.stdout
+    done = here.merilo(*words, "--out", "two", "--json")
+    assert (done.returncode, done.stderr, [*json.loads(done.stdout)["slices"]]) == (0, note, ["length"])
+    done = here.merilo("show", "one", "--by", "source")
+    assert (done.returncode, done.stderr) == (2, note)
 
 
 def test_a_metric_left_out_says_why(run: Here) -> None:

@@ -39,28 +39,15 @@ def test_each_answer_has_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("columns", [40, 100])
+@pytest.mark.parametrize("context", ["A short context.", "A long context in some words. " * 200])
 def test_statement_is_next_to_the_prompt(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, context: str, columns: int
 ) -> None:
-    """Below long contexts, question and statement are shown again, within ten lines of the prompt at any width."""
+    """Each text is shown once; question and statement come after the contexts, next to the prompt."""
     monkeypatch.setenv("COLUMNS", str(columns))
-    lines = shown(tmp_path, "A long context in some words. " * 200, capsys, monkeypatch)
-    assert [line for line in lines if line in {"question", "statement", "contexts"}] == [
-        "question",
-        "statement",
-        "contexts",
-        "question",
-        "statement",
-    ]
-    last = max(at for at, line in enumerate(lines) if line == "statement")
+    lines = shown(tmp_path, context, capsys, monkeypatch)
+    names = [line for line in lines if line in {"question", "statement", "contexts"}]
+    assert names == ["contexts", "question", "statement"]
     prompt = next(at for at, line in enumerate(lines) if line.startswith(">"))
-    assert prompt - last <= 10
+    assert prompt - lines.index("question") <= 13
     assert max(map(len, lines[:prompt])) <= columns
-
-
-def test_short_tasks_repeat_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If everything fits above the prompt, each text is shown once."""
-    lines = shown(tmp_path, "A short context.", capsys, monkeypatch)
-    assert sum(line == "statement" for line in lines) == 1

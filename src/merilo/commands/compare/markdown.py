@@ -62,7 +62,7 @@ def _table(found: RunComparison, other: int) -> str:
         rows.append((f"**{group.heading}**", *[""] * 5))
         for row, said in zip(group.rows, group.said, strict=True):
             metric, *numbers = words.cells(row)
-            rows.append((code(metric), *numbers, said))
+            rows.append((code(metric), *numbers, words.with_pairs(found, row, said)))
     return markdown_table(head, ("---", *["---:"] * 4, "---"), rows)
 
 

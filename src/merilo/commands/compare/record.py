@@ -76,7 +76,10 @@ def comparison_table(found: RunComparison) -> str:
         table_html(
             caption=words.conclusion(found, other),
             head=("metric", found.names[0], found.names[other], *head),
-            rows=[(*words.cells(row), words.verdict_text(row)) for row in found.rows_of(other)],
+            rows=[
+                (*words.cells(row), words.with_pairs(found, row, words.verdict_text(row)))
+                for row in found.rows_of(other)
+            ],
             text=(5,),
             basis=words.basis(found),
         )

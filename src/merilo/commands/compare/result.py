@@ -93,6 +93,11 @@ class Row:
     """The judge's mean errors on the run (first) and the base by the labelled pairs; None without any."""
 
     @property
+    def undecided(self) -> bool:
+        """True if it cannot tell because the judge alone may not name a winner."""
+        return self.unchecked and bool(self.reason)
+
+    @property
     def worth(self) -> float:
         """A small difference, 5 % of the range: merilo says how many questions show it. 0 if the range is infinite."""
         width = self.span[1] - self.span[0]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes
-from merilo.commands.compare.result import DECIDED, Verdict
+from merilo.commands.compare.result import Verdict
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cells_of, columns, cut
 from merilo.rendering.sample_evidence import add_evidence
@@ -92,7 +92,8 @@ def moved_sample(page: Page, found: RunComparison, each: Moved) -> None:
 def differences(page: Page, found: RunComparison, other: int, *, most: int | None = None) -> None:
     """Add the table of a run: rows in groups, each with a heading."""
     groups = words.groups(found, other)
-    shown = [(group, row, said) for group in groups for row, said in zip(group.rows, group.said, strict=True)][:most]
+    told = [(group, row, said) for group in groups for row, said in zip(group.rows, group.said, strict=True)]
+    shown = [(group, row, words.with_pairs(found, row, said)) for group, row, said in told[:most]]
     widest = _WIDEST_NAME + max(page.width - 80, 0) // 4
     pair = [cut(found.names[at], widest) for at in (0, other)]
     head = (words.title(found), *pair, f"difference, {words.level_text(found)} interval", "")
@@ -197,7 +198,7 @@ def to_label(found: RunComparison) -> Row | None:
     """Return the row to label: the clearest one by the judge alone, if no run is better or worse."""
     if len(found.sides) != 2 or found.deciding() or found.verdict is Verdict.NO_CHANGE:
         return None
-    rows = [row for row in found.rows if row.unchecked and row.verdict not in DECIDED]
+    rows = [row for row in found.rows if row.undecided]
     return max(
         rows, key=lambda row: (bool(words.direction(row)), abs(row.comparison.standardised or 0.0)), default=None
     )

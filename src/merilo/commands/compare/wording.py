@@ -159,8 +159,8 @@ def groups(found: RunComparison, other: int = 1) -> list[RowGroup]:
     headed = [
         (f"Corrected by {labelled} labelled questions", by[Basis.LABELS]),
         (_without_judge(by[Basis.NO_JUDGE]).capitalize(), by[Basis.NO_JUDGE]),
-        (BY_JUDGE.capitalize(), [row for row in judged if row.unchecked]),
-        (BY_JUDGE.capitalize(), [row for row in judged if not row.unchecked]),
+        (BY_JUDGE.capitalize(), [row for row in judged if row.undecided]),
+        (BY_JUDGE.capitalize(), [row for row in judged if not row.undecided]),
         ("Not primary: no conclusion", [row for row in rows if row.verdict is None]),
     ]
     return [_group(heading, own) for heading, own in headed if own]
@@ -170,7 +170,7 @@ def _group(heading: str, rows: Sequence[Row]) -> RowGroup:
     said = tuple(_said(row) for row in rows)
     verdicts = {(row.verdict, row.reason) for row in rows}
     verdict, reason = verdicts.pop()
-    if rows[0].unchecked:
+    if rows[0].undecided:
         reasons = {row.reason for row in rows}
         why = f", because {reason}" if len(reasons) == 1 else ""
         return RowGroup(f"{heading}: {Verdict.CANNOT_TELL}{why}", tuple(rows), said, colour=False)
@@ -182,15 +182,21 @@ def _group(heading: str, rows: Sequence[Row]) -> RowGroup:
 
 
 def _said(row: Row) -> str:
-    """Return the verdict, or the direction of a row that names no winner, with the samples that lack a pair."""
-    left_out = row.comparison.counts.left_out
-    if row.unchecked:
-        return direction(row) or (f"{left_out:,} scored in one run only" if left_out else "")
-    if row.verdict is None:
+    """Return the verdict, or the direction of a row that names no winner."""
+    if row.verdict is None or row.undecided:
         return direction(row)
     if row.verdict is Verdict.NOT_SHOWN:
         return "not shown"
     return f"{row.verdict}: {row.reason}" if row.verdict is Verdict.CANNOT_TELL else row.verdict.value
+
+
+def with_pairs(found: RunComparison, row: Row, text: str) -> str:
+    """Return a text with the number of pairs, if it is less than the number of common questions."""
+    pairs = row.comparison.counts.pairs
+    if pairs == found.common:
+        return text
+    fewer = f"{pairs:,} of {found.common:,} pairs"
+    return f"{text} ({fewer})" if text else fewer
 
 
 def direction(row: Row) -> str:
@@ -223,14 +229,12 @@ def _number_of_contexts(row: Row) -> str:
     each = row.same_contexts
     if each is None or each.difference is None or row.verdict not in DECIDED or row.difference is None:
         return ""
+    if row.basis is Basis.LABELS:  # over the same number of contexts there is the judge's own number only
+        return ""
     ends = each.interval.ends
     if ends is not None and (ends[0] > 0 if row.difference > 0 else ends[1] < 0):
         return ""
-    alone = f" {BY_JUDGE}" if row.basis is Basis.LABELS else ""
-    return (
-        f"not shown with the same number of contexts per sample, where the difference{alone} is "
-        f"{difference_of_pairs(each)}"
-    )
+    return f"not shown with the same number of contexts per sample, where the difference is {difference_of_pairs(each)}"
 
 
 def _corrected_away(found: RunComparison, row: Row) -> str:

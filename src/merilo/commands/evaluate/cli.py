@@ -14,7 +14,7 @@ from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import By, GitHub, Json, Markdown, Quiet, given, share
 from merilo.commands.option_flags import takes_options
-from merilo.errors import Interrupted, LimitReached, MeriloError
+from merilo.errors import Interrupted, LimitReached, MeriloError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ def run(
         _drop_worthless(found, json=json)
     _write_markdown(found, markdown, largest, github=github)
     if markdown != "-":
-        _report(found, by or (), json=json, full=full)
+        _report(found, _usable(found, by or ()), json=json, full=full)
     _check_whole(found)
     _check_failed(found, largest)
 
@@ -168,6 +168,22 @@ def _command(words: list[str], path: Path, *more: str) -> str:
     named = any(word == "--out" or word.startswith("--out=") for word in words)
     extra = [word for word in more if word not in words]
     return command(*words, *([] if named else ["--out", str(path)]), *extra)
+
+
+def _usable(found: Run, by: Sequence[str]) -> list[str]:
+    """Return the fields that make slices; report those that do not, since the run is there to be shown."""
+    from merilo.rendering.terminal import tell
+    from merilo.results.slices import groups_of
+
+    usable: list[str] = []
+    for field in by:
+        try:
+            groups_of(found, field)
+        except UsageError as error:
+            tell(str(error))
+        else:
+            usable.append(field)
+    return usable
 
 
 def _report(found: Run, by: Sequence[str], *, json: bool, full: bool) -> None:

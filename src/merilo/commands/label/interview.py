@@ -6,7 +6,7 @@ import sys
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.label.task_file import about, keys_of, meant, named
+from merilo.commands.label.task_file import READ, keys_of, meant, named
 from merilo.commands.label.tasks import read_seconds
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.terminal import page_width, show, write
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _BACK, _SKIP, _QUIT = "b", "s", "q"
 _WORDS: Final = {"back": _BACK, "skip": _SKIP, "quit": _QUIT}
 _TAKEN: Final = frozenset({_BACK, _SKIP, _QUIT, *_WORDS})
-_FAR: Final = 12
-"""Lines of texts above which the question and the statement are shown again, next to the prompt."""
 
 
 def ask_tasks(file: TaskFile, *, annotator: str = "", decided: Callable[[int], bool] | None = None) -> int:
@@ -65,14 +63,10 @@ def _page(file: TaskFile, at: int, task: OpenTask) -> Page:
     labelled = sum(bool(each.label) for each in file.tasks)
     done = f"Task {at + 1} of {len(file.tasks)}, {labelled} labelled, {file.time_left} left"
     page.text(done, tone=Tone.QUIET)
-    before = len(page.lines)
-    for name, text in task.texts:
+    # The texts to read may be long: what the task is about comes after them, next to the prompt.
+    for name, text in sorted(task.texts, key=lambda each: each[0] not in READ):
         page.heading(named(name))
         page.text(text, indent=2)
-    if len(page.lines) - before > _FAR:  # the start may have scrolled out of sight
-        for name, text in about(task.texts):
-            page.heading(named(name))
-            page.text(text, indent=2)
     page.blank()
     page.text(task.question, tone=Tone.STRONG)
     keys = keys_of(task, _TAKEN)

@@ -133,10 +133,11 @@ def _row(found: RunComparison, row: Row, said: str, reach: float, *, colour: boo
     repeated = not said or row.unchecked or row.verdict is Verdict.CANNOT_TELL  # in the heading, or in the verdict
     reason = "" if repeated else words.why(found, row)
     verdict = [chip(tone, glyph, said)] if said else []
+    pairs = [el("p", fewer, cls="small soft")] if (fewer := words.with_pairs(found, row, "")) else []
     return el(
         "tr",
         el("th", el("a", words.marked(row), href="#samples", data_metric=row.metric), scope="row"),
-        el("td", f"{number(row.base_mean)} to {number(row.run_mean)}", cls="nw"),
+        el("td", f"{number(row.base_mean)} to {number(row.run_mean)}", pairs, cls="nw"),
         el("td", el("b", words.signed(each.difference)), el("span", f" {words.interval(each)}", cls="small soft nw")),
         el("td", drawn, cls="plot"),
         el("td", verdict, el("p", reason, cls="small soft") if reason else None, cls="read"),
