@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
@@ -12,7 +11,6 @@ RENDERERS: Final = {
     ("Gates", "html"): "merilo.commands.gate.text:gates_table",
     ("JudgeCheck", "text"): "merilo.commands.check.page:check_page",
     ("Run", "frame"): "merilo.rendering.frames:run_frame",
-    ("Run", "plot"): "merilo.rendering.html:run_plot",
     ("Run", "html"): "merilo.commands.show.summary:run_table",
     ("Run", "markdown"): "merilo.commands.show.summary:run_markdown",
     ("Run", "page"): "merilo.commands.show.summary:run_page",
@@ -37,29 +35,7 @@ RENDERERS: Final = {
 """Result type and form → module and function, which takes the result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A drawing that a notebook shows."""
-
-    svg: str
-    """The drawing as SVG, without scripts or external resources."""
-
-    def _repr_svg_(self) -> str:
-        """Return the drawing for notebooks and consoles that show SVG."""
-        return self.svg
-
-    def _repr_html_(self) -> str:
-        """Return the drawing as a part of an HTML page."""
-        return self.svg
-
-    def __repr__(self) -> str:
-        """Return a short text: the length of the SVG."""
-        return f"<Drawing: {len(self.svg):,} characters of SVG>"
-
-
-def render(result: object, form: str, **options: object) -> Any:  # Any: text, a data frame, or a drawing
-    """Return the result drawn in a form: `text`, `html`, `frame` (a data frame), `plot` (a `Drawing`), or one that a
-    command writes.
-    """
+def render(result: object, form: str, **options: object) -> Any:  # Any: text or a data frame
+    """Return the result drawn in a form: `text`, `html`, `frame` (a data frame), or one that a command writes."""
     module, _, function = RENDERERS[type(result).__name__, form].partition(":")
     return getattr(import_module(module), function)(result, **options)

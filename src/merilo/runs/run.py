@@ -27,7 +27,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError, UsageError
-from merilo.renderers import Drawing, render
+from merilo.renderers import render
 from merilo.runs.directory import local_run
 from merilo.runs.files import (
     LABELS,
@@ -446,13 +446,6 @@ class Run:
     def to_pandas(self) -> Any:  # Any: a pandas frame
         """Return the run as a data frame of pandas."""
         return self.to_frame("pandas")
-
-    def plot(self) -> Drawing:
-        """Return the means with their intervals as a drawing that a notebook shows; `svg` of it is the SVG text.
-
-        Each metric has its own scale, from the lowest to the highest possible value, printed at its ends.
-        """
-        return cast("Drawing", render(self, "plot"))
 
     def _repr_html_(self) -> str:
         """Return the run's means as an HTML table for notebooks."""
