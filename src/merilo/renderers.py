@@ -6,19 +6,15 @@ from importlib import import_module
 from typing import Any, Final
 
 RENDERERS: Final = {
-    ("Estimate", "html"): "merilo.commands.plan.html:plan_table",
     ("Estimate", "text"): "merilo.commands.plan.text:plan_text",
-    ("Gates", "html"): "merilo.commands.gate.text:gates_table",
     ("JudgeCheck", "text"): "merilo.commands.check.page:check_page",
     ("Run", "frame"): "merilo.rendering.frames:run_frame",
-    ("Run", "html"): "merilo.commands.show.summary:run_table",
     ("Run", "markdown"): "merilo.commands.show.summary:run_markdown",
     ("Run", "page"): "merilo.commands.show.summary:run_page",
     ("Run", "record"): "merilo.commands.show.summary:run_record",
     ("Run", "text"): "merilo.commands.show.summary:run_text",
     ("RunComparison", "conclusion"): "merilo.commands.compare.wording:conclusion",
     ("RunComparison", "frame"): "merilo.commands.compare.record:comparison_frame",
-    ("RunComparison", "html"): "merilo.commands.compare.record:comparison_table",
     ("RunComparison", "text"): "merilo.commands.compare.text:comparison_text",
     ("Run", "corrected"): "merilo.commands.calibrate.correction:corrected_metrics",
     ("Run", "compare"): "merilo.api:run_compared",
@@ -27,7 +23,6 @@ RENDERERS: Final = {
     ("Run", "report"): "merilo.api:report",
     ("Run", "faults"): "merilo.commands.calibrate.faults:faults_of",
     ("Run", "slices"): "merilo.commands.calibrate.slices:slices_of",
-    ("Slices", "html"): "merilo.rendering.slices:slices_html",
     ("Slices", "text"): "merilo.rendering.slices:slices_text",
     ("Sample", "html"): "merilo.rendering.html:sample_html",
     ("SampleResult", "html"): "merilo.rendering.html:result_html",
@@ -39,3 +34,8 @@ def render(result: object, form: str, **options: object) -> Any:  # Any: text or
     """Return the result drawn in a form: `text`, `html`, `frame` (a data frame), or one that a command writes."""
     module, _, function = RENDERERS[type(result).__name__, form].partition(":")
     return getattr(import_module(module), function)(result, **options)
+
+
+def notebook_html(result: object) -> str:
+    """Return what a notebook shows of a result: the text that `print` shows, as HTML."""
+    return str(import_module("merilo.rendering.html").printed_html(result))

@@ -52,10 +52,10 @@ def test_progress_is_one_output_that_is_replaced(outputs: list[list[dict[str, An
     ("cell", "words"),
     [
         (1, "records: 4 samples"),
-        (2, "Sample q1"),
+        (2, "sample q1"),
         (3, "context_relevance"),
-        (4, "verdict"),
-        (5, "to be judged by embedded"),
+        (4, "context_relevance"),
+        (5, "Nothing was sent"),
     ],
 )
 def test_a_result_is_shown_as_html(outputs: list[list[dict[str, Any]]], cell: int, words: str) -> None:

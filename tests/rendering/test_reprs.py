@@ -80,9 +80,7 @@ def test_html_of_hostile_texts_is_text(results: dict[str, object], name: str) ->
     """Ids, texts and paths with markup and control characters are shown as text, in every HTML representation."""
     html = results[name]._repr_html_()  # type: ignore[attr-defined]
     found = Tags(html)
-    table = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
-    assert found.tags <= table | {"p", "b", "br", "div", "details", "summary", "ol", "li"}
-    assert not [each for each in found.attributes if each.startswith("on") or each in {"href", "src", "style"}]
+    assert (found.tags, found.attributes) == ({"pre"}, set())
     assert not {"\x1b", "\u202e"} & {*html}
 
 
@@ -90,17 +88,16 @@ def test_a_sample_shows_texts_and_outcomes(results: dict[str, object]) -> None:
     """A result of a sample has its id, question, response, contexts, and the score of each metric."""
     text = Tags(results["result"]._repr_html_()).text  # type: ignore[attr-defined]
     assert "<script>alert(1)</script>" in text
-    assert "User input: What is 0?" in text
+    assert "user input     What is 0?" in text
     assert "Retrieved contexts: 5" in text
     assert "context_relevance" in text
-    assert "scored" in text
     alone = Tags(results["sample"]._repr_html_()).text  # type: ignore[attr-defined]
-    assert "User input: What is 0?" in alone
-    assert "scored" not in alone
+    assert "user input     What is 0?" in alone
+    assert "context_relevance" not in alone
 
 
 def test_gates_show_each_decision(results: dict[str, object]) -> None:
-    """The table has a row per gate with its verdict and numbers, those that did not pass first."""
+    """Each gate has a line with its verdict and numbers, those that did not pass first."""
     text = " ".join(Tags(results["gate"]._repr_html_()).text.split())  # type: ignore[attr-defined]
     gates = results["gate"].gates  # type: ignore[attr-defined]
     assert [gate.reading in text for gate in gates] == [True, True]
@@ -108,10 +105,10 @@ def test_gates_show_each_decision(results: dict[str, object]) -> None:
 
 
 def test_a_plan_prints_as_the_command_does(results: dict[str, object]) -> None:
-    """`print(plan)` is the page of `merilo run --plan`; the table of a notebook has the same amounts."""
+    """`print(plan)` is the page of `merilo run --plan`, and a notebook shows the same."""
     text = str(results["plan"])
     assert "Nothing was sent. All amounts are estimates." in text
-    assert "Expected: no request, nothing to pay" in Tags(results["plan"]._repr_html_()).text  # type: ignore[attr-defined]
+    assert Tags(results["plan"]._repr_html_()).text == text  # type: ignore[attr-defined]
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.text() | st.integers() | st.lists(st.none())))

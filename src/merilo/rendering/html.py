@@ -1,31 +1,26 @@
-"""Results as HTML that notebooks show, without scripts, styles or external resources, and the writer of pages.
-
-Text of data and models is never markup. It is cleaned as for a terminal, so that no character hides text or reverses
-its direction, and then escaped.
-"""
+"""What a notebook shows of a result, and the writer of pages."""
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from merilo.data.history import shown_history
 from merilo.errors import RunError
-from merilo.metrics.base import Failed, Score
-from merilo.rendering.markup import Markup, el, joined
-from merilo.rendering.sanitize import clean_lines, harmless
-from merilo.rendering.wording import number
+from merilo.rendering.explain import sample_texts, values
+from merilo.rendering.markup import el
+from merilo.rendering.page import Page, cut
+from merilo.rendering.weak import WeakMarks
 from merilo.runs.publish import write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.metrics.base import Outcome
     from merilo.runs.run import SampleResult
 
-_TEXT_CHARS: Final = 2_000
+_WIDTH: Final = 100
+_TEXT: Final = 500
 _CONTEXTS: Final = 10
 
 
@@ -37,74 +32,28 @@ def write_page(path: Path, text: str) -> None:
         raise RunError(f"Cannot write {path} ({error.strerror}); choose another file.") from error
 
 
-def table_html(
-    *,
-    caption: str,
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    text: Collection[int] = (),
-    basis: str | None = None,
-) -> str:
-    """Return a table; `text`: the columns that are wrapped. `basis`: a paragraph below it."""
-    heads = [el("th", harmless(each), cls="text" if at in text else "", scope="col") for at, each in enumerate(head)]
-    body = [
-        el(
-            "tr",
-            el("th", harmless(name), scope="row"),
-            [el("td", harmless(each), cls="text" if at in text else "nowrap") for at, each in enumerate(cells, 1)],
-        )
-        for name, *cells in rows
-    ]
-    whole = el("table", el("caption", harmless(caption)), el("thead", el("tr", heads)), el("tbody", body))
-    wide = el("div", whole, cls="wide", tabindex=0, role="group", aria_label=harmless(caption))
-    return joined((wide, None if basis is None else el("p", harmless(basis))))
+def printed_html(result: object) -> str:
+    """Return what `print` shows of a result as HTML, everything in it escaped."""
+    return el("pre", str(result))
 
 
 def sample_html(sample: Sample) -> str:
-    """Return the texts of a sample, long ones truncated."""
-    return _sample(sample, ())
+    """Return the texts of a sample and its first contexts."""
+    return _sample(sample, {})
 
 
 def result_html(found: SampleResult) -> str:
-    """Return the outcomes and the texts of a sample, long texts truncated."""
-    return _sample(found.sample, [_outcome_row(metric, outcome) for metric, outcome in found.outcomes.items()])
+    """Return the texts of a sample, its first contexts, and its outcomes."""
+    return _sample(found.sample, found.outcomes)
 
 
-def _sample(sample: Sample, rows: Sequence[tuple[str, ...]]) -> str:
-    title = f"Sample {sample.id}"
-    texts = (
-        ("Earlier turns", shown_history(sample.history)),
-        ("User input", sample.user_input),
-        ("Response", sample.response),
-        ("Reference", sample.reference),
-    )
-    first = el("p", el("b", harmless(title)))
-    if rows:
-        head = ("metric", "score", "status", "reason")
-        first = Markup(table_html(caption=title, head=head, rows=rows, text=(2, 3)))
-    shown = [el("p", el("b", f"{name}:"), " ", _lines(text)) for name, text in texts if text is not None]
-    return joined((first, shown, _contexts(sample)))
-
-
-def _contexts(sample: Sample) -> Markup | None:
-    contexts = sample.retrieved_contexts
-    if contexts is None:
-        return None
-    items = [el("li", _lines(each.text)) for each in contexts[:_CONTEXTS]]
-    more = el("p", f"The first {len(items)} are shown.") if len(contexts) > len(items) else None
-    return el("details", el("summary", f"Retrieved contexts: {len(contexts)}"), el("ol", items), more)
-
-
-def _outcome_row(metric: str, outcome: Outcome) -> tuple[str, ...]:
-    if isinstance(outcome, Score):
-        return metric, number(outcome.value), "scored", ""
-    if isinstance(outcome, Failed):
-        return metric, number(None), "failed", outcome.error.message
-    return metric, number(None), "undefined", outcome.reason
-
-
-def _lines(text: str) -> Markup:
-    """Return the lines of a text, a long one truncated."""
-    shown = text if len(text) <= _TEXT_CHARS else f"{text[:_TEXT_CHARS]} ... ({len(text):,} characters)"
-    lines = clean_lines(shown) or ["(blank)"]
-    return joined((lines[0], *chain.from_iterable((el("br"), each) for each in lines[1:])))
+def _sample(sample: Sample, outcomes: Mapping[str, Outcome]) -> str:
+    page = Page(_WIDTH)
+    sample_texts(page, sample)
+    contexts = sample.retrieved_contexts or ()
+    if contexts:
+        page.heading(f"Retrieved contexts: {len(contexts):,}")
+        page.entries([(f"{at}.", cut(each.text, _TEXT)) for at, each in enumerate(contexts[:_CONTEXTS], start=1)])
+    if outcomes:
+        values(page, outcomes, WeakMarks())
+    return printed_html(page)

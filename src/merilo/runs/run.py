@@ -27,7 +27,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError, UsageError
-from merilo.renderers import render
+from merilo.renderers import notebook_html, render
 from merilo.runs.directory import local_run
 from merilo.runs.files import (
     LABELS,
@@ -448,8 +448,8 @@ class Run:
         return self.to_frame("pandas")
 
     def _repr_html_(self) -> str:
-        """Return the run's means as an HTML table for notebooks."""
-        return str(render(self, "html"))
+        """Return the printed text for notebooks."""
+        return notebook_html(self)
 
     def records(self) -> Iterator[OutcomeRecord]:
         """Yield every outcome as a JSON-able record, in dataset order, then metric order."""

@@ -16,7 +16,6 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
-from merilo.rendering.html import table_html
 from merilo.rendering.overview import (
     command,
     lead,
@@ -153,17 +152,6 @@ def run_record(run: Run, *, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: J
 def run_text(run: Run) -> str:
     """Return the screen without the next commands, 80 columns wide."""
     return str(summary_page(RunView.of(run), _WIDTH, commands=False))
-
-
-def run_table(run: Run) -> str:
-    """Return the run's means as an HTML table for a notebook, everything in it escaped."""
-    view = RunView.of(run)
-    head, *rows = mean_rows(view.aggregates, WeakMarks.of(run.manifest), view.corrections)
-    stopped = "" if run.complete else f"; {STOPPED}"
-    notes = means_notes(run.manifest, view.aggregates, corrected=view.corrected)
-    sentence, *more = lead(run, view.faults, view.corrected)
-    basis = " ".join(filter(None, (*more, *notes, left_out_note(run.manifest))))
-    return table_html(caption=f"{sentence}{stopped}", head=head, rows=rows, basis=basis)
 
 
 def run_markdown(run: Run, *, judge_only: bool = False) -> str:
