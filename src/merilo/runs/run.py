@@ -486,7 +486,7 @@ class Run:
                 yield line
 
         with reading_outcomes(path):
-            for sample, metric, state, value, _ in short_outcomes(noted(), frozenset(metrics)):
+            for sample, metric, state, value in short_outcomes(noted(), frozenset(metrics)):
                 if metric in whole:
                     yield record_in(line)
                 elif metric is not None and state == SCORED:

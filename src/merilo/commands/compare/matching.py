@@ -85,7 +85,6 @@ def under_common_names(scores: RunScores, own: Mapping[str, str]) -> RunScores:
     return replace(
         scores,
         columns={own[text]: column for text, column in scores.columns.items()},
-        counts={own[text]: counts for text, counts in scores.counts.items()},
     )
 
 
