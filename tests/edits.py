@@ -97,7 +97,6 @@ def readers(run: Path, other: Path, folder: Path, *, sample: str, metric: str) -
         "show --json": ("show", run, "--json"),
         "show --sample": ("show", run, "--sample", sample, "--full"),
         "show --worst": ("show", run, "--worst", 3, "--metric", metric),
-        "show --cluster": ("show", run, "--cluster", "doc"),
         "report": ("report", run, "--out", folder / "run.html"),
         "compare": ("compare", other, run),
         "gate": ("gate", run, "--min", f"{metric}=0.3"),

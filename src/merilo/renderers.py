@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 RENDERERS: Final = {
-    ("Estimate", "html"): "merilo.commands.plan.html:plan_table",
     ("Estimate", "text"): "merilo.commands.plan.text:plan_text",
-    ("Gates", "html"): "merilo.commands.gate.text:gates_table",
     ("JudgeCheck", "text"): "merilo.commands.check.page:check_page",
     ("Run", "frame"): "merilo.rendering.frames:run_frame",
-    ("Run", "plot"): "merilo.rendering.html:run_plot",
-    ("Run", "html"): "merilo.commands.show.summary:run_table",
     ("Run", "markdown"): "merilo.commands.show.summary:run_markdown",
     ("Run", "page"): "merilo.commands.show.summary:run_page",
     ("Run", "record"): "merilo.commands.show.summary:run_record",
     ("Run", "text"): "merilo.commands.show.summary:run_text",
     ("RunComparison", "conclusion"): "merilo.commands.compare.wording:conclusion",
     ("RunComparison", "frame"): "merilo.commands.compare.record:comparison_frame",
-    ("RunComparison", "html"): "merilo.commands.compare.record:comparison_table",
     ("RunComparison", "text"): "merilo.commands.compare.text:comparison_text",
     ("Run", "corrected"): "merilo.commands.calibrate.correction:corrected_metrics",
     ("Run", "compare"): "merilo.api:run_compared",
@@ -29,7 +23,6 @@ RENDERERS: Final = {
     ("Run", "report"): "merilo.api:report",
     ("Run", "faults"): "merilo.commands.calibrate.faults:faults_of",
     ("Run", "slices"): "merilo.commands.calibrate.slices:slices_of",
-    ("Slices", "html"): "merilo.rendering.slices:slices_html",
     ("Slices", "text"): "merilo.rendering.slices:slices_text",
     ("Sample", "html"): "merilo.rendering.html:sample_html",
     ("SampleResult", "html"): "merilo.rendering.html:result_html",
@@ -37,29 +30,12 @@ RENDERERS: Final = {
 """Result type and form → module and function, which takes the result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A drawing that a notebook shows."""
-
-    svg: str
-    """The drawing as SVG, without scripts or external resources."""
-
-    def _repr_svg_(self) -> str:
-        """Return the drawing for notebooks and consoles that show SVG."""
-        return self.svg
-
-    def _repr_html_(self) -> str:
-        """Return the drawing as a part of an HTML page."""
-        return self.svg
-
-    def __repr__(self) -> str:
-        """Return a short text: the length of the SVG."""
-        return f"<Drawing: {len(self.svg):,} characters of SVG>"
-
-
-def render(result: object, form: str, **options: object) -> Any:  # Any: text, a data frame, or a drawing
-    """Return the result drawn in a form: `text`, `html`, `frame` (a data frame), `plot` (a `Drawing`), or one that a
-    command writes.
-    """
+def render(result: object, form: str, **options: object) -> Any:  # Any: text or a data frame
+    """Return the result drawn in a form: `text`, `html`, `frame` (a data frame), or one that a command writes."""
     module, _, function = RENDERERS[type(result).__name__, form].partition(":")
     return getattr(import_module(module), function)(result, **options)
+
+
+def notebook_html(result: object) -> str:
+    """Return what a notebook shows of a result: the text that `print` shows, as HTML."""
+    return str(import_module("merilo.rendering.html").printed_html(result))

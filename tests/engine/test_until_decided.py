@@ -25,7 +25,6 @@ from merilo.commands.verify.replay import replay_run
 from merilo.errors import MeriloError, RunError, UsageError
 from merilo.judging.questions import Question
 from merilo.results.early_stopping import STOPPED_NOTE, random_place
-from merilo.results.recomputed import summarise
 from merilo.results.scores import read_scores
 from merilo.runs.run import MANIFEST
 from merilo.stats.compare import Policy
@@ -116,8 +115,6 @@ def test_its_summary_holds_what_is_valid_after_stopping(tmp_path: Path) -> None:
         assert aggregate.method == "hedged capital"
         assert all(share.interval is None for share in aggregate.shares.values())
     assert decided(run)["note"] == STOPPED_NOTE
-    again = summarise(run, level=0.9)[METRIC]
-    assert again.interval == confidence_sequence(scores.columns[METRIC].values, UNIT, level=0.9).ends
 
 
 @pytest.mark.parametrize("arguments", [{"concurrency": 1}, {"concurrency": 64}, {"judge": "slow"}])
@@ -314,7 +311,6 @@ def test_whole_clusters_are_taken_and_decide(tmp_path: Path) -> None:
     assert (gate["lower"], gate["upper"]) == (expected.lower, expected.upper)
     aggregate = run.metrics[METRIC]
     assert (aggregate.method, aggregate.clusters) == ("hedged capital", len(set(documents)))
-    assert summarise(run)[METRIC] == aggregate
 
 
 def test_gate_of_clusters_needs_the_same_clusters(tmp_path: Path, base: merilo.Run) -> None:

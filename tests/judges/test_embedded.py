@@ -314,7 +314,7 @@ def test_every_page_says_which_samples_it_does_not_read(tmp_path: Path) -> None:
     )
     line = "4 rows are German, Dutch or Russian: the embedded judge compares only words there."
     assert line in " ".join(str(run).split())
-    wide = str(overview_page(run, 400)), run_page(report_run(run)), run._repr_html_()
+    wide = str(overview_page(run, 400)), run_page(report_run(run))
     assert all(note in page for page in (*wide, run_markdown(run)))
     record = overview_record(run)
     assert record["notes"] == [note]

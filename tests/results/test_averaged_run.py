@@ -56,8 +56,8 @@ def test_a_run_states_once_which_metrics_average(run: merilo.Run) -> None:
 
 def test_the_page_of_a_sample_explains_its_value(run: merilo.Run) -> None:
     """The value is named an average of probabilities, and each verdict has its probability."""
-    page = page_text(run_page(report_run(run)))
-    assert "(average of the judge's probabilities; contexts 5" in page
+    page = str([each.detail for each in report_run(run).entries])
+    assert "average of the judge's probabilities; contexts 5" in page
     assert "p(relevant) = " in page
 
 

@@ -61,7 +61,6 @@ def test_columns_are_what_the_outcomes_say(run: merilo.Run) -> None:
     assert cells(scores.columns["hit_rate@1"]) == [1.0, 0.0, "undefined", 0.0]
     assert cells(scores.columns["reciprocal_rank"]) == [1.0, 0.5, "undefined", 0.0]
     assert scores.clusters is None
-    assert scores.counts == {}
 
 
 def test_failed_outcomes_are_told_from_undefined_ones(run: merilo.Run) -> None:
@@ -108,30 +107,12 @@ def test_the_cluster_of_the_run_is_taken_unless_another_or_none_is_named(run: me
     assert read_scores(run, cluster="").clusters is None
 
 
-def test_counts_are_one_for_each_sample(run: merilo.Run) -> None:
-    """A sample without a score counts 0; a count that some score could not give is left out."""
-
-    def counted(record: dict[str, Any]) -> None:
-        if record["outcome"] == "score":
-            record["counts"] = {"found": 3, "unsure": None if record["sample"] == "q4" else 1}
-
-    counts = read_scores(rewritten(run, counted), with_counts=True).counts
-    assert {metric: list(named) for metric, named in counts.items()} == {metric: ["found"] for metric in METRICS}
-    assert counts["recall@2"]["found"].tolist() == [3.0, 3.0, 0.0, 3.0]
-
-
 def test_at_takes_samples_in_the_order_given(run: merilo.Run) -> None:
-    """Ids, scores, clusters and counts move together."""
-
-    def counted(record: dict[str, Any]) -> None:
-        if record["outcome"] == "score":
-            record["counts"] = {"found": len(record["sample"])}
-
-    scores = read_scores(rewritten(run, counted), cluster="doc", with_counts=True).at([3, 0, 2])
+    """Ids, scores and clusters move together."""
+    scores = read_scores(run, cluster="doc").at([3, 0, 2])
     assert scores.ids == ("q4", "q1", "вопрос")
     assert cells(scores.columns["reciprocal_rank"]) == [0.0, 1.0, "undefined"]
     assert scores.clusters == ("7", "7", '["d",1]')
-    assert scores.counts["reciprocal_rank"]["found"].tolist() == [2.0, 2.0, 0.0]
 
 
 def test_a_column_has_the_range_that_the_run_recorded(run: merilo.Run) -> None:

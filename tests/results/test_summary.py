@@ -14,7 +14,6 @@ from merilo.data.sample import Sample
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import register
 from merilo.rendering.overview import overview_page
-from merilo.results.recomputed import summarise
 from merilo.results.summary import Tally
 from merilo.runs.manifest import Aggregate
 from merilo.stats.means import mean_interval, ratio_interval
@@ -249,74 +248,6 @@ class Endless(Open):
         del sample
         yield from ()
         return Score(-float("inf"))
-
-
-# -- recomputed from the outcomes --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [5, 90, 260])
-@pytest.mark.parametrize("cluster", [None, "doc"])
-@pytest.mark.parametrize("metric", [Told(), Open()])
-@pytest.mark.parametrize("scores", ["spread", "equal", "mostly the best"])
-@pytest.mark.parametrize("lacking", [False, True])
-def test_a_stream_and_columns_give_the_same_aggregates(
-    told: Callable[..., merilo.Run], size: int, cluster: str | None, metric: Told, scores: str, lacking: bool
-) -> None:
-    """Every field is equal, with clusters, counts, undefined and failed samples, and by every kind of interval."""
-    source = np.random.default_rng(size)
-    numbers = {
-        "spread": source.beta(2, 2, size),
-        "equal": np.full(size, 0.5),
-        "mostly the best": np.where(source.random(size) < 0.03, 0.5, 1.0),
-    }[scores]
-    values: list[float | str | None] = list(numbers.tolist())
-    if lacking:
-        values[1::7] = [None] * len(values[1::7])
-        values[2::11] = ["broken"] * len(values[2::11])
-    counts: list[dict[str, int | None]] = [{"contexts": 4, "relevant": place % 3} for place in range(size)]
-    docs = [place % 9 for place in range(size)]
-    metrics = [metric] if isinstance(metric, Open) else [metric, Twice()]
-    run = told(values, counts=counts, docs=docs, cluster=cluster, metrics=metrics)
-    assert dict(summarise(run)) == dict(run.metrics)
-
-
-def test_a_run_is_summarised_over_other_clusters(told: Callable[..., merilo.Run]) -> None:
-    """What a run with these clusters would have said, without a call."""
-    values, docs = SOURCE.beta(2, 2, 90).tolist(), [place % 9 for place in range(90)]
-    plain, clustered = told(values, docs=docs), told(values, docs=docs, cluster="doc")
-    assert summarise(plain, cluster="doc")["made:told"] == only(clustered)
-    assert summarise(clustered, cluster="")["made:told"] == only(plain)
-
-
-def test_undefined_samples_may_count_as_the_worst(told: Callable[..., merilo.Run]) -> None:
-    """A retriever must not win by silence: its silent samples are 0 then, and that is said."""
-    found = summarise(told([0.5, 1.0, None]), undefined="worst")["made:told"]
-    assert found.mean == pytest.approx(0.5)
-    assert (found.scored, found.undefined) == (3, 0)
-    assert "1 undefined counted as the worst score, 0" in found.remark
-
-
-def test_no_worst_value_no_filling(told: Callable[..., merilo.Run]) -> None:
-    """In a range without a worst end undefined samples can only be left out."""
-    with pytest.raises(merilo.UsageError, match=r"made:open has no worst value"):
-        summarise(told([0.5, None], metrics=[Open()]), undefined="worst")
-
-
-@pytest.mark.parametrize("wrong", [{"level": 1.0}, {"level": 95}, {"undefined": "best"}, {"cluster": "nowhere"}])
-def test_wrong_wishes_are_refused(told: Callable[..., merilo.Run], wrong: dict[str, Any]) -> None:
-    """A level outside (0, 1), an unknown policy, a field that no sample has."""
-    with pytest.raises((merilo.UsageError, merilo.DataError)):
-        summarise(told([0.5, 0.6]), **wrong)
-
-
-def test_a_lower_level_is_narrower(told: Callable[..., merilo.Run]) -> None:
-    """And the page's heading names it."""
-    run = told(SOURCE.beta(2, 2, 60).tolist())
-    found, stored = summarise(run, level=0.8)["made:told"].interval, only(run).interval
-    assert found is not None
-    assert stored is not None
-    assert stored[0] < found[0] < found[1] < stored[1]
-    assert "80 % interval" in shown(run, metrics=summarise(run, level=0.8))
 
 
 def shown(run: merilo.Run, **options: Any) -> str:

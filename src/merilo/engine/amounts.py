@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.providers.base import REPLY_LIMITS, Request, Usage
 from merilo.providers.prompt_check import PLAUSIBLE_CHARACTERS_PER_TOKEN, without_runs
-from merilo.renderers import render
+from merilo.renderers import notebook_html, render
 from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -209,8 +209,8 @@ class Estimate:
         return str(render(self, "text"))
 
     def _repr_html_(self) -> str:
-        """Return the table of amounts for notebooks."""
-        return str(render(self, "html"))
+        """Return the printed text for notebooks."""
+        return notebook_html(self)
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

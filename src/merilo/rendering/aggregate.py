@@ -88,12 +88,10 @@ def mean_rows(
     return [("metric", "mean", interval_heading(aggregates), "scored", "undefined", "failed"), *rows]
 
 
-def means_notes(
-    manifest: Manifest, aggregates: Sequence[Aggregate], *, corrected: Collection[str] = (), cluster: str | None = None
-) -> list[str]:
+def means_notes(manifest: Manifest, aggregates: Sequence[Aggregate], *, corrected: Collection[str] = ()) -> list[str]:
     """Return the sentences below the table of means: directions, averages, what is not judged, languages, intervals.
 
-    `corrected`: metrics whose means human labels correct. `cluster`: the field of the clusters; None for the run's own.
+    `corrected`: metrics whose means human labels correct.
     """
     notes = (
         less_is_better(manifest, aggregates),
@@ -101,7 +99,7 @@ def means_notes(
         not_judged(aggregates),
         WeakMarks.of(manifest).legend(each.metric for each in aggregates),
         unread_note(manifest),
-        intervals_text(aggregates, cluster or manifest.cluster, corrected=corrected, origin=manifest.origin),
+        intervals_text(aggregates, manifest.cluster, corrected=corrected, origin=manifest.origin),
     )
     return [each for each in notes if each]
 

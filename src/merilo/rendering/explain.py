@@ -27,8 +27,9 @@ from merilo.rendering.wording import (
 from merilo.results.sample_detail import bare, named_texts, rubric_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
     from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
@@ -40,23 +41,9 @@ MARK = ">"
 
 def case_page(case: SampleDetail, width: int, *, language: str | None = None, marks: WeakMarks | None = None) -> Page:
     """Return the page with everything about the sample; `marks`: marks the names of weak metrics."""
-    page = Page(width, language)
-    sample = case.result.sample
-    page.text(f"sample {sample.id}", tone=Tone.STRONG)
-    page.blank()
-    for label, text in (
-        ("earlier turns", shown_history(sample.history)),
-        ("user input", sample.user_input),
-        ("response", sample.response),
-        ("reference", sample.reference),
-    ):
-        if text is not None:
-            page.entry(label, text if text.strip() else "(blank)", column=_COLUMN)
-    if sample.reference_context_ids:
-        page.entry("reference ids", ", ".join(sample.reference_context_ids), column=_COLUMN)
-    if sample.metadata:
-        page.entry("metadata", json.dumps(dict(sample.metadata), ensure_ascii=False), column=_COLUMN)
-    values(page, case, marks or WeakMarks())
+    page, sample = Page(width, language), case.result.sample
+    sample_texts(page, sample)
+    values(page, case.result.outcomes, marks or WeakMarks())
     for name, outcome in case.result.outcomes.items():
         explain(page, name, outcome, sample)
     if case.whole or case.people_on_whole:
@@ -71,10 +58,27 @@ def case_page(case: SampleDetail, width: int, *, language: str | None = None, ma
     return page
 
 
-def values(page: Page, case: SampleDetail, marks: WeakMarks) -> None:
+def sample_texts(page: Page, sample: Sample) -> None:
+    """Add the id and the texts of a sample, without its contexts."""
+    page.text(f"sample {sample.id}", tone=Tone.STRONG)
+    page.blank()
+    for label, text in (
+        ("earlier turns", shown_history(sample.history)),
+        ("user input", sample.user_input),
+        ("response", sample.response),
+        ("reference", sample.reference),
+    ):
+        if text is not None:
+            page.entry(label, text if text.strip() else "(blank)", column=_COLUMN)
+    if sample.reference_context_ids:
+        page.entry("reference ids", ", ".join(sample.reference_context_ids), column=_COLUMN)
+    if sample.metadata:
+        page.entry("metadata", json.dumps(dict(sample.metadata), ensure_ascii=False), column=_COLUMN)
+
+
+def values(page: Page, outcomes: Mapping[str, Outcome], marks: WeakMarks) -> None:
     """Add each metric's value, or why it has none."""
     page.heading("Values")
-    outcomes = case.result.outcomes
     column = 4 + min(max((len(marks.name(name)) for name in outcomes), default=0), 40)
     for name, outcome in outcomes.items():
         page.entry(marks.name(name), _value(outcome), column=column, indent=2)

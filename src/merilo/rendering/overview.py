@@ -44,7 +44,6 @@ _TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.C
 def overview_record(
     run: Run,
     *,
-    metrics: Mapping[str, Aggregate] | None = None,
     corrections: Mapping[str, Correction] | None = None,
     faults: Faults | None = None,
 ) -> dict[str, Any]:  # Any: JSON
@@ -56,12 +55,12 @@ def overview_record(
     `stopped`: the limit, interruption or error that ended the last command, as a sentence; None if nothing did.
     `raise_to`: the limit that was reached, with a value that probably suffices.
 
-    `metrics`: aggregates to report instead of the stored ones. `corrections`: corrections by human labels, by metric;
-    a corrected mean replaces the judge's own. `faults`: the faults of the samples.
+    `corrections`: corrections by human labels, by metric; a corrected mean replaces the judge's own. `faults`: the
+    faults of the samples.
     """
     manifest, usage = run.manifest, run.usage
     known = corrections or {}
-    aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
+    aggregates = corrected_aggregates(tuple(run.metrics.values()), known)
     weak = weak_metrics(manifest)
     return {
         "run": str(run.path),
@@ -110,8 +109,6 @@ def overview_page(
     *,
     again: str = "",
     kept: bool = True,
-    metrics: Mapping[str, Aggregate] | None = None,
-    cluster: str | None = None,
     corrections: Mapping[str, Correction] | None = None,
     faults: Faults | None = None,
     language: str | None = None,
@@ -119,19 +116,18 @@ def overview_page(
     """Return the summary page: the table, counts and reasons, the judge and cost, and the next commands.
 
     `again`: the command that asks failed questions again; shown if there are failed samples. `kept`: False for a
-    temporary run, so that no line names its directory. `metrics`: aggregates to report instead of the stored ones,
-    with samples clustered by `cluster`. `corrections`, `faults`: as in `overview_record`. `language`: of the page;
-    None for that of the run.
+    temporary run, so that no line names its directory. `corrections`, `faults`: as in `overview_record`.
+    `language`: of the page; None for that of the run.
     """
     page = Page(width, language or run.manifest.language)
     known, marks = corrections or {}, WeakMarks.of(run.manifest)
-    aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
+    aggregates = corrected_aggregates(tuple(run.metrics.values()), known)
     corrected = {metric for metric, each in known.items() if each.estimate is not None}
     title(page, run, Faults({}) if faults is None else faults, corrected)
     page.blank()
     table(page, mean_rows(aggregates, marks, known), aggregates)
     page.blank()
-    for text in means_notes(run.manifest, aggregates, corrected=corrected, cluster=cluster):
+    for text in means_notes(run.manifest, aggregates, corrected=corrected):
         page.text(text, tone=Tone.QUIET)
     if known:
         page.heading(HUMAN_LABELS)

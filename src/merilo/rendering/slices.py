@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.rendering.html import table_html
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut_id
 from merilo.rendering.wording import NONE, count, number, span
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES
@@ -25,12 +24,6 @@ def slices_text(found: Slices) -> str:
     page = Page(_WIDTH)
     add_slices(page, found)
     return str(page)
-
-
-def slices_html(found: Slices) -> str:
-    """Return the table as HTML, everything in it escaped."""
-    head, *rows = slice_rows(found)
-    return table_html(caption=f"By {found.field}", head=head, rows=rows, basis=" ".join(slice_notes(found)))
 
 
 def add_slices(page: Page, found: Slices) -> None:

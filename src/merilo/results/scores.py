@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from merilo.runs.outcomes import ShortOutcome
     from merilo.runs.run import Run
     from merilo.runs.scales import Scale
@@ -44,10 +41,6 @@ class RunScores:
     """By the metric's full text, in the run's order; without composites, which have no value per sample."""
     clusters: tuple[Hashable, ...] | None
     """The name of each sample's cluster; None if samples are not clustered."""
-    counts: Mapping[str, Mapping[str, NDArray[np.float64]]]
-    """By metric and name of the count, one number per sample, 0 for samples without a score. A count that is unknown
-    for some score is left out. Empty unless requested.
-    """
 
     def at(self, positions: Sequence[int]) -> RunScores:
         """Return the scores of the samples at these positions, in this order."""
@@ -66,9 +59,6 @@ class RunScores:
             ids=tuple([self.ids[place] for place in indices]),
             columns=columns,
             clusters=None if self.clusters is None else tuple([self.clusters[place] for place in indices]),
-            counts={
-                metric: {name: each[places] for name, each in named.items()} for metric, named in self.counts.items()
-            },
         )
 
 
@@ -77,7 +67,6 @@ def read_scores(
     *,
     metrics: Sequence[str] | None = None,
     cluster: str | None = None,
-    with_counts: bool = False,
     like: Sequence[str] = (),
 ) -> RunScores:
     """Return the scores of a run; for an interrupted run, those of the samples so far.
@@ -89,7 +78,7 @@ def read_scores(
     """
     this = opened(run)
     wanted = _wanted(this, metrics)
-    ids, gathered = _read(this.file(OUTCOMES), wanted, with_counts=with_counts, like=like)
+    ids, gathered = _read(this.file(OUTCOMES), wanted, like=like)
     if not ids:
         raise RunError(f"{this.path} has no outcomes yet. To resume the run, repeat its command.")
     if len(ids) != this.done:
@@ -103,7 +92,6 @@ def read_scores(
         ids=ids,
         columns=columns,
         clusters=_clusters(this, name, ids) if name else None,
-        counts={metric: each.known_counts(len(ids)) for metric, each in gathered.items()} if with_counts else {},
     )
 
 
@@ -113,40 +101,12 @@ class _Gathered:
 
     values: array[float] = field(default_factory=lambda: array("d"))
     states: bytearray = field(default_factory=bytearray)
-    counts: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
-    unknown: set[str] = field(default_factory=set[str])
-    """Names of counts that are unknown for some score."""
-
-    def count(self, counts: Mapping[str, int | None]) -> None:
-        """Add the counts of the sample whose outcome was added last."""
-        place = len(self.values) - 1
-        for name, amount in counts.items():
-            if amount is None:
-                self.unknown.add(name)
-                continue
-            found = self.counts.setdefault(name, array("d"))
-            if len(found) < place:
-                found.extend([0.0] * (place - len(found)))
-            found.append(amount)
-
-    def known_counts(self, samples: int) -> dict[str, NDArray[np.float64]]:
-        """Return each count that is known for every score, one number per sample."""
-        import numpy as np
-
-        found: dict[str, NDArray[np.float64]] = {}
-        for name, amounts in self.counts.items():
-            if name not in self.unknown:
-                found[name] = np.zeros(samples)
-                found[name][: len(amounts)] = amounts
-        return found
 
 
-def _read(
-    path: Path, wanted: Sequence[str], *, with_counts: bool, like: Sequence[str]
-) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
+def _read(path: Path, wanted: Sequence[str], *, like: Sequence[str]) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
     """Return the ids of all samples, and the outcomes of the wanted metrics. Raises RunError."""
     with reading_outcomes(path):
-        return _gather(short_outcomes(outcome_lines(path), frozenset(wanted), with_counts=with_counts), wanted, like)
+        return _gather(short_outcomes(outcome_lines(path), frozenset(wanted)), wanted, like)
 
 
 def _gather(
@@ -155,7 +115,7 @@ def _gather(
     """Return ids and outcomes for `_read`. Raises ValueError unless each sample has one outcome of each metric."""
     gathered = {metric: _Gathered() for metric in wanted}
     ids: list[str] = []
-    for sample, metric, state, value, counts in outcomes:
+    for sample, metric, state, value in outcomes:
         if not ids or sample != ids[-1]:
             place = len(ids)  # of two equal texts, one is held
             ids.append(like[place] if place < len(like) and like[place] == sample else sample)
@@ -166,8 +126,6 @@ def _gather(
             raise ValueError(f"sample {sample!r}, or the one before it, does not have exactly one outcome of {metric}")
         found.values.append(value)
         found.states.append(state)
-        if counts:
-            found.count(counts)
     if _may_repeat(ids) and len(set(ids)) < len(ids):
         twice = next(sample for sample, times in Counter(ids).items() if times > 1)
         raise ValueError(f"sample {twice!r} occurs twice")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.language import identify_language
 from merilo.errors import UsageError
 from merilo.judging.json_types import compact
-from merilo.renderers import render
+from merilo.renderers import notebook_html, render
 from merilo.runs.run import open_store
 from merilo.stats.intervals import LEVEL, t_quantile
 from merilo.stats.means import MeanEstimate, mean_interval
@@ -130,8 +130,8 @@ class Slices(Mapping[str, Slice]):
         return str(render(self, "text"))
 
     def _repr_html_(self) -> str:
-        """Return the table of slices for notebooks."""
-        return str(render(self, "html"))
+        """Return the printed text for notebooks."""
+        return notebook_html(self)
 
     def record(self) -> dict[str, Any]:  # Any: JSON
         """Return the slices as a JSON-able object."""

@@ -1,7 +1,6 @@
-"""Computes aggregates from outcomes: for a run while it streams, and for a finished run from its columns.
+"""Computes the aggregates of a run from its outcomes while it streams.
 
-`Tallies` sums outcomes up as they arrive; `recomputed` reads columns. Both build their aggregates with `with_estimate`
-and `with_composite`. Only running sums (two per cluster) and the values that a composite combines are held in memory.
+Only running sums (two per cluster) and the values that a composite combines are held in memory.
 """
 
 from __future__ import annotations
@@ -19,14 +18,11 @@ from merilo.runs.manifest import Aggregate, Share
 from merilo.stats.bootstrap import percentile_interval
 from merilo.stats.column import bounds
 from merilo.stats.intervals import LEVEL
-from merilo.stats.means import MeanEstimate, ratio_interval
+from merilo.stats.means import MeanEstimate
 from merilo.stats.running import RunningMean, RunningRatio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.metrics.base import Composite, Metric, Outcome
     from merilo.stats.intervals import Interval
@@ -100,20 +96,6 @@ class RunningShares:
             if value is not None:
                 found[f"{part}/{whole}"] = _share(value, ratio.estimate().interval)
         return found
-
-
-def column_shares(
-    counts: Mapping[str, NDArray[np.float64]], clusters: Sequence[Hashable] | None, level: float
-) -> dict[str, Share]:
-    """Return what `RunningShares.shares` returns, from columns of counts with one number per sample."""
-    found: dict[str, Share] = {}
-    for part, whole in shares_in(counts):
-        tops, bottoms = counts[part], counts[whole]
-        if (tops <= bottoms).all() and (tops >= 0).all() and bottoms.any():
-            estimate = ratio_interval(tops, bottoms, _UNIT, clusters=clusters, level=level)
-            if estimate.value is not None:
-                found[f"{part}/{whole}"] = _share(estimate.value, estimate.interval)
-    return found
 
 
 def _share(value: float, interval: Interval) -> Share:
@@ -335,7 +317,6 @@ def with_estimate(
     span: tuple[float, float],
     *,
     shares: Mapping[str, Share],
-    level: float = LEVEL,
 ) -> Aggregate:
     """Return a metric's aggregate with this mean and interval, and with the bounds for the outcomes without a score.
 
@@ -347,7 +328,6 @@ def with_estimate(
         aggregate,
         mean=estimate.value,
         scored=scored,
-        level=level,
         bounds=limits.failed,
         bounds_with_undefined=limits.undefined,
         clusters=estimate.clusters,
@@ -363,7 +343,6 @@ def with_composite(
     *,
     seed: int,
     clusters: Sequence[int] | None,
-    level: float = LEVEL,
 ) -> Aggregate:
     """Return a composite's aggregate with the value of these columns; unchanged if their means give none.
 
@@ -373,13 +352,12 @@ def with_composite(
     value = combine([fsum(column) / samples for column in columns])
     if value is None:
         return aggregate
-    interval = percentile_interval(columns, combine, seed=seed, clusters=clusters, level=level)
+    interval = percentile_interval(columns, combine, seed=seed, clusters=clusters)
     return replace(
         aggregate,
         mean=value,
         scored=samples,
         undefined=0,
-        level=level,
         bounds=(value, value),
         bounds_with_undefined=(value, value),
         clusters=None if clusters is None else len(set(clusters)),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, cast
@@ -138,7 +137,7 @@ _NUMBERS = rb"\{(?:" + _TEXT + rb":(?:-?[0-9]+|null),?)+\}"
 _START: Final = re.compile(rb'\{"sample":(' + _TEXT + rb'),"metric":(' + _TEXT + rb"),")
 _LINE: Final = re.compile(
     rb'\{"sample":(' + _TEXT + rb'),"metric":(' + _TEXT + rb'),"outcome":"(?:score","value":(-?[0-9][^,]*)'
-    rb'(?:,"counts":(' + _NUMBERS + rb'))?,"evidence":|(undefined)"|failed")'
+    rb'(?:,"counts":' + _NUMBERS + rb')?,"evidence":|(undefined)"|failed")'
 )
 """The beginning of a line as merilo writes it; whatever else is JSON is read as such."""
 
@@ -152,7 +151,6 @@ class ShortOutcome(NamedTuple):
     state: int
     """SCORED, UNDEFINED or FAILED."""
     value: float
-    counts: Mapping[str, int | None] | None
 
 
 def outcome_lines(path: Path, *, reopen: bool = False) -> Iterator[bytes]:
@@ -187,9 +185,7 @@ def _lines_of_blocks(path: Path) -> Iterator[bytes]:
         yield rest
 
 
-def short_outcomes(
-    lines: Iterable[bytes], wanted: frozenset[str], *, with_counts: bool = False
-) -> Iterator[ShortOutcome]:
+def short_outcomes(lines: Iterable[bytes], wanted: frozenset[str]) -> Iterator[ShortOutcome]:
     """Yield the outcome in each line. Raises ValueError for a line that is not an outcome."""
     metrics: dict[bytes, str | None] = {}
     raw, sample = b"", ""
@@ -199,7 +195,7 @@ def short_outcomes(
             record = record_in(line)  # laid out in another way
             raw, sample, name = b"", record["sample"], record["metric"]
             state, amount = _STATES[record["outcome"]], record.get("value", 0.0)
-            yield ShortOutcome(sample, name if name in wanted else None, state, amount, record.get("counts"))
+            yield ShortOutcome(sample, name if name in wanted else None, state, amount)
             continue
         if found[1] != raw:
             raw = found[1]
@@ -207,13 +203,11 @@ def short_outcomes(
         if found[2] not in metrics:
             name = _text(found[2])
             metrics[found[2]] = name if name in wanted else None
-        metric, value, counts = metrics[found[2]], found[3], None
-        if metric is not None and with_counts and found[4]:
-            counts = _counts(found[4])
+        metric, value = metrics[found[2]], found[3]
         if value is not None:
-            yield ShortOutcome(sample, metric, SCORED, float(value), counts)
+            yield ShortOutcome(sample, metric, SCORED, float(value))
         else:
-            yield ShortOutcome(sample, metric, UNDEFINED if found[5] else FAILED, 0.0, None)
+            yield ShortOutcome(sample, metric, UNDEFINED if found[4] else FAILED, 0.0)
 
 
 def may_be_of(line: bytes, samples: Collection[str], metrics: Collection[str] | None) -> bool:
@@ -234,13 +228,6 @@ def record_in(line: bytes) -> OutcomeRecord:
     if record["outcome"] == "score" and "value" not in record:
         raise ValueError("a score has no value")
     return cast("OutcomeRecord", record)
-
-
-@lru_cache(maxsize=4_096)
-def _counts(text: bytes) -> dict[str, int | None]:
-    """Parse counts; cached, because many samples have the same counts."""
-    found: dict[str, int | None] = json.loads(text)
-    return found
 
 
 def _text(quoted: bytes) -> str:

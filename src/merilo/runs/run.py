@@ -27,7 +27,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError, UsageError
-from merilo.renderers import Drawing, render
+from merilo.renderers import notebook_html, render
 from merilo.runs.directory import local_run
 from merilo.runs.files import (
     LABELS,
@@ -447,16 +447,9 @@ class Run:
         """Return the run as a data frame of pandas."""
         return self.to_frame("pandas")
 
-    def plot(self) -> Drawing:
-        """Return the means with their intervals as a drawing that a notebook shows; `svg` of it is the SVG text.
-
-        Each metric has its own scale, from the lowest to the highest possible value, printed at its ends.
-        """
-        return cast("Drawing", render(self, "plot"))
-
     def _repr_html_(self) -> str:
-        """Return the run's means as an HTML table for notebooks."""
-        return str(render(self, "html"))
+        """Return the printed text for notebooks."""
+        return notebook_html(self)
 
     def records(self) -> Iterator[OutcomeRecord]:
         """Yield every outcome as a JSON-able record, in dataset order, then metric order."""
@@ -493,7 +486,7 @@ class Run:
                 yield line
 
         with reading_outcomes(path):
-            for sample, metric, state, value, _ in short_outcomes(noted(), frozenset(metrics)):
+            for sample, metric, state, value in short_outcomes(noted(), frozenset(metrics)):
                 if metric in whole:
                     yield record_in(line)
                 elif metric is not None and state == SCORED:

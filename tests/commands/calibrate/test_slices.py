@@ -108,6 +108,6 @@ def test_equal_slices_rarely_have_a_star(tmp_path: Path) -> None:
     stars = 0
     for _ in range(60):
         column = Column.of((generator.random(len(ids)) < 0.85).astype(float).tolist(), (0.0, 1.0))
-        found = sliced(run, RunScores(run, ids, {"m": column}, None, {}), groups, Faults({}))
+        found = sliced(run, RunScores(run, ids, {"m": column}, None), groups, Faults({}))
         stars += any(each.differs for each in found.values())
     assert stars / 60 <= 0.05 + 2 * (0.05 * 0.95 / 60) ** 0.5

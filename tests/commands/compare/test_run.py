@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from seals import seal_again
 import merilo
 from merilo import api
 from merilo.commands.compare.markdown import comparison_markdown
-from merilo.commands.compare.record import comparison_record, comparison_table
+from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row, RunComparison, Verdict
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_page
@@ -387,7 +388,7 @@ def test_a_lower_value_may_be_better(tmp_path: Path) -> None:
         change(run, scales={METRIC: {"range": [0, 1], "higher_is_better": False}})
     found = compare_runs([run.path for run in runs])
     assert (row_of(found).difference, row_of(found).verdict) == (-1.0, Verdict.BETTER)
-    for text in (str(found), report_page(found), comparison_table(found), comparison_markdown(found)):
+    for text in (str(found), report_page(found), comparison_markdown(found)):
         assert f"{METRIC} (lower is better)" in text
 
 
@@ -505,12 +506,9 @@ def test_a_frame_without_pandas_says_what_to_install(tmp_path: Path, monkeypatch
         compare_runs(runs).to_frame()
 
 
-def test_a_notebook_shows_the_table(tmp_path: Path) -> None:
-    """`_repr_html_` is the paired table, without a style or a script."""
+def test_a_notebook_shows_the_page(tmp_path: Path) -> None:
+    """`_repr_html_` is the printed page, escaped."""
     runs = [graded(tmp_path / name, many(30, grade)) for name, grade in (("a", 2), ("<b>", 1))]
-    shown = compare_runs(runs)._repr_html_()
-    assert "<table>" in shown
-    assert "&lt;b&gt;" in shown
-    assert "<b>" not in shown
-    assert "<script" not in shown
-    assert "<style" not in shown
+    found = compare_runs(runs)
+    assert found._repr_html_() == f"<pre>{escape(str(found))}</pre>"
+    assert "&lt;b&gt;" in found._repr_html_()

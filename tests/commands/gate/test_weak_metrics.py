@@ -58,7 +58,7 @@ def test_a_comparison_by_a_weak_metric_says_so(run: Run) -> None:
         assert "faithfulness *" not in text
     full = " ".join(str(full_page(found, 100, full=True)).split())
     assert "weak with this judge, so the difference" in full
-    for text in (full, comparison_page(found), comparison_markdown(found), found._repr_html_()):
+    for text in (full, comparison_page(found), comparison_markdown(found)):
         assert "weak with this judge (not clearly better than chance)" in text
     assert [row["weak"] for row in comparison_record(found)["comparisons"]] == [True, False]
 

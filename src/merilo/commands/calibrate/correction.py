@@ -173,24 +173,24 @@ def uncorrected_of(run: Run, metrics: Iterable[str]) -> dict[str, LabelledAgreem
     return agreements([cases], labels, asked)
 
 
-def corrected_of(run: Run, *, cluster: str | None = None, level: float = LEVEL) -> Mapping[str, Correction]:
+def corrected_of(run: Run) -> Mapping[str, Correction]:
     """Return the correction of each metric's mean by the labels stored with the run; empty if none are stored.
 
     A metric with labelled verdicts that labels do not correct has no estimate, with the reason. Other metrics for
-    which labels cannot be used are left out. `cluster`: as in `read_scores`. Raises RunError for labels that cannot be
-    read, or that were drawn from other samples than the run has now.
+    which labels cannot be used are left out. Raises RunError for labels that cannot be read, or that were drawn from
+    other samples than the run has now.
     """
     own = labels_of(run)
     if not own:
         return {}
-    scores = read_scores(run, cluster=cluster)
+    scores = read_scores(run)
     try:
         found = match(scores, own, tuple(scores.columns))
     except UsageError:  # they no longer fit any of its metrics
         found = {}
-    corrections = {text: correction_of(scores, text, each, level=level) for text, each in found.items()}
+    corrections = {text: correction_of(scores, text, each) for text, each in found.items()}
     for text, each in uncorrected_of(run, [text for text in scores.columns if text not in found]).items():
-        nothing = _corrected(scores, text, Labels.of([], [], []), level)
+        nothing = _corrected(scores, text, Labels.of([], [], []), LEVEL)
         corrections[text] = replace(nothing, reason=f"{each.reason[0].upper()}{each.reason[1:]}.")
     return corrections
 

@@ -82,11 +82,7 @@ def name_in(run: Run, found: MetricNames, asked: str) -> str:
 
 def under_common_names(scores: RunScores, own: Mapping[str, str]) -> RunScores:
     """Return the scores with the columns under their names in the comparison."""
-    return replace(
-        scores,
-        columns={own[text]: column for text, column in scores.columns.items()},
-        counts={own[text]: counts for text, counts in scores.counts.items()},
-    )
+    return replace(scores, columns={own[text]: column for text, column in scores.columns.items()})
 
 
 def with_common_names(case: SampleDetail, own: Mapping[str, str]) -> SampleDetail:

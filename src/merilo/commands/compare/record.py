@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.result import Verdict
 from merilo.rendering.frames import frame
-from merilo.rendering.html import table_html
 from merilo.rendering.sample_evidence import evidence_groups
 from merilo.stats.compare import Conclusion
 
@@ -67,24 +66,6 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
         "movers": found.movers,
         "moved": [_moved(found, each) for each in found.moved],
     }
-
-
-def comparison_table(found: RunComparison) -> str:
-    """Return one HTML table for each other run, everything in it escaped."""
-    head = ("difference", f"{words.level_text(found)} interval", "verdict")
-    return "\n".join(
-        table_html(
-            caption=words.conclusion(found, other),
-            head=("metric", found.names[0], found.names[other], *head),
-            rows=[
-                (*words.cells(row), words.with_pairs(found, row, words.verdict_text(row)))
-                for row in found.rows_of(other)
-            ],
-            text=(5,),
-            basis=words.basis(found),
-        )
-        for other in range(1, len(found.sides))
-    )
 
 
 def flat_row(found: RunComparison, row: Row) -> dict[str, object]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, Final, cast
 
-from merilo.renderers import render
+from merilo.renderers import notebook_html, render
 from merilo.results.basis import Basis
 from merilo.short_repr import short_repr
 from merilo.stats.compare import Policy
@@ -266,8 +266,8 @@ class RunComparison:
         return cast("pd.DataFrame", render(self, "frame"))
 
     def _repr_html_(self) -> str:
-        """Return the paired table for a notebook."""
-        return str(render(self, "html"))
+        """Return the printed text for notebooks."""
+        return notebook_html(self)
 
     def __str__(self) -> str:
         """Return the page that `merilo compare` prints, 80 columns wide."""

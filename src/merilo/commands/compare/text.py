@@ -154,7 +154,7 @@ def _measures(page: Page, found: RunComparison) -> None:
         page.heading(f"Statistics{f', {words.pair_title(found, other)}' if several else ''}")
         rows = [(words.marked(row), *words.measures(row)) for row in found.rows_of(other)]
         page.table([("", *words.MEASURES), *rows], [Tone.STRONG, *[Tone.PLAIN] * len(rows)])
-    page.text(words.legend(), tone=Tone.QUIET)
+    page.text(words.LEGEND, tone=Tone.QUIET)
 
 
 def _notes(page: Page, found: RunComparison) -> None:

@@ -353,7 +353,7 @@ def over(found: RunComparison) -> str:
 
 # -- statistics (--full) -------------------------------------------------------------------------------
 
-_LEGEND = (
+LEGEND: Final = (
     "p: probability of a difference at least this large if there is none; corrected: p corrected for several tests "
     "(Holm). higher, equal, lower: number of samples on which the run scores higher, equal or lower than the base. "
     "diff/sd: the difference divided by the standard deviation of the differences per sample. P: probability that the "
@@ -361,12 +361,7 @@ _LEGEND = (
     "show, before the correction."
 )
 MEASURES = ("p", "corrected", "higher", "equal", "lower", "diff/sd", "P", "finds")
-"""The columns that `legend` explains, in the order of `measures`."""
-
-
-def legend() -> str:
-    """Return the explanation of the columns."""
-    return _LEGEND
+"""The columns that `LEGEND` explains, in the order of `measures`."""
 
 
 def measures(row: Row) -> tuple[str, ...]:

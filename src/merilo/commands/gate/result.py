@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.renderers import render
+from merilo.renderers import notebook_html
 from merilo.rendering.weak import WEAK, weak_legend
 from merilo.rendering.wording import count, percent
 from merilo.results.basis import BY_JUDGE, Basis
@@ -224,8 +224,8 @@ class Gates:
         return "\n".join(filter(None, (self.headline, missing, *lines)))
 
     def _repr_html_(self) -> str:
-        """Return a table of the decisions for notebooks."""
-        return str(render(self, "html"))
+        """Return the printed text for notebooks."""
+        return notebook_html(self)
 
     def __repr__(self) -> str:
         """Return a short text with the first gate that did not pass, for the message of a failed assertion."""

@@ -12,7 +12,6 @@ from merilo.commands.compare.needed import MORE_THAN, more_labels, more_question
 from merilo.commands.compare.text import labels_to_ask
 from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
-from merilo.rendering.html import table_html
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cells_of, cut
 from merilo.rendering.sample_evidence import add_evidence
@@ -376,15 +375,3 @@ def gates_annotations(found: Gates) -> list[Annotation]:
 
 def _stops(found: Gates, verdict: GateVerdict) -> bool:
     return verdict is GateVerdict.FAIL or found.cannot_tell is not CannotTell.PASS
-
-
-def gates_table(found: Gates) -> str:
-    """Return one row per gate, those that did not pass first, everything in it escaped."""
-    baseline = "" if found.baseline is None else f" vs. {found.baseline}"
-    return table_html(
-        caption=f"{found.run}{baseline}: {found.headline}",
-        head=("metric", "verdict", "result"),
-        rows=[(gate.metric, gate.verdict.value, gate.reading) for gate in found.ordered],
-        text=(1, 2),
-        basis=" ".join(filter(None, (found.no_baseline, found.weak_note, *found.notes))),
-    )

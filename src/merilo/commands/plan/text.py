@@ -129,11 +129,6 @@ def weak_note(found: Estimate) -> str:
     return WeakMarks(found.weak).legend(each.metric for each in found.metrics)
 
 
-def expected_text(found: Estimate) -> str:
-    """Return the expected requests, tokens and cost in one line."""
-    return _text(found.typical)
-
-
 def _table(page: Page, found: Estimate) -> None:
     rows = amount_rows(found)
     page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * (len(rows) - 2), Tone.STRONG])

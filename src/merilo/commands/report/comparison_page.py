@@ -55,7 +55,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
     )
     pairs = [_pair(found, other) for other in range(1, len(found.sides))]
     basis = el("p", words.basis(found), cls="soft small")
-    numbers = el("div", pairs, basis, _statistics(found), notes(comparison_notes(found)), cls="wrap")
+    numbers = el("div", pairs, basis, notes(comparison_notes(found)), cls="wrap")
     title_of_samples = heading("Samples", "those that changed most first; open one to see the runs side by side")
     app = el(
         "section", el("div", title_of_samples, cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples"
@@ -141,25 +141,4 @@ def _row(found: RunComparison, row: Row, said: str, reach: float, *, colour: boo
         el("td", el("b", words.signed(each.difference)), el("span", f" {words.interval(each)}", cls="small soft nw")),
         el("td", drawn, cls="plot"),
         el("td", verdict, el("p", reason, cls="small soft") if reason else None, cls="read"),
-    )
-
-
-def _statistics(found: RunComparison) -> Markup:
-    """Return the statistics of each test, folded, with the meaning of the columns."""
-    rows = [
-        el(
-            "tr",
-            el("th", words.marked(row), scope="row"),
-            el("td", words.pair_title(found, row.other)),
-            [el("td", each, cls="num") for each in words.measures(row)],
-        )
-        for row in found.rows
-    ]
-    measures = table(("metric", "runs", *words.MEASURES), rows, cls="plaintable")
-    return el(
-        "details",
-        el("summary", "Statistics"),
-        el("div", measures, cls="scroll", tabindex=0, role="group", aria_label="Statistics"),
-        el("p", words.legend(), cls="small soft"),
-        cls="fold",
     )

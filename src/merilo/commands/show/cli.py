@@ -51,25 +51,14 @@ def show(
     ] = None,
     markdown: Markdown = None,
     json: Json = False,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="Intervals over groups of samples by this field.", hidden=True)
-    ] = None,
-    undefined: Annotated[
-        str | None,
-        typer.Option(metavar="drop|worst", help="Leave undefined outcomes out, or count them as worst.", hidden=True),
-    ] = None,
-    level: Annotated[
-        float | None, typer.Option(metavar="L", help="Confidence level of the intervals.", hidden=True)
-    ] = None,
     judge_only: JudgeOnly = False,
 ) -> None:
     """Show a run or a part of it."""
     from merilo.rendering.ci import check_reports
 
-    again = any(each is not None for each in (cluster, undefined, level))
     check_reports(markdown=markdown, json=json, github=False)
     listed = worst is not None or metric is not None
-    _check_parts(sample, again=again, listed=listed, people=people, by=by, reports=markdown is not None)
+    _check_parts(sample, listed=listed, people=people, by=by, reports=markdown is not None)
     from merilo.commands.show.summary import RunView
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, write
@@ -83,7 +72,7 @@ def show(
     elif listed:
         shown = _worst(run, worst or _WORST, metric, language, json=json)
     else:
-        view = RunView.of(Run.open(run), cluster=cluster, undefined=undefined, level=level, judge_only=judge_only)
+        view = RunView.of(Run.open(run), judge_only=judge_only)
         shown = view.record(by or ()) if json else view.page(page_width(), full=full, language=language, by=by or ())
     if markdown is not None:
         _write_markdown(run, markdown, judge_only=judge_only)
@@ -146,24 +135,14 @@ def _people(path: str, by: Sequence[str], *, full: bool, json: bool) -> Page | d
     return people_record(found) if json else people_page(found, page_width(), full=full or bool(by))
 
 
-def _check_parts(
-    sample: str | None, *, again: bool, listed: bool, people: bool, by: list[str] | None, reports: bool
-) -> None:
+def _check_parts(sample: str | None, *, listed: bool, people: bool, by: list[str] | None, reports: bool) -> None:
     """Raise UsageError for options that show different parts of the run."""
     if by and (sample is not None or listed):
         raise UsageError("--by shows slices of the run, or with --people where the judge errs; leave out the rest.")
     if (sample is not None) + listed + people > 1:
         raise UsageError("--sample, --people and --worst with --metric show different parts; use one of them.")
-    if again and (sample is not None or listed or people):
-        raise UsageError(
-            "--cluster, --undefined and --level apply to the summary only. Do not combine them with --sample, --worst, "
-            "--metric or --people."
-        )
-    if reports and (sample is not None or again or people):
-        raise UsageError(
-            "--markdown writes the summary of the stored run. Do not combine it with --sample, --people, --cluster, "
-            "--undefined or --level."
-        )
+    if reports and (sample is not None or people):
+        raise UsageError("--markdown writes the summary of the run. Do not combine it with --sample or --people.")
 
 
 def _write_markdown(path: str, markdown: str, *, judge_only: bool) -> None:

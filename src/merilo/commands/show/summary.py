@@ -16,7 +16,6 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
-from merilo.rendering.html import table_html
 from merilo.rendering.overview import (
     command,
     lead,
@@ -33,11 +32,9 @@ from merilo.rendering.slices import add_slices
 from merilo.rendering.weak import WeakMarks, left_out_note, neighbours_note, unread_line
 from merilo.rendering.wording import STOPPED, count, number, spent_text
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_metrics, worst_faults
-from merilo.results.recomputed import summarise
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.metric_names import metric_to_inspect, worst_scores
 from merilo.runs.run import open_store
-from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,37 +57,22 @@ class RunView:
     """A run with the numbers to show: corrected by the human labels stored with it, where these suffice."""
 
     run: Run
-    metrics: Mapping[str, Aggregate]
     faults: Faults = field(default_factory=lambda: Faults({}))
     corrections: Mapping[str, Correction] = field(default_factory=dict[str, "Correction"])
-    cluster: str | None = None
     judge_only: bool = False
 
     @classmethod
-    def of(
-        cls,
-        run: Run,
-        *,
-        cluster: str | None = None,
-        undefined: str | None = None,
-        level: float | None = None,
-        judge_only: bool = False,
-    ) -> RunView:
-        """Return the view; `cluster`, `undefined` and `level` compute the means again. `judge_only`: without labels."""
-        metrics, wanted = run.metrics, LEVEL if level is None else level
-        if any(each is not None for each in (cluster, undefined, level)):
-            metrics = summarise(run, cluster=cluster, level=wanted, undefined=undefined or "drop")
-        corrections: Mapping[str, Correction] = {}
-        if undefined in {None, "drop"} and not judge_only:  # labels correct means over scored samples alone
-            corrections = corrected_of(run, cluster=cluster, level=wanted)
+    def of(cls, run: Run, *, judge_only: bool = False) -> RunView:
+        """Return the view; `judge_only`: without labels."""
+        corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(run)
         done = any(each.scored or each.undefined or each.failed for each in run.metrics.values())
         faults = faults_of(run, judge_only=judge_only) if done else Faults({})
-        return cls(run, metrics, faults, corrections, cluster, judge_only)
+        return cls(run, faults, corrections, judge_only)
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The aggregates to report."""
-        return corrected_aggregates(tuple(self.metrics.values()), self.corrections)
+        return corrected_aggregates(tuple(self.run.metrics.values()), self.corrections)
 
     @property
     def corrected(self) -> tuple[str, ...]:
@@ -100,7 +82,7 @@ class RunView:
     def record(self, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: JSON
         """Return the view as a JSON-able object; `by`: with the slices by these fields."""
         slices = {each: slices_of(self.run, each, judge_only=self.judge_only).record() for each in by}
-        found = overview_record(self.run, metrics=self.metrics, corrections=self.corrections, faults=self.faults)
+        found = overview_record(self.run, corrections=self.corrections, faults=self.faults)
         return {**found, **({"slices": slices} if slices else {})}
 
     def page(
@@ -126,8 +108,6 @@ class RunView:
                 self.run,
                 width,
                 again=again,
-                metrics=self.metrics,
-                cluster=self.cluster,
                 corrections=self.corrections,
                 faults=self.faults,
                 language=language,
@@ -153,17 +133,6 @@ def run_record(run: Run, *, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: J
 def run_text(run: Run) -> str:
     """Return the screen without the next commands, 80 columns wide."""
     return str(summary_page(RunView.of(run), _WIDTH, commands=False))
-
-
-def run_table(run: Run) -> str:
-    """Return the run's means as an HTML table for a notebook, everything in it escaped."""
-    view = RunView.of(run)
-    head, *rows = mean_rows(view.aggregates, WeakMarks.of(run.manifest), view.corrections)
-    stopped = "" if run.complete else f"; {STOPPED}"
-    notes = means_notes(run.manifest, view.aggregates, corrected=view.corrected)
-    sentence, *more = lead(run, view.faults, view.corrected)
-    basis = " ".join(filter(None, (*more, *notes, left_out_note(run.manifest))))
-    return table_html(caption=f"{sentence}{stopped}", head=head, rows=rows, basis=basis)
 
 
 def run_markdown(run: Run, *, judge_only: bool = False) -> str:
@@ -192,7 +161,7 @@ def summary_page(
     Has at most `MAX_LINES` lines: of a run with many metrics it shows the first ones. `again`: the command that asks
     failed questions again. `commands`: False to leave out what to do next.
     """
-    rows, worst, meanings = len(view.metrics), _WORST, True
+    rows, worst, meanings = len(view.run.metrics), _WORST, True
     while True:
         page = Page(width, language or view.run.manifest.language)
         title(page, view.run, view.faults, view.corrected)
@@ -219,7 +188,7 @@ def _means(page: Page, view: RunView, rows: int, *, meanings: bool) -> None:
     shown = view.aggregates[:rows]
     table, notes = short_rows(view.run.manifest, shown, view.corrections, meanings=meanings)
     page.table(table, [Tone.STRONG, *(Tone.BAD if each.failed else Tone.PLAIN for each in shown)], notes=notes)
-    if left := len(view.metrics) - len(shown):
+    if left := len(view.run.metrics) - len(shown):
         page.text(f"and {count(left, 'more metric')}: {command('show', str(view.run.path), '--full')}", tone=Tone.QUIET)
 
 
@@ -236,7 +205,7 @@ def _cautions(page: Page, view: RunView, again: str) -> None:
         unread_line(run.manifest),
         *(note if note.startswith(DOUBT) else cut(note, page.width) for note in run.manifest.notes),
         neighbours_note(run.usage),
-        intervals_text(aggregates, view.cluster or run.manifest.cluster, corrected=view.corrected) if clusters else "",
+        intervals_text(aggregates, run.manifest.cluster, corrected=view.corrected) if clusters else "",
     )
     for note in filter(None, notes):
         page.text(note)
@@ -258,7 +227,7 @@ def _skipped(run: Run) -> Iterator[str]:
 def _without_value(view: RunView) -> Iterator[str]:
     """Yield, for each reason, the metrics that have no value for it: at all, or for the samples without a verdict."""
     found: dict[tuple[str, int], list[str]] = {}
-    unknown = judged_metrics(view.metrics)[:1] if view.faults[CANNOT_TELL] else []
+    unknown = judged_metrics(view.run.metrics)[:1] if view.faults[CANNOT_TELL] else []
     for each in view.aggregates:
         if (each.mean is None and not each.failed) or (each.metric in unknown and each.undefined):
             reason = each.note if each.parts else next(iter(each.reasons), "")
