@@ -94,6 +94,6 @@ def test_without_scripts_both_runs_are_there(browser: Browser, page: Path) -> No
     browser.scripts(enabled=False)
     browser.open(page)
     browser.scripts(enabled=True)
-    assert browser.run("document.querySelectorAll('#plain tbody tr').length") == len(rows())
+    assert browser.run("document.querySelectorAll('#plain > .move').length") == len(rows())
     assert browser.run("document.querySelector('#plain').checkVisibility()") is True
     assert browser.run("document.querySelector('#app').checkVisibility()") is False

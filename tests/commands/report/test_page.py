@@ -230,7 +230,7 @@ def test_failed_and_undefined_say_why(page: str) -> None:
 
 
 def test_plain_copy_has_every_score(page: str) -> None:
-    """Without scripts, the page lists every sample with every score, failures first, and its response."""
+    """Without scripts, the page lists every sample with every score, failures first, and its texts."""
     plain = page[page.index('id="plain"') :]
     for row in rows():
         assert f'id="sample={row["id"]}"' in plain
@@ -256,7 +256,7 @@ def test_large_runs_show_the_worst_samples(tmp_path: Path) -> None:
 
 
 def test_comparison_shows_both_runs(tmp_path: Path) -> None:
-    """A comparison has a row for each metric, and each sample that moved with its score in both runs."""
+    """A comparison has a row for each metric, and each sample that moved with its contexts in both runs."""
     first = faulty(tmp_path / "first", rows({("enough", "supported"): 12}))
     worse = [
         {**row, "retrieved_contexts": [{"id": "x", "text": "This holds short. No."}, row["retrieved_contexts"][0]]}
@@ -265,8 +265,10 @@ def test_comparison_shows_both_runs(tmp_path: Path) -> None:
     second = faulty(tmp_path / "second", worse)
     page = comparison_page(compare_runs([first, second]))
     assert page[: page.index("<details")].count('<th scope="row">') == 3
-    assert page.count('<tr id="sample=') == 12
+    assert page.count('<details class="move"') == 12
     assert "second is worse, by the judge alone" in page
+    assert "there: 2" in page
+    assert "only here" in page
 
 
 def test_comparison_has_all_common_samples(tmp_path: Path) -> None:

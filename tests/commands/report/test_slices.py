@@ -75,7 +75,7 @@ def test_another_field_shows_its_table(browser: Browser, page: Path) -> None:
 
 @pytest.mark.slow
 def test_an_opened_sample_shows_its_metadata(browser: Browser, page: Path) -> None:
-    """The metadata of a sample is in its drawer, and without scripts in the slices."""
+    """The metadata of a sample is in its drawer, and in the plain copy without scripts."""
     opened = opened_wide(browser, page)
     opened.key("j")
     opened.wait("document.querySelector('#drawer.on .inside')")
@@ -86,4 +86,6 @@ def test_an_opened_sample_shows_its_metadata(browser: Browser, page: Path) -> No
     browser.open(page)
     browser.scripts(enabled=True)
     seen = browser.run("document.body.innerText")
+    assert "source: wiki" in seen
     assert "By source" in seen
+    assert f"source: {HOSTILE}" in seen
