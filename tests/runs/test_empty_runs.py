@@ -6,12 +6,12 @@ from merilo.runs.directory_usage import discard
 
 
 def test_a_directory_without_a_manifest_keeps_other_files(tmp_path: Path) -> None:
-    """Notes in the directory of a run that stopped before its manifest stays."""
-    notes = tmp_path / "run" / "notes.txt"
-    notes.parent.mkdir()
-    notes.write_text("{}\n")
-    assert not discard(notes.parent)
-    assert notes.exists()
-    notes.unlink()
-    assert discard(notes.parent)
-    assert not notes.parent.exists()
+    """An event log in the directory of a run that stopped before its manifest stays."""
+    log = tmp_path / "run" / "events.jsonl"
+    log.parent.mkdir()
+    log.write_text("{}\n")
+    assert not discard(log.parent)
+    assert log.exists()
+    log.unlink()
+    assert discard(log.parent)
+    assert not log.parent.exists()

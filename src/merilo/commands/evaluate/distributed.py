@@ -128,6 +128,7 @@ def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
         "--shard": options.reading.shard,
         "--until": options.until,
         "--batch": options.storage.batched or None,
+        "--log-json": options.storage.log_json,
     }
     for name, value in others.items():
         if value is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from merilo.engine.progress import ProgressDispatcher
 from merilo.engine.rounds import asks_in_rounds
 from merilo.errors import RunError, UsageError
 from merilo.providers.prices import outdated, prices_from
+from merilo.rendering.event_log import EventLog
 from merilo.runs.clusters import check_clusters
 from merilo.runs.directory import run_directory
 from merilo.runs.directory_usage import is_worthless
@@ -68,7 +69,8 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
     with RunLock(path):
         try:
             recover(path)
-            return await _run_in(path, dataset, judges, options)
+            with _event_log(options) as log:
+                return await _run_in(path, dataset, judges, options, log)
         except BaseException as error:
             worthless = made and is_worthless(path)
             if worthless:
@@ -79,14 +81,23 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
             raise
 
 
-async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options) -> Run:
+def _event_log(options: Options) -> EventLog | nullcontext[None]:
+    """Return the open event log, or a no-op. Raises UsageError if the file cannot be written."""
+    if options.storage.log_json is None:
+        return nullcontext()
+    return EventLog(options.storage.log_json, {**asdict(options.limits.of_requests), **asdict(options.limits.budget)})
+
+
+async def _run_in(
+    path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options, log: EventLog | None
+) -> Run:
     with ExitStack() as stack:
         store = Store.open(path / STORE, create=not (path / MANIFEST).exists())
         stack.callback(store.close)
         ready = await prepared(dataset, store, judges, options)
         _, roles, selection = ready
         found = _resumed(path, dataset, ready, options, store)
-        audience = ProgressDispatcher(options.progress)
+        audience = ProgressDispatcher(options.progress, log)
         if reading := dataset.columns.reading():
             audience.note(f"{dataset.name}: {reading}")
         for name in found.changed:

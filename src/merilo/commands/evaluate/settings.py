@@ -16,6 +16,7 @@ from merilo.judges.route_specs import INSTRUMENTS, NamedSpec, Server, check_kind
 from merilo.judges.routed import REST
 from merilo.judges.spec import at_server, cross_encoder_from, embedder_from, judges_from
 from merilo.judges.splitter import SplitterJudge
+from merilo.rendering.event_log import check_log_path
 from merilo.runs.shards import Shard
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def checked(options: Options) -> Options:
         raise UsageError(f"draws must be from 1 to {MOST_DRAWS}, got {options.draws} (--draws).")
     uses_installed_prompts(options)
     _ = options.limits.of_requests, options.limits.budget
+    if options.storage.log_json is not None:
+        check_log_path(options.storage.log_json)
     if options.until is not None:
         from merilo.commands.evaluate.stopping import with_stop
 
