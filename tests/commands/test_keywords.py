@@ -1,6 +1,9 @@
 """The keywords of `evaluate`: parts as objects and dicts, and what a wrong keyword is told."""
 
+import ast
 import inspect
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,7 @@ import pytest
 
 import merilo
 from merilo.commands.evaluate.options import Options
-from merilo.commands.keywords import keyword_options
+from merilo.commands.keywords import keyword_options, public
 from merilo.commands.option import flags_of, options_from
 
 ROW = {"user_input": "When?", "retrieved_contexts": ["It was completed in 1889."]}
@@ -118,3 +121,54 @@ def test_flags_make_the_same_options() -> None:
         None,
     )
     assert options_from(Options, {**values, "until": "gates.toml"}).until == merilo.Until("gates.toml")
+
+
+def in_python(message: str) -> str:
+    """The message of an error as a public function raises it."""
+
+    @public()
+    def fail() -> None:
+        raise merilo.UsageError(message)
+
+    with pytest.raises(merilo.UsageError) as caught:
+        fail()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("--max-drop needs a baseline: add --baseline RUN.", "max_drop needs a baseline: add baseline='RUN'."),
+        ("--baseline needs a drop: add --max-drop 0.05.", "baseline needs a drop: add max_drop=0.05."),
+        ("g.toml: --baseline needs a suite with max_drop.", "g.toml: baseline needs a suite with max_drop."),
+        ("--map takes column=field; got 'a'.", "mapping takes column=field; got 'a'."),
+        ("--max-drop: give either one number", "max_drop: give either one number"),
+        ("other metrics (--metrics), or use --judge-only", "other metrics (metrics), or use --judge-only"),
+        ("set OLLAMA_HOST or --base-url.", "set OLLAMA_HOST or base_url."),
+        ("Use --min METRIC=X, --baseline RUN with", "Use minimums={'METRIC': X}, baseline='RUN' with"),
+        ("--max-drop D, or --suite FILE.", "max_drop=D, or suite='FILE'."),
+        ("run them by name (--metrics faithfulness).", "run them by name (metrics='faithfulness')."),
+        ("use --map a=b or --map c=d to take", "use mapping={'a': 'b'} or mapping={'c': 'd'} to take"),
+        ("Add it: merilo run ... --metrics faithfulness", "Add it: merilo run ... --metrics faithfulness"),
+    ],
+)
+def test_a_flag_in_a_message_is_a_keyword(message: str, expected: str) -> None:
+    """With its value if it has one; the words after a flag without a value stay as they are."""
+    assert in_python(message) == expected
+
+
+def test_no_message_loses_a_word_to_a_keyword() -> None:
+    """Of every text in the code that has a flag, all words of the sentence are still there."""
+    flags = re.compile(r"--(map|min|max|judge|metrics|suite|max-drop|baseline|base-url)\b")
+    word = re.compile(r"(?:(?<=[\s(])|^)[a-z]+(?=[.,;)]*(?:\s|$))")
+    seen = 0
+    for path in sorted(Path(merilo.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                text = "".join(str(each.value) if isinstance(each, ast.Constant) else "a=b1" for each in node.values)
+            else:
+                text = str(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if flags.search(text) and "\n" not in text:
+                seen += 1
+                assert not Counter(word.findall(text)) - Counter(word.findall(in_python(text))), (path.name, text)
+    assert seen > 30

@@ -200,10 +200,10 @@ def _in_python() -> Generator[None]:
 
 _TEXT: Final = r"(?:'[^']*'|[^\s',.;)]|[.,;)](?=\w))+"
 _FLAGS: Final = re.compile(
-    rf"merilo [a-z][^;\n]*|--(skip-invalid)|--(map|min|max|judge|metrics|suite|max-drop|baseline|base-url) {_TEXT}"
-    rf"(?: --\2 {_TEXT})*"
+    r"merilo [a-z][^;\n]*|--(skip-invalid)|--(map|min|max|judge|metrics|suite|max-drop|baseline|base-url)(?![\w-])"
+    rf"(?: (?![a-z]+ [a-z]){_TEXT}(?: --\2 {_TEXT})*)?"
 )
-"""Matches flags with their values, and whole commands, in which they stay."""
+"""Matches flags, with their values unless the sentence continues, and whole commands, in which they stay."""
 _PAIRS: Final = {"map": "mapping", "min": "minimums", "max": "maximums"}
 
 
@@ -213,8 +213,9 @@ def _as_keyword(found: re.Match[str]) -> str:
     if not found[2] or '"' in found[0] or "\\" in found[0]:  # a command, or a text that no message of merilo has
         return found[0]
     option, values = found[2], shlex.split(found[0])[1::2]
-    if option not in _PAIRS:
-        return f"{option.replace('-', '_')}={values[0] if option == 'max-drop' else repr(values[0])}"
+    if option not in _PAIRS or not values:
+        name = _PAIRS.get(option, option.replace("-", "_"))
+        return name if not values else f"{name}={values[0] if option == 'max-drop' else repr(values[0])}"
     pairs = (each.rpartition("=") for each in values)
     items = [f"{name!r}: {value!r}" if option == "map" else f"{name!r}: {value}" for name, _, value in pairs]
     return f"{_PAIRS[option]}={{{', '.join(items)}}}"

@@ -308,14 +308,16 @@ def test_advice_to_label_more_names_a_draw_that_is_not_labelled_yet(tmp_path: Pa
 
 
 def test_a_gate_with_all_questions_labelled_needs_more_questions(tmp_path: Path) -> None:
-    """No more labels can decide it, so none are asked for."""
+    """No more labels can decide it, so none are asked for; the number of questions that decide is named."""
     first, second = pair(tmp_path, 30)
     labelled(first, second, tmp_path / "t.jsonl", 30)
     (run, _) = open_again(first, second)
     mean = gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].decision.value
     assert mean is not None
     text = str(gates_page(gate_run(run, Suite(minimums={METRIC: round(mean, 2)})), 200))
-    assert "Evaluate more questions: labels of all these would probably not decide." in text
+    needed = re.search(r"About ([0-9,]+) questions, all labelled, would decide if the mean stays\.", text)
+    assert needed is not None
+    assert int(needed[1].replace(",", "")) > 30
     assert "merilo label" not in text
 
 
@@ -516,4 +518,6 @@ def test_the_draw_and_the_comparison_tell_how_many_labels_decide(tmp_path: Path)
     assert many == "A true difference of 0.1 is found in nearly every study."
     labelled(first, second, tmp_path / "t.jsonl", 60)
     text = " ".join(str(compare_runs([first, second])).split())
-    assert re.search(r"To show a difference of 0.05: (about [0-9,]+ labelled|more than these 300) questions", text)
+    assert re.search(
+        r"To show a difference of 0.05: about [0-9,]+ (labelled questions|questions, all labelled)\.", text
+    )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import LEVEL
 from merilo.stats.label_power import LabelSpread, labels_needed
 from merilo.stats.paired import FEWEST_DIFFERENT
-from merilo.stats.power import samples_for
+from merilo.stats.power import POWER, samples_for
 
-MORE_THAN: Final = "More than"
-"""Begins the text if labels of all questions would not suffice."""
+ALL_LABELLED: Final = ", all labelled"
+"""Ends the text if labels of all questions so far do not suffice."""
 
 
 def more_questions(effect: float, detectable: float, questions: int) -> str:
@@ -28,20 +29,22 @@ def more_labels(
     labelled: int,
     questions: int,
     *,
-    two_sided: bool,
     level: float = LEVEL,
 ) -> str:
     """Return the number of labelled questions that show an effect, such as `About 60 labelled questions`.
 
-    `errors`: the standard errors of the corrected number and of the judge's own. Empty if `labelled` suffice.
+    If all questions so far are too few: `About 830 questions, all labelled`. `errors`: the standard errors of the
+    corrected number and of the judge's own. Empty if `labelled` suffice, and if too many are needed.
     """
     corrected, judged = errors
     if corrected is None or judged is None:
         return ""
     spread = LabelSpread.of(corrected, labelled, questions, judged**2 * questions)
-    needed = labels_needed(effect, spread, two_sided=two_sided, level=level)
-    if needed is None:
-        return f"{MORE_THAN} these {questions:,} questions, all labelled"
+    if labelled >= questions or (needed := labels_needed(effect, spread, two_sided=True, level=level)) is None:
+        error = corrected if labelled >= questions else spread.error(questions)
+        detectable = error * (normal_quantile((1 + level) / 2) + normal_quantile(POWER))
+        more = more_questions(effect, detectable, questions)
+        return f"{more}{ALL_LABELLED}" if more else ""
     return "" if needed <= labelled else f"About {_rounded(needed)} labelled questions"
 
 

@@ -113,7 +113,7 @@ def to_show(row: Row) -> str:
         needed = more_questions(row.worth, detectable, pairs)
     else:
         errors = correction.corrected.error, correction.judged.error
-        needed = more_labels(row.worth, errors, correction.labelled, pairs, two_sided=True)
+        needed = more_labels(row.worth, errors, correction.labelled, pairs)
     return f"To show a difference of {row.worth:g}: {needed[:1].lower()}{needed[1:]}." if needed else ""
 
 

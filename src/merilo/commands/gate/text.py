@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
-from merilo.commands.compare.needed import MORE_THAN, more_labels, more_questions
+from merilo.commands.compare.needed import ALL_LABELLED, more_labels, more_questions
 from merilo.commands.compare.text import labels_to_ask
 from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
@@ -320,11 +320,11 @@ def _needed(found: Gates, gate: Gate) -> str:
     spread = None if judged is None or judged.lower is None or judged.upper is None else judged.upper - judged.lower
     quantile = 2 * normal_quantile((1 + decision.level) / 2)
     errors = (error, None if spread is None else spread / quantile)
-    text = more_labels(effect, errors, gate.labelled, gate.samples, two_sided=True, level=decision.level)
+    text = more_labels(effect, errors, gate.labelled, gate.samples, level=decision.level)
     if not text:
         return ""
-    if gate.labelled >= gate.samples or text.startswith(MORE_THAN):
-        return "Evaluate more questions: labels of all these would probably not decide."
+    if text.endswith(ALL_LABELLED):
+        return f"{text}, would decide if the {_what(gate)} stays."
     return f"{text} would decide if the {_what(gate)} stays: {_labels(found, gate)}"
 
 
