@@ -162,9 +162,8 @@ class ColumnPlan:
 class Planner:
     """A planner that makes one plan per set of columns and records their use in `columns`.
 
-    `mapping` (column to field) takes precedence over every alias; raises UsageError for an unknown field. A column that
-    is read only if its values have the form of its field is read from the first such value on: show the planner the
-    first records with `awaits` before any plan is made.
+    `mapping` (column to field) takes precedence over every alias; raises UsageError for an unknown field. If the values
+    decide, a column is read from the first one that has the form of its field; `awaits` looks at records in advance.
     """
 
     mapping: Mapping[str, str]
@@ -235,11 +234,12 @@ class Planner:
             return None
         form = ColumnFormat.PARTS if parts else _form(column, target, is_mapped=rank == _MAPPED)
         match = _Match(target, rank, column, FieldSource(parts or (column,), form))
-        return match if rank in (_MAPPED, _NAMED) else match._replace(fits=self._fits(match, record))
+        return match if rank <= _NAMED else match._replace(fits=self._fits(match, record))
 
     def _target(
         self, column: str, alias: str, aliased: Mapping[str, int], *, has_parts: bool
     ) -> tuple[str | None, int]:
+        """Return the field that a name means, whatever the values are, and the rank of the name."""
         if column in self.mapping:
             return self.mapping[column], _MAPPED
         known = aliases()
@@ -266,10 +266,8 @@ class Planner:
     def _has_form(self, value: object, target: str) -> bool:
         if target == "metadata":
             return check.is_mapping(value)
-        if isinstance(value, str) and target in (*TEXT_FIELDS, "language"):
-            return True
-        if isinstance(value, str) and target in _IDS and not self.cells:
-            return False
+        if isinstance(value, str) and (target in (*TEXT_FIELDS, "language") or (target in _IDS and not self.cells)):
+            return target not in _IDS
         return target in fitting(value)
 
     def _parts(self, names: tuple[str, ...]) -> dict[str, list[str]]:
@@ -302,8 +300,7 @@ class Planner:
     def _doubt(self, plan: ColumnPlan) -> None:
         """Note the columns that may have the value of another field, if no other column decides."""
         known, filled = aliases(), dict(plan.fields)
-        special = {each.column: each for each in known.meanings}
-        doubtful: dict[str, str] = {}
+        special = {each.column for each in known.meanings}
         for name, (source, *_) in plan.fields:
             column = source.columns[0]
             alias = known.name_of(column)
@@ -311,10 +308,9 @@ class Planner:
             if column in self.mapping or other is None:
                 continue
             if name == other and alias in special:
-                doubtful[column] = "response"
+                self.columns.doubtful[column] = "response"
             elif name != other and other not in filled and (name == "response" or "response" not in filled):
-                doubtful[column] = other
-        self.columns.doubtful.update(doubtful)
+                self.columns.doubtful[column] = other
 
 
 _MAPPED, _NAMED, _LIKE, _USUAL = range(4)

@@ -232,8 +232,8 @@ class _Reader:
         records, ahead = islice(unfolded(self.records()), self.limit), list[RawRecord | Sample]()
         for raw in records:
             ahead.append(raw)
-            record = None if isinstance(raw, Sample) else raw.value
-            if len(ahead) == _AHEAD or record is None or not self.rules.planner.awaits(self._present(record)):
+            record = {} if isinstance(raw, Sample) else self._present(raw.value or {})
+            if len(ahead) == _AHEAD or len(record) > MAX_COLUMNS or not self.rules.planner.awaits(record):
                 break
         for number, raw in enumerate(chain(ahead, records), start=1):
             if isinstance(raw, Sample):
