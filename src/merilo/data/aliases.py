@@ -198,30 +198,30 @@ class Planner:
         parts = self._parts(names)
         found = self._matches(record, parts)
         best: dict[str, int] = {}
-        for each in found.values():
-            if each is not None and each.fits is not False:
-                best[each.field] = min(each.rank, best.get(each.field, each.rank))
+        for each in (each for each in found.values() if each.fits is not False):
+            best[each.field] = min(each.rank, best.get(each.field, each.rank))
         sources: dict[str, list[FieldSource]] = {}
         kept: list[str] = []
-        for name, match in found.items():
+        for name in names:
+            match = found.get(name)
             if match is None or match.fits is False or best[match.field] < match.rank:
                 kept.append(name)
             elif name == match.source.columns[0]:
                 sources.setdefault(match.field, []).append(match.source)
-        undecided = {each.source: each for each in found.values() if each is not None and not each.fits}
+        undecided = tuple({each.source: each for each in found.values() if not each.fits}.values())
         fields = tuple((name, tuple(each)) for name, each in sources.items())
-        plan = ColumnPlan(fields, tuple(kept), not sources.keys().isdisjoint(FIELDS), tuple(undecided.values()))
+        plan = ColumnPlan(fields, tuple(kept), not sources.keys().isdisjoint(FIELDS), undecided)
         self._note(plan, record, [*parts])
         self._doubt(plan)
         return plan
 
-    def _matches(self, record: Mapping[str, object], parts: Mapping[str, list[str]]) -> dict[str, _Match | None]:
-        """Return the field of each column; None for an unknown one. The columns of a list are judged as one."""
+    def _matches(self, record: Mapping[str, object], parts: Mapping[str, list[str]]) -> dict[str, _Match]:
+        """Return the field of each known column. The columns of a list are judged as one."""
         aliased = Counter(map(aliases().name_of, record))
         found = {name: self._match(name, (), aliased, record) for name in record}
         for base, columns in parts.items():
             found |= dict.fromkeys(columns, self._match(base, tuple(columns), aliased, record))
-        return found
+        return {name: match for name, match in found.items() if match is not None}
 
     def _match(
         self, column: str, parts: tuple[str, ...], aliased: Mapping[str, int], record: Mapping[str, object]
