@@ -43,6 +43,11 @@ def wrong(here: Here, files: dict[str, str | bytes], command: str) -> str:
             RUN,
             f"{NEEDS} Unread columns: 'pieces' (lists of texts). Read it: --map pieces=retrieved_contexts",
         ),
+        (
+            line(frage="Wann?", kontexte=["Die Mühle steht."]),
+            RUN,
+            "Map columns with --map kontexte=retrieved_contexts.",
+        ),
         (line(question="When?", answer="In 1820."), RUN, f"{NEEDS} Check the columns: answer was read as response."),
         (line(question="When?", answer="In 1820."), RUN, "If it is the expected answer, add --map answer=reference."),
         (line(**ROW | {"contexts": None}), RUN, f"{NEEDS} No record has a value in 'contexts'."),

@@ -266,7 +266,10 @@ PASSAGES: dict[str, Any] = {"is_selected": [1, 0], "passage_text": ["One.", "Two
             {"question": "q", "contexts": ["c"], "documents": ["c d"]},
             expected(user_input="q", retrieved_contexts=["c"], metadata={"documents": ["c d"]}),
         ),
-        ({"question": "q", "Chunk 2": "b", "Chunk 1": "a"}, expected(user_input="q", retrieved_contexts=["a", "b"])),
+        (
+            {"question": "q", "Chunk 2": "b c", "Chunk 1": "a"},
+            expected(user_input="q", retrieved_contexts=["a", "b c"]),
+        ),
         (
             {"query": "q", "gt_answer": "g", "retrieved_context": [{"doc_id": "0", "text": "c"}]},
             expected(user_input="q", reference="g", retrieved_contexts=[Context("c", id="0")]),
@@ -296,6 +299,49 @@ PASSAGES: dict[str, Any] = {"is_selected": [1, 0], "passage_text": ["One.", "Two
 def test_usual_names_and_forms(record: dict[str, Any], sample: Sample) -> None:
     """Names and forms that many files share are read if nothing else fills the field and the value has its form."""
     assert samples(load([record])) == [sample]
+
+
+TEXT, URL = "It is old.", "https://example.org/1"
+
+
+@each_case(
+    ("values", "contexts"),
+    [
+        ([{"context_1": "Italy", "context_2": TEXT, "context_3": "Rome"}], [["Italy", TEXT, "Rome"]]),
+        ([{"context.0": "Italy", "context.1": TEXT}], [["Italy", TEXT]]),
+        (
+            [{"context_1": "Italy", "context_2": None}, {"context_1": "Rome", "context_2": TEXT}],
+            [["Italy"], ["Rome", TEXT]],
+        ),
+        ([{"doc_1": "d17", "doc_2": "d4"}], [None]),
+        ([{"docs.0": URL, "docs.1": URL}], [None]),
+        ([{"docs": None}, {"docs": URL}, {"docs": 0}], [None] * 3),
+        ([{"docs": " "}, {"docs": []}, {"docs": URL}], [None] * 3),
+        ([{"docs": None}, {"docs": "d17"}, {"docs": [TEXT]}], [None, ["d17"], [TEXT]]),
+        ([{"docs": ["Rome"]}, {"docs": [TEXT]}, {"docs": []}], [["Rome"], [TEXT], []]),
+        ([{"docs": URL}] * 20 + [{"docs": [TEXT]}, {"docs": ["Rome"]}], [None] * 20 + [[TEXT], ["Rome"]]),
+        ([{"docs": None}] * 20 + [{"docs": URL}, {"docs": 3}], [None] * 22),
+    ],
+)
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_columns_are_judged_by_all_their_values(
+    values: list[dict[str, Any]], contexts: list[list[str] | None], is_stream: bool
+) -> None:
+    """Contexts if any value of the first 20 records, or of the columns of one list, is a text; nothing is lost."""
+
+    def named(sample: Sample) -> list[str] | None:
+        found = sample.retrieved_contexts
+        return None if found is None else [context.text for context in found]
+
+    records = [{"question": "q", **value} for value in values]
+    dataset = load(iter(records) if is_stream else records)
+    for _ in range(1 if is_stream else 2):
+        found = samples(dataset)
+        assert [named(each) for each in found] == contexts
+        for value, read, sample in zip(values, contexts, found, strict=True):
+            kept = {name: each for name, each in value.items() if each is not None} if read is None else {}
+            assert sample.metadata == kept
+            assert kept.keys() <= dataset.columns.kept.keys()
 
 
 LAYOUTS: dict[str, Any] = {
@@ -367,7 +413,7 @@ def test_a_doubtful_column_is_reported(record: dict[str, Any], doubts: dict[str,
     data = load([record])
     samples(data)
     assert data.columns.doubtful == doubts
-    assert [each.rpartition("--map ")[2] for each in data.columns.doubts(frozenset(FIELDS))] == [
+    assert [each.rpartition("--map ")[2] for each in data.columns.doubts(FIELDS, data.columns.recognised.values())] == [
         f"{column}={field}." for column, field in doubts.items()
     ]
 

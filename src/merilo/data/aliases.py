@@ -148,99 +148,126 @@ class ColumnPlan:
 
     - `fields`: each field with its sources (more than one: ambiguous if their values differ);
     - `kept`: columns stored in the metadata;
-    - `knows_a_field`: True if any column has a value that can be judged.
+    - `knows_a_field`: True if any column has a value that can be judged;
+    - `undecided`: columns whose later values may change the plan.
     """
 
     fields: tuple[tuple[str, tuple[FieldSource, ...]], ...]
     kept: tuple[str, ...]
     knows_a_field: bool
+    undecided: tuple[_Match, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Planner:
     """A planner that makes one plan per set of columns and records their use in `columns`.
 
-    `mapping` (column to field) takes precedence over every alias; raises UsageError for an unknown field.
+    `mapping` (column to field) takes precedence over every alias; raises UsageError for an unknown field. If the values
+    decide, a column is read from the first one that has the form of its field; `awaits` looks at records in advance.
     """
 
     mapping: Mapping[str, str]
     columns: Columns
     cells: bool = False
     """True if every value is the text of a table's cell."""
-    _plans: dict[tuple[str, ...], ColumnPlan] = field(default_factory=dict)
+    _plans: dict[tuple[str, ...], ColumnPlan] = field(default_factory=dict, init=False)
+    _fitting: dict[tuple[str, str], bool | None] = field(default_factory=dict, init=False)
+    """For a column and a field: True if any value had the form of the field; None before the first value."""
 
     def __post_init__(self) -> None:
         for column, name in self.mapping.items():
             if name not in TARGETS:
                 raise UsageError(f"No field {name!r}. {_meant(column, name)}")
 
-        self.columns.unseen.update(self.mapping)
+    def awaits(self, record: Mapping[str, object]) -> bool:
+        """Note the forms of the values; return True if further records may change how a column is read."""
+        self._matches(record, self._parts(tuple(record)))
+        return not all(self._fitting.values())
 
     def plan(self, record: Mapping[str, object]) -> ColumnPlan:
         """Return the plan for records with these columns, in this order."""
         names = tuple(record)
         plan = self._plans.get(names)
-        if plan is None:
+        if plan is None or any(self._fits(each, record) is not each.fits for each in plan.undecided):
             plan = self._make(names, record)
-            if len(self._plans) < _MAX_PLANS:
+            if names in self._plans or len(self._plans) < _MAX_PLANS:
                 self._plans[names] = plan
         return plan
 
     def _make(self, names: tuple[str, ...], record: Mapping[str, object]) -> ColumnPlan:
-        known = aliases()
         parts = self._parts(names)
-        bases = {column: base for base, group in parts.items() for column in group}
-        aliased = Counter(known.name_of(name) for name in names)
-        found = {name: self._match(name, bases.get(name), aliased, record[name]) for name in names}
+        found = self._matches(record, parts)
         best: dict[str, int] = {}
-        for each in filter(None, found.values()):
+        for each in (each for each in found.values() if each.fits is not False):
             best[each.field] = min(each.rank, best.get(each.field, each.rank))
         sources: dict[str, list[FieldSource]] = {}
         kept: list[str] = []
-        for name, match in found.items():
-            base = bases.get(name, name)
-            if match is None or best[match.field] < match.rank or (base != name and match.field not in LIST_FIELDS):
+        for name in names:
+            match = found.get(name)
+            if match is None or match.fits is False or best[match.field] < match.rank:
                 kept.append(name)
-            elif base == name:
-                form = _form(name, match.field, is_mapped=match.rank == _MAPPED)
-                sources.setdefault(match.field, []).append(FieldSource((name,), form))
-            elif name == parts[base][0]:
-                sources.setdefault(match.field, []).append(FieldSource(tuple(parts[base]), ColumnFormat.PARTS))
+            elif name == match.source.columns[0]:
+                sources.setdefault(match.field, []).append(match.source)
+        undecided = tuple({each.source: each for each in found.values() if not each.fits}.values())
         fields = tuple((name, tuple(each)) for name, each in sources.items())
-        plan = ColumnPlan(fields, tuple(kept), not sources.keys().isdisjoint(FIELDS))
+        plan = ColumnPlan(fields, tuple(kept), not sources.keys().isdisjoint(FIELDS), undecided)
         self._note(plan, record, [*parts])
         self._doubt(plan)
         return plan
 
-    def _match(self, name: str, base: str | None, aliased: Mapping[str, int], value: object) -> _Match | None:
-        """Return the field of a column, or of the numbered columns that it belongs to; None for an unknown one."""
-        column = name if base is None else base
-        if column in self.mapping:
-            return _Match(self.mapping[column], _MAPPED)
+    def _matches(self, record: Mapping[str, object], parts: Mapping[str, list[str]]) -> dict[str, _Match]:
+        """Return the field of each known column. The columns of a list are judged as one."""
+        aliased = Counter(map(aliases().name_of, record))
+        found = {name: self._match(name, (), aliased, record) for name in record}
+        for base, columns in parts.items():
+            found |= dict.fromkeys(columns, self._match(base, tuple(columns), aliased, record))
+        return {name: match for name, match in found.items() if match is not None}
+
+    def _match(
+        self, column: str, parts: tuple[str, ...], aliased: Mapping[str, int], record: Mapping[str, object]
+    ) -> _Match | None:
+        """Return the field of a column, or of the numbered columns `parts` together; None for an unknown one."""
         known = aliases()
-        alias = _listed(column) if base is not None else known.name_of(column)
+        alias = _listed(column) if parts else known.name_of(column)
+        target, rank = self._target(column, alias, aliased, has_parts=bool(parts))
+        if target is None or (parts and target not in LIST_FIELDS):
+            return None
+        form = ColumnFormat.PARTS if parts else _form(column, target, is_mapped=rank == _MAPPED)
+        match = _Match(target, rank, column, FieldSource(parts or (column,), form))
+        return match if rank <= _NAMED else match._replace(fits=self._fits(match, record))
+
+    def _target(
+        self, column: str, alias: str, aliased: Mapping[str, int], *, has_parts: bool
+    ) -> tuple[str | None, int]:
+        """Return the field that a name means, whatever the values are, and the rank of the name."""
+        if column in self.mapping:
+            return self.mapping[column], _MAPPED
+        known = aliases()
         for each in (each for each in known.meanings if each.column == alias and each.others <= aliased.keys()):
             usual = known.fields.get(alias)  # a name that another column has, too, keeps its usual meaning
             if usual is None or all(known.fields.get(other) != each.field for other in aliased if other != alias):
-                return _Match(each.field, _NAMED)
+                return each.field, _NAMED
         if alias in known.alone and known.only_with[alias].isdisjoint(aliased):
-            return (
-                _Match(known.alone[alias], _USUAL) if not value or self._has_form(value, known.alone[alias]) else None
-            )
-        target = known.field_of(alias)
-        if target is None:
-            return None
-        rank = _USUAL if alias in known.usual else _NAMED if alias == column or base is not None else _LIKE
-        has_form = rank == _NAMED or base is not None or not value or self._has_form(value, target)
-        return _Match(target, rank) if has_form else None
+            return known.alone[alias], _USUAL
+        rank = _USUAL if alias in known.usual else _NAMED if alias == column or has_parts else _LIKE
+        return known.field_of(alias), rank
+
+    def _fits(self, match: _Match, record: Mapping[str, object]) -> bool | None:
+        """Return True if any value so far had the form of the field; None if there was no value."""
+        key, columns = (match.column, match.field), match.source.columns
+        values = [record[column] for column in columns if not _is_blank(record[column])]
+        fits = self._fitting.get(key)
+        if not fits and values:
+            fits = self._has_form(values if match.source.form is ColumnFormat.PARTS else values[0], match.field)
+        if len(self._fitting) < _MAX_PLANS or key in self._fitting:
+            self._fitting[key] = fits
+        return fits
 
     def _has_form(self, value: object, target: str) -> bool:
         if target == "metadata":
             return check.is_mapping(value)
-        if isinstance(value, str) and target in (*TEXT_FIELDS, "language"):
-            return True
-        if isinstance(value, str) and target in _IDS and not self.cells:
-            return False
+        if isinstance(value, str) and (target in (*TEXT_FIELDS, "language") or (target in _IDS and not self.cells)):
+            return target not in _IDS
         return target in fitting(value)
 
     def _parts(self, names: tuple[str, ...]) -> dict[str, list[str]]:
@@ -273,8 +300,7 @@ class Planner:
     def _doubt(self, plan: ColumnPlan) -> None:
         """Note the columns that may have the value of another field, if no other column decides."""
         known, filled = aliases(), dict(plan.fields)
-        special = {each.column: each for each in known.meanings}
-        doubtful: dict[str, str] = {}
+        special = {each.column for each in known.meanings}
         for name, (source, *_) in plan.fields:
             column = source.columns[0]
             alias = known.name_of(column)
@@ -282,10 +308,9 @@ class Planner:
             if column in self.mapping or other is None:
                 continue
             if name == other and alias in special:
-                doubtful[column] = "response"
+                self.columns.doubtful[column] = "response"
             elif name != other and other not in filled and (name == "response" or "response" not in filled):
-                doubtful[column] = other
-        self.columns.doubtful.update(doubtful)
+                self.columns.doubtful[column] = other
 
 
 _MAPPED, _NAMED, _LIKE, _USUAL = range(4)
@@ -302,10 +327,20 @@ def _meant(column: str, name: str) -> str:
 
 
 class _Match(NamedTuple):
-    """The field of a column and the rank of its name: of several columns, those of the lowest rank fill the field."""
+    """The field of a column and the rank of its name: of several columns, those of the lowest rank fill the field.
+
+    `fits`: True if the name decides or any value had the form of the field; None before the first value.
+    """
 
     field: str
     rank: int
+    column: str
+    source: FieldSource
+    fits: bool | None = True
+
+
+def _is_blank(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip()) or (check.is_list(value) and not value)
 
 
 def _listed(base: str) -> str:

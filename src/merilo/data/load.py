@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -46,6 +47,9 @@ _RECORD: Final = {"question": "...", "contexts": ["..."], "answer": "..."}
 _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"})
 """Missing values as Python, numpy, pandas and JSON print them; in a cell of a text field these are texts."""
 
+_AHEAD: Final = 20
+"""Maximum number of records that are read before it is decided whether a column's values have the form of its field."""
+
 _JSON_TYPES: Final[frozenset[type]] = frozenset({str, int, bool, list, dict})
 """Types of nearly all values, which are never missing."""
 
@@ -83,7 +87,7 @@ def load(
         raise UsageError(f"The limit must be at least 1, got {limit}.")
     if is_url(source):
         source = fetched_file(str(source))
-    columns = Columns()
+    columns = Columns(unseen=dict(mapping or {}))
     rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore))
     if isinstance(source, (str, PathLike)):
         path = None if source == "-" else Path(source)
@@ -220,8 +224,18 @@ class _Reader:
         return self.rules.planner.cells
 
     def read(self) -> Iterator[Sample | BadRecord]:
+        """Return the samples. Each pass decides again how columns are read."""
+        return replace(self, rules=replace(self.rules, planner=replace(self.rules.planner))).samples()
+
+    def samples(self) -> Iterator[Sample | BadRecord]:
         number = 0
-        for number, raw in enumerate(unfolded(self.records()), start=1):
+        records, ahead = islice(unfolded(self.records()), self.limit), list[RawRecord | Sample]()
+        for raw in records:
+            ahead.append(raw)
+            record = {} if isinstance(raw, Sample) else self._present(raw.value or {})
+            if len(ahead) == _AHEAD or len(record) > MAX_COLUMNS or not self.rules.planner.awaits(record):
+                break
+        for number, raw in enumerate(chain(ahead, records), start=1):
             if isinstance(raw, Sample):
                 language = self.rules.language
                 yield raw if language is None else in_language(raw, language, lambda _: self.rules.language)
@@ -229,8 +243,6 @@ class _Reader:
                 problems = list(raw.problems)
                 sample = self._sample(raw.value, number, problems) if raw.value is not None else None
                 yield sample if sample is not None and not problems else self._bad(raw.place, problems)
-            if number == self.limit:
-                break
         if not number:
             raise DataError.of(Problem("at least one record", "none", source=self.name))
 
@@ -246,12 +258,16 @@ class _Reader:
             return problem
         return replace(problem, got=f"{problem.got} in the column {columns[0]!r}")
 
-    def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
-        record = {
+    def _present(self, record: Mapping[str, object]) -> dict[str, object]:
+        """Return a record without the ignored columns, with None for each missing value."""
+        return {
             name: None if type(value) not in _JSON_TYPES and check.is_missing(value) else value
             for name, value in record.items()
             if name not in self.rules.ignored
         }
+
+    def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
+        record = self._present(record)
         if len(record) > MAX_COLUMNS:
             problems.append(Problem(f"at most {MAX_COLUMNS:,} columns", f"{len(record):,}"))
             return None

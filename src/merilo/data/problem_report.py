@@ -141,6 +141,7 @@ def _near(column: str) -> tuple[str | None, str]:
             field = "reference" if field == "response" else "reference_contexts"
         if field is not None:
             return field, base if base != column and field in LIST_FIELDS else column
-    known = {letters(name): field for name, field in aliases().fields.items() if field in FIELDS}
+    fields = {**aliases().fields, **aliases().alone}
+    known = {letters(name): field for name, field in fields.items() if field in FIELDS}
     near = get_close_matches(letters(column), known, n=1, cutoff=_NEAR)
     return (known[near[0]] if near else None), column

@@ -38,11 +38,11 @@ def test_a_refusal_names_the_unread_columns(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("metric", "is_shown"), [("faithfulness", True), ("context_relevance", False)])
-def test_a_doubtful_column_is_on_the_screen(metric: str, is_shown: bool, tmp_path: Path) -> None:
-    """A run whose metric uses a doubtful column says how the column was read, on the screen and in the JSON."""
-    row = {"question": "When?", "answer": "In 1889.", "contexts": ["It was completed in 1889."]}
-    run = merilo.evaluate([row], metrics=[metric], out=tmp_path / "run", storage={"cache": False})
+@pytest.mark.parametrize(("contexts", "is_shown"), [(None, True), (["It was completed in 1889."], False)])
+def test_a_doubtful_column_is_on_the_screen(contexts: list[str] | None, is_shown: bool, tmp_path: Path) -> None:
+    """Without contexts, a run says how the column `answer` was read, on the screen and in the JSON."""
+    row = {"question": "When?", "answer": "In 1889.", "contexts": contexts}
+    run = merilo.evaluate([row], metrics=["answer_relevancy"], out=tmp_path / "run", storage={"cache": False})
     said = "answer was read as response. If it is the expected answer, add --map answer=reference."
     assert (said in " ".join(str(run).split())) is is_shown
     assert any(said in note for note in run.manifest.notes) is is_shown
