@@ -169,7 +169,7 @@ def test_a_field_that_makes_no_slices_is_a_note(here: Here) -> None:
     rows = [{"user_input": "Q?", "response": "A. " * (1 + 30 * (n % 2)), "source": "wiki"} for n in range(4)]
     here.write("d.jsonl", [{**row, "retrieved_context_ids": ["a"], "reference_context_ids": ["a"]} for row in rows])
     words = ("run", "d.jsonl", "--metrics", "id_recall", "--by", "source", "--by", "length", "--quiet")
-    note = "'source' has 1 value. A slice needs 2 to 30; fields that have them: length.\n"
+    note = "'source' has 1 value. A slice needs 2 to 30; fields that have them: 'length'.\n"
     done = here.merilo(*words, "--out", "one")
     assert (done.returncode, done.stderr) == (0, note)
     assert "id_recall" in done.stdout

@@ -1,5 +1,7 @@
 """`merilo gate` and the pilots of `merilo plan`, as users run them."""
 
+import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -60,7 +62,7 @@ def test_the_exit_code_is_the_verdict(gated: Here, words: str, code: int, verdic
         ("--min id_recall=0.3 --min id_recall=0.4", "--min has two values for id_recall: 0.3 and 0.4. Give one."),
         ("--baseline old --max-drop id_recall=0.1 --max-drop id_recall=0.2", "--max-drop has two values for id_recall"),
         ("--max-drop 0.1", "--max-drop needs a baseline: add --baseline RUN."),
-        ("--baseline old", "--baseline needs the largest allowed drop: add --max-drop 0.02."),
+        ("--baseline old", "--baseline needs the largest allowed drop: add --max-drop 0.05."),
         (
             "--baseline old --max-drop 0.1 --max-drop id_recall=0.1",
             "give either one number for all metrics",
@@ -165,3 +167,13 @@ def test_an_unknown_key_of_a_suite_names_the_near_one(gated: Here) -> None:
     done = gated.merilo("gate", "new", "--suite", "gates.yaml")
     assert done.returncode == 2
     assert "gates.yaml: unknown key 'minimum'; did you mean minimums?" in done.stderr
+
+
+def test_every_suggested_drop_has_one_size() -> None:
+    """Messages, help and documentation propose 0.05, so a reader need not choose between them."""
+    root = Path(__file__).parents[3]
+    texts = [root / "README.md", *root.glob("docs/**/*.md"), *root.glob("src/merilo/commands/**/*.py")]
+    pattern = re.compile(r'max[-_]drop"?(?: = | |=|: |\]\n)(?:\{?[\w"]+(?:=|: | = ))?(0?\.\d+)')
+    found = {(path.name, size) for path in texts for size in pattern.findall(path.read_text(encoding="utf-8"))}
+    assert {size for _, size in found} == {"0.05"}
+    assert {"README.md", "gate.md", "cli.py", "run.py", "stopping.py"} <= {name for name, _ in found}

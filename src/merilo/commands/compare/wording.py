@@ -226,10 +226,9 @@ def why(found: RunComparison, row: Row) -> str:
 
 def _number_of_contexts(row: Row) -> str:
     """Return that the conclusion does not hold over the same number of contexts in both runs; empty if it does."""
-    each = row.same_contexts
+    # Labels correct the difference, but not that over the same number of contexts.
+    each = None if row.basis is Basis.LABELS else row.same_contexts
     if each is None or each.difference is None or row.verdict not in DECIDED or row.difference is None:
-        return ""
-    if row.basis is Basis.LABELS:  # over the same number of contexts there is the judge's own number only
         return ""
     ends = each.interval.ends
     if ends is not None and (ends[0] > 0 if row.difference > 0 else ends[1] < 0):

@@ -110,7 +110,7 @@ def _with_suite(suite: Suite, options: Options) -> Options:
     if drops and baseline is None:
         raise UsageError("max_drop needs a run to compare with: add --baseline RUN.")
     if baseline is not None and not drops:
-        raise UsageError("--baseline needs the largest allowed drop. Add max_drop = 0.02 to the suite.")
+        raise UsageError("--baseline needs the largest allowed drop. Add max_drop = 0.05 to the suite.")
     if suite.cluster and options.cluster and suite.cluster != options.cluster:
         raise UsageError(f"Two cluster fields: {suite.cluster!r} in the suite and {options.cluster!r}. Give one.")
     if suite.labels is LabelPolicy.REQUIRED:

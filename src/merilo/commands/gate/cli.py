@@ -34,8 +34,8 @@ Exit codes: 0 pass, 1 fail, 2 usage error or runs not comparable, 3 cannot tell 
 EXAMPLES = """\b
 Examples:
   merilo gate runs/new --min faithfulness=0.8
-  merilo gate runs/new --baseline runs/main --max-drop 0.02
-  merilo gate runs/new --baseline runs/main --max-drop faithfulness=0.02 --cannot-tell pass
+  merilo gate runs/new --baseline runs/main --max-drop 0.05
+  merilo gate runs/new --baseline runs/main --max-drop faithfulness=0.05 --cannot-tell pass
   merilo gate runs/new --suite gates.toml --junit gates.xml
 """
 
@@ -146,7 +146,7 @@ def _drops(texts: list[str]) -> float | dict[str, float]:
         return _pairs(texts, "--max-drop")
     if len(texts) > 1:
         raise UsageError("--max-drop: give either one number for all metrics, or METRIC=D for each metric.")
-    return _number(alone[0], "--max-drop", "0.02 or faithfulness=0.02")
+    return _number(alone[0], "--max-drop", "0.05 or faithfulness=0.05")
 
 
 def _pairs(texts: Sequence[str], option: str) -> dict[str, float]:

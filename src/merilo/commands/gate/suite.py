@@ -72,7 +72,7 @@ class Suite:
         drops = self.max_drop if isinstance(self.max_drop, float | int | None) else None
         for name, value in ({"max_drop": drops} if drops is not None else _named(self.max_drop)).items():
             if _number(name, value) < 0:
-                raise UsageError(f"{name} must be 0 or more, got {value:g}; write 0.02 to allow a drop of 0.02.")
+                raise UsageError(f"{name} must be 0 or more, got {value:g}; write 0.05 to allow a drop of 0.05.")
         if not 0.5 < self.level < 1:
             raise UsageError(f"The level must be between 0.5 and 1, got {self.level}; write 0.95 for 95 %.")
         if not 0 <= self.seed < MAX_SEED:

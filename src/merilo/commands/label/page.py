@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.commands.label.task_file import READ, Key, TaskFile, about, keys_of, meant, named, open_task, range_of
+from merilo.commands.label.task_file import READ, Key, TaskFile, keys_of, meant, named, open_task, range_of
 from merilo.commands.label.tasks import ASSUMED_S, COLUMNS, PAUSE_S, first_ticket, read_seconds
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.html import write_page
@@ -127,8 +127,7 @@ def _plain(tasks: Sequence[OpenTask]) -> Markup:
 
 
 def _listed(number: int, task: OpenTask) -> Markup:
-    first = about(task.texts)
-    texts = [*first, *(each for each in task.texts if each not in first)]
+    texts = sorted(task.texts, key=lambda each: each[0] in READ)
     return el(
         "article",
         el("h2", f"{number}. {task.question}", cls="t", dir="auto"),

@@ -30,7 +30,7 @@ from merilo.errors import DataError, RunError
 from merilo.runs.publish import create_file, staged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 _BOM: Final = "\ufeff"
@@ -312,11 +312,6 @@ def keys_of(task: OpenTask, reserved: frozenset[str]) -> tuple[Key, ...]:
         short = [str(place) for place in range(1, len(short) + 1)]
     meanings = _meanings(task)
     return tuple(Key(*each) for each in zip(short, task.labels, meanings, strict=True))
-
-
-def about(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the texts that a task is about, such as the user input and the statement: they stay in sight."""
-    return [(name, text) for name, text in texts if name not in READ]
 
 
 def named(name: str) -> str:
