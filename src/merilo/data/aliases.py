@@ -108,7 +108,8 @@ def aliases() -> Aliases:
         ),
         words={name: frozenset(words) for name, words in tables["words"].items()},
         languages={name: code for code, names in tables["languages"].items() for name in names},
-        exact={letters(name): name for name in (*companions, *usual, *reversed(fields))},
+        # As `letters`, which is not called: this runs at the start of every command.
+        exact={_SIGNS.sub("", name.casefold()): name for name in (*companions, *usual, *reversed(fields))},
     )
 
 
