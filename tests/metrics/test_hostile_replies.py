@@ -21,7 +21,7 @@ from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Metric, Score, Undefined, drive, is_composite
+from merilo.metrics.base import Metric, NeedsLibrary, Score, Undefined, drive, is_composite
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.published.asking import ask_similarities
 from merilo.metrics.registry import NATIVE, parse_metric, published_metrics
@@ -124,7 +124,7 @@ def metric(text: str) -> Metric:
 METRICS: Final = tuple(
     metric(CHOSEN.get(each.name, each.name))
     for each in (*published_metrics(), *NATIVE)
-    if hasattr(each, "plan") and each.name != "rubric_metric"
+    if hasattr(each, "plan") and each.name != "rubric_metric" and not issubclass(each, NeedsLibrary)
 )
 """One of each class, at its defaults where it has them all."""
 

@@ -11,7 +11,7 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Verdict
 from merilo.metrics import synthetic
-from merilo.metrics.base import Card, drive, is_composite
+from merilo.metrics.base import Card, NeedsLibrary, drive, is_composite
 from merilo.metrics.published.definition import Published
 from merilo.metrics.registry import find_metric, published_metrics
 from merilo.metrics.variants import described
@@ -64,7 +64,10 @@ def test_name_on_the_card() -> None:
     assert (Variant.card.family, Variant.card.relatives) == ("system-2", ("other",))
 
 
-@each_case("name", [each.name for each in published_metrics() if not is_composite(each)])
+@each_case(
+    "name",
+    [each.name for each in published_metrics() if not (is_composite(each) or issubclass(each, NeedsLibrary))],
+)
 @each_case("readable", [True, False])
 def test_requests_fill_their_rubrics(name: str, *, readable: bool) -> None:
     """Each request gives its rubric the fields that it needs, no more and no fewer, re-asks and repairs too."""
