@@ -204,7 +204,7 @@ def test_samples_are_test_cases(session: Session) -> None:
 
 
 def test_the_plugin_does_nothing_until_it_is_used(session: Session) -> None:
-    """Without the fixture, pytest imports two small modules of merilo, makes no folder and shows no section."""
+    """Without the fixture, pytest imports three small modules of merilo, makes no folder and shows no section."""
     session.write(
         "test_it.py",
         """
@@ -213,7 +213,7 @@ def test_the_plugin_does_nothing_until_it_is_used(session: Session) -> None:
         def test_modules(request):
             assert request.config.pluginmanager.get_plugin("merilo").__name__ == "merilo.pytest_plugin"
             assert {name for name in sys.modules if name.partition(".")[0] == "merilo"} == {
-                "merilo", "merilo.pytest_plugin"
+                "merilo", "merilo.lazy", "merilo.pytest_plugin"
             }
             assert not {"numpy", "pydantic", "typer", "rich"} & set(sys.modules)
         """,

@@ -114,7 +114,7 @@ def test_a_comparison_notes_its_conclusions(ci: Here) -> None:
         ("gate new --min id_recall=0.5 --github", "--github needs a GitHub workflow, which sets GITHUB_STEP_SUMMARY"),
         ("run old.jsonl --metrics id_recall --github", "--github needs a GitHub workflow"),
         ("show new --json --markdown -", "--json and --markdown - both write to standard output"),
-        ("show new --sample q2 --markdown s.md", "--markdown writes the summary of the stored run"),
+        ("show new --sample q2 --markdown s.md", "--markdown writes the summary of the run"),
         ("gate new --min id_recall=0.5 --markdown absent/g.md", "choose another file (--markdown)"),
     ],
 )

@@ -196,7 +196,7 @@ def test_hostile_texts_do_not_hang(name: str, language: str) -> None:
     """A quarter of a million characters of anything take little time (one text takes sentencex alone 3 s)."""
     start_s = time.process_time()
     split(HOSTILE[name], language)
-    assert time.process_time() - start_s < 2
+    assert time.process_time() - start_s < 6
 
 
 def test_english_prose_is_split_at_five_megabytes_a_second() -> None:

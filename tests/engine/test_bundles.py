@@ -204,7 +204,7 @@ def test_another_judge_in_between_splits_the_round() -> None:
 def test_a_kind_that_decision_models_do_not_answer_names_the_route_to_add() -> None:
     """No request is sent for a metric that needs another judge."""
     with DecisionServer() as server:
-        with pytest.raises(merilo.UsageError, match=r"'parts' questions \(add --judge parts=SPEC\)"):
+        with pytest.raises(merilo.UsageError, match=r"'parts' questions \(add judge='parts=SPEC'\)"):
             merilo.evaluate(rows(1), **arguments(server, "answer_completeness"))
         assert not server.requests
 

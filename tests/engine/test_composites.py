@@ -157,7 +157,7 @@ def test_a_run_with_other_composites_is_another_run(evaluated: Evaluate, tmp_pat
 def test_a_composite_whose_part_cannot_be_computed_is_refused(evaluated: Evaluate) -> None:
     """The reason is that of the part."""
     data = [{"user_input": "q?", "retrieved_contexts": ["c"]}]
-    with pytest.raises(merilo.UsageError, match="made:product cannot be computed: no sample has response"):
+    with pytest.raises(merilo.UsageError, match=r"made:product needs response\."):
         evaluated(data, metrics=[Product()])
 
 

@@ -89,5 +89,5 @@ def test_show_says_how_long_the_reply_was(server: JudgeServer, tmp_path: Path) -
     """The page of a sample names the length of a reply that was stored in part."""
     server.fail_next(*[says(LONG)] * 3)
     run = run_with(server, "context_relevance", tmp_path / "run")
-    shown = Here(tmp_path).merilo("show", "run", "--sample", next(iter(run.records()))["sample"])
+    shown = Here(tmp_path).merilo("show", "run", "--sample", next(iter(run.records()))["sample"], "--full")
     assert shown.stdout.count("1,000,000 characters long; the first 400,000 are stored") == 3, shown

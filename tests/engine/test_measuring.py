@@ -99,20 +99,19 @@ def test_only_what_is_asked_is_named(tmp_path: Path) -> None:
 
 def test_what_the_judge_lacks_is_the_obstacle(tmp_path: Path) -> None:
     """A metric that needs more than vectors is refused for what is missing."""
-    with pytest.raises(merilo.UsageError, match=r"The embedded judge cannot answer .* which asks for free text"):
+    with pytest.raises(merilo.UsageError, match=r"made:freely .*: the embedded judge writes no free text\."):
         run(tmp_path / "run", AsksFreely())
 
 
 def test_a_callable_measures(tmp_path: Path) -> None:
-    """An embedder and a cross-encoder may be callables that take the question."""
+    """An embedder and a cross-encoder may be callables: one takes the question, the other pairs."""
 
     def embed(question: Question[Any]) -> MatrixVerdict:
         texts: Sequence[str] = question.texts
         return MatrixVerdict.of([vector(text) for text in texts])
 
-    async def cross(question: Question[Any]) -> dict[str, Any]:
-        assert isinstance(question, Similarities)
-        return MatrixVerdict.of([[0.25]]).to_fields()
+    def cross(pairs: Sequence[tuple[str, str]]) -> list[float]:
+        return [0.25 for _ in pairs]
 
     found = run(tmp_path / "run", Near(), Alike(), embedder=embed, cross_encoder=cross)
     assert found.metrics["made:alike"].mean == 0.25

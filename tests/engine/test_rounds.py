@@ -270,7 +270,7 @@ async def test_answers_are_on_disk_while_the_batch_goes_on(tmp_path: Path) -> No
         nonlocal made
         made += 1
         if made < 4:
-            time.sleep(0.03)
+            time.sleep(0.3)  # longer than answers wait for their commit
         elif not seen.wait(timeout=20):
             raise AssertionError("nothing is on disk")
         return graded(request)

@@ -241,7 +241,7 @@ def test_another_suite_is_another_run(tmp_path: Path) -> None:
         (
             "[minimums]\nfaithfulness = 0.5\n",
             {},
-            r"No metric 'faithfulness' in this run \(--until\); its metrics: ",
+            r"this run \(--until\) has no faithfulness\. Add it: merilo run \.\.\. --metrics faithfulness",
         ),
         (f"[minimums]\n{METRIC} = 50\n", {}, "50 decides nothing"),
         (f"[maximums]\n{METRIC} = 0.5\n", {}, f"Higher is better for {METRIC}, so it has no maximum"),
@@ -381,9 +381,9 @@ def test_baselines_that_are_not_comparable_are_refused(tmp_path: Path, base: mer
     ("text", "arguments", "sentence"),
     [
         (DROP, {}, "max_drop needs a run to compare with"),
-        (CLUSTER, {"baseline": "base"}, "--baseline needs the largest allowed drop"),
+        (CLUSTER, {"baseline": "base"}, "baseline needs the largest allowed drop"),
         (CLUSTER, {"cluster": "user_input"}, "Two cluster fields"),
-        (None, {"baseline": "base"}, "--baseline needs a suite with max_drop"),
+        (None, {"baseline": "base"}, "baseline needs a suite with max_drop"),
         ('cluster = "nowhere"\n[minimums]\ncontext_relevance = 0.5\n', {}, "5 samples have no cluster field 'nowhere'"),
         ('cluster = "document"\n', {}, "Early stopping needs a gate"),
     ],

@@ -6,6 +6,7 @@ import pytest
 from each_case import each_case
 
 from merilo import DataError, UsageError, evaluate
+from merilo.commands.show.summary import run_markdown
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.measured_agreement import (
     LOWEST_LIMIT,
@@ -74,11 +75,12 @@ def test_the_weak_metrics_of_the_embedded_judge_follow_from_its_table() -> None:
 
 
 def test_a_run_without_named_metrics_leaves_weak_ones_out(tmp_path: Path) -> None:
-    """The summary and the record say which, and how to run them; the metric is not computed."""
+    """The Markdown and the record say which, and how to run them; the metric is not computed."""
     run = evaluate([ROW], metrics=["all"], out=tmp_path / "run", storage={"cache": False})
     assert "answer_relevancy" not in run.metrics
     assert weak_left_out(run.manifest) == ("answer_relevancy",)
-    assert "Left out as weak with this judge (to run one: --metrics NAME): answer_relevancy." in str(run)
+    shown = run_markdown(run)
+    assert "Left out as weak with this judge (to run one: --metrics NAME): answer_relevancy." in shown
     left_out = overview_record(run)["left_out"]
     assert left_out["answer_relevancy"] == "weak with this judge; run it by name (--metrics answer_relevancy)"
 
@@ -87,7 +89,7 @@ def test_data_that_supports_weak_metrics_only_is_an_error(tmp_path: Path) -> Non
     """To compute them silently would mislead; the message says how to run them."""
     row = {"user_input": ROW["user_input"], "response": ROW["response"]}
     with pytest.raises(
-        UsageError, match=r"weak with the embedded judge: answer_relevancy .*--metrics answer_relevancy"
+        UsageError, match=r"weak with the embedded judge: answer_relevancy .*metrics='answer_relevancy'"
     ):
         evaluate([row], out=tmp_path / "run", storage={"cache": False})
     run = evaluate([row], metrics=["answer_relevancy"], out=tmp_path / "named", storage={"cache": False})

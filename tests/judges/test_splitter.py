@@ -218,7 +218,9 @@ def test_without_pysbd_the_run_says_what_to_install(tmp_path: Path, monkeypatch:
 
 def test_what_the_judge_does_not_answer_is_told_first(tmp_path: Path) -> None:
     """Where the judge itself lacks a kind, the reason names the judge."""
-    with pytest.raises(merilo.UsageError, match="The embedded judge cannot answer made:freely, which asks for free"):
+    with pytest.raises(
+        merilo.UsageError, match="made:freely cannot be computed: the embedded judge writes no free text"
+    ):
         run(rows(1), tmp_path / "run", metrics=[AsksFreely()])
 
 

@@ -17,7 +17,7 @@ rows = [{**row, "id": f"q{n}"} for n in range(4)]
 run = merilo.evaluate(rows, metrics=["context_relevance"], out="run", progress=ProgressLine())
 """,
     "run",
-    "run['q1']",
+    "run.sample('q1')",
     "merilo.compare(run, run)",
     "merilo.gate(run, minimums={'context_relevance': 0.1})",
     "merilo.plan(rows, metrics=['context_relevance'])",

@@ -198,7 +198,7 @@ def test_the_report_has_the_words(here: Here) -> None:
     assert page.count(said) == 2
     assert f"Оценка релевантности ({METRIC})" in page
     assert "Контекст 1: Полностью релевантен, сырая оценка (0–2): 2, нормализованная оценка (0–1): 1.0; " in page
-    shown = here.merilo("show", "out", "--full").stdout + here.merilo("show", "out", "--sample", "ml").stdout
+    shown = here.merilo("show", "out", "--full").stdout + here.merilo("show", "out", "--sample", "ml", "--full").stdout
     assert "Прочитано: userInput как user_input, retrievedContexts как" in shown
     assert "контекстов 2, с оценкой 2" in shown
     assert "scored" not in shown

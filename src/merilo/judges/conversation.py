@@ -141,7 +141,8 @@ def read_answers(
     given = tuple(answers[n] or weak[n] for n in range(size))
     if all(given):
         return tuple(answer for answer in given if answer is not None)
-    failure = Failure(FailureKind.UNREADABLE, f"The reply could not be read. {_wanted(request, text) or fault}")
+    problem = fault if fault == TOO_LONG else _wanted(request, text) or fault
+    failure = Failure(FailureKind.UNREADABLE, f"The reply could not be read. {problem}")
     failure = _truncated(request, "") if cut else failure
     return tuple(failure if answer is None else answer for answer in given)
 

@@ -64,7 +64,7 @@ def test_a_kept_check_has_runs_that_can_be_shown(labelled: Here) -> None:
     check(labelled, "--out", "kept", "--quiet")
     kept = json.loads((labelled.path / "kept" / "check.json").read_text(encoding="utf-8"))
     assert kept["people"]["sufficiency"]["ours"]["n"] == 69
-    shown = labelled.merilo("show", "kept/run", "--sample", "sufficiency/n3")
+    shown = labelled.merilo("show", "kept/run", "--sample", "sufficiency/n3", "--full")
     assert shown.returncode == 0, shown.stderr
     assert "sufficient" in shown.stdout
 

@@ -52,7 +52,7 @@ def test_a_composite_is_computed_from_the_command_line(here: Here) -> None:
     means = [found["metrics"][text]["mean"] for text in texts]
     assert None not in means
     assert abs(means[-1] - 4 / sum(1 / mean for mean in means[:-1])) < 1e-9
-    shown = here.merilo("show", "out").stdout
+    shown = here.merilo("show", "out", "--full").stdout
     assert "openai-embeddings:e" in shown
     assert "embedded (all-MiniLM-L6-v2;" in shown
 

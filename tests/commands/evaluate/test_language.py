@@ -94,7 +94,7 @@ def test_a_run_and_its_pages_are_russian(data: Here) -> None:
     assert ran.returncode == 0
     assert "7 из 7 образцов (100%)" in ran.stderr
     assert ran.stdout.startswith(
-        "7 ответов: нельзя сказать 6, верный отказ 1.\nСудья embedded на этих данных не проверен"
+        "7 ответов: верный отказ 1, нельзя сказать 6.\nСудья embedded на этих данных не проверен"
     )
     pages = [("show", "runs/ru"), ("show", "runs/ru", "--worst", "2"), ("show", "runs/ru", "--sample", "р1")]
     shown = [data.merilo(*page) for page in pages]

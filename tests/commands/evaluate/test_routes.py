@@ -30,8 +30,8 @@ def test_every_command_takes_the_routes(routed: Here) -> None:
     assert routed.json("run", "--plan", "data.jsonl", *ROUTES, *metrics)["judge"] == NAME
     done = routed.merilo("run", "data.jsonl", *ROUTES, *metrics, "--out", "out")
     assert done.returncode == 0, done.stderr
-    assert f"by the judge alone ({NAME})" in done.stdout.replace("\n", " ")
-    shown = routed.merilo("show", "out", "--sample", "tower")
+    assert f"By {NAME}, " in done.stdout.replace("\n", " ")
+    shown = routed.merilo("show", "out", "--sample", "tower", "--full")
     assert "It names the year." in shown.stdout
     assert routed.merilo("runs", "verify", "out").returncode == 0
     again = routed.merilo("run", "data.jsonl", *reversed_routes(), *metrics, "--out", "out")

@@ -213,7 +213,7 @@ def test_a_downloaded_file_continues_elsewhere(browser: Browser, page: Path, tmp
 def test_the_page_says_how_long_it_takes_and_measures_it(browser: Browser, page: Path, tmp_path: Path) -> None:
     """Before the first answer the assumed time is shown; from ten answers on their median; the file has each time."""
     fresh(browser, page)
-    assert "12 questions, about 1 min." in browser.run("document.querySelector('form p').textContent")
+    assert "12 questions, about 1 minute." in browser.run("document.querySelector('form p').textContent")
     begin(browser)
     browser.run("performance.now = () => (window.passed = (window.passed ?? 0) + 50000); 0")
     for _ in range(10):

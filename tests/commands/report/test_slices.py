@@ -36,7 +36,7 @@ def test_by_chooses_the_first_field(run: merilo.Run) -> None:
     """Without `by` a field of the metadata comes first; `by` names another one, or is refused with those there are."""
     assert ">By team</h2>" in report_text([run])
     assert ">By source</h2>" in report_text([run], by="source")
-    with pytest.raises(UsageError, match="team, source"):
+    with pytest.raises(UsageError, match="'team', 'source'"):
         report_text([run], by="owner")
     with pytest.raises(UsageError, match="Name one run, or leave --by out"):
         report_text([run, run], by="source")

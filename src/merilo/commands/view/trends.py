@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from merilo.runs.manifest import Manifest
     from merilo.runs.scales import Scale
 
-_NUMBER: Final = re.compile(r"([-_./ ]+v?\d+)+$")
-"""The number or date at the end of a run's name."""
 MOST: Final = 100
 """Number of finished runs, the newest ones, whose questions are read for trends."""
 
@@ -76,7 +73,7 @@ def trend_groups(catalog: Catalog, runs: Sequence[ViewedRun]) -> tuple[TrendGrou
     finished = [run for run in runs if run.listed.state is State.FINISHED and _manifest(run).until is None]
     for run in finished[:MOST]:
         if (questions := catalog.questions(run)) is not None:
-            found.setdefault((_NUMBER.sub("", run.name), questions), []).append(run)
+            found.setdefault((_without_numbers(run.name), questions), []).append(run)
     return tuple(_group(name, tuple(reversed(each))) for (name, _), each in found.items() if len(each) > 1)
 
 
@@ -146,3 +143,12 @@ def _manifest(run: ViewedRun) -> Manifest:
     if manifest is None:
         raise ValueError(f"{run.name} has no manifest")
     return manifest
+
+
+def _without_numbers(name: str) -> str:
+    """Return the name of a run without the numbers at its end, such as `nightly` for `nightly-v2-13`."""
+    bare = name.rstrip("0123456789")
+    stem = bare.removesuffix("v").rstrip("-_./ ")
+    if bare == name or len(stem) == len(bare.removesuffix("v")):
+        return name
+    return _without_numbers(stem)
