@@ -323,7 +323,7 @@ while True:
     child = os.fork()
     if not child:
         left = luck.randrange(1, 30) if kills < 7 else 0
-        for owner, name in ((BatchStore, "_write"), (Ledger, "_append")):
+        for owner, name in ((BatchStore, "_write"), (Ledger, "_write")):
             setattr(owner, name, dies(getattr(owner, name)))
         Wire._exchange = dies_async(Wire._exchange)
         run = merilo.evaluate(rows, out=out, **grouped(batch=True, **options))
