@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     """Returns at the moment to kill the process, or when it has ended."""
 
 CONCURRENCY = 16
-UNCOMMITTED = 50
+UNCOMMITTED = 82
 LATENCY_S = 0.02
 STUBBORN = 0.03
 SEED = 1

@@ -16,7 +16,7 @@ import merilo
 
 SAMPLES = 150
 CONCURRENCY = 8
-UNCOMMITTED = 50
+UNCOMMITTED = 82
 KILLS = 3
 BETWEEN = 80
 """Requests from one kill to the next: more than may be lost by one."""

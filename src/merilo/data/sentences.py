@@ -119,10 +119,11 @@ class _Cache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._entries: OrderedDict[tuple[str, str | None], tuple[str, ...]] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], tuple[str, ...]] = OrderedDict()
         self._lock = Lock()
 
     def sentences(self, text: str, language: str | None) -> tuple[str, ...]:
+        language = language or detect_language(text)  # so that a text is split once, however its language is known
         key = (text, language)
         with self._lock:
             cached = self._entries.get(key)

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 MAX_VALUE: Final = 2**27
 """Maximum bytes of one stored value. A sample has at most those of a line of data, which are half as many."""
 MAX_UNREAD = 18
-"""Maximum number of received replies that are not processed yet. Together with the rows of one commit these are the
-50 replies that a kill may cost, in addition to those in flight."""
-COMMIT_ROWS = 50 - MAX_UNREAD
+"""Maximum number of received replies that are not processed yet."""
+COMMIT_ROWS = 64
+"""Rows of one commit. Together with the unread replies these are the 82 replies that a kill may cost, in addition to
+those in flight; fewer at less than 250 replies a second, since a commit is due after COMMIT_SECONDS."""
 COMMIT_SECONDS = 0.25
 """Seconds between commits."""
 MAX_AT_ONCE = 100
@@ -40,7 +41,8 @@ _MAX_MESSAGE_CHARS = 120
 _MAX_STATEMENT_CHARS = 100_000
 _SCHEMA_STEPS = 20_000
 """Steps of SQLite's virtual machine in which any schema of ours is read: that of a store takes fewer than 1,000."""
-_STEPS = 5_000
+_STEPS = 100_000
+"""Steps between two checks of the count; each check is a call into Python."""
 _FREE_STEPS = 20_000_000
 _STEPS_PER_BYTE = 8
 """Steps that reading a file may take, in addition to `_FREE_STEPS`, for each of its bytes on the disk; verifying a run
