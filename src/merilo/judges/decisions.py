@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from merilo.judges.base import OutgoingRequest
+from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.decision_forms import FORMS, Decision, SampleViews, context_name, named, unit_names, wording_for
 from merilo.judges.decision_wording import VERSION
 from merilo.judging.json_types import as_list, as_object
@@ -106,7 +106,7 @@ class KindFit:
 
 
 @dataclass(frozen=True)
-class DecisionJudge:
+class DecisionJudge(JudgeDefaults):
     """A judge that asks a decision model.
 
     `reasks`: how often a question without a valid answer is asked again, the second time alone. `fits`: kind of
@@ -131,11 +131,6 @@ class DecisionJudge:
     def answers(self) -> frozenset[type[Question[Any]]]:
         """Judgements with fixed options. Statements are the sentences that make one, by rules."""
         return frozenset({*FORMS, Statements})
-
-    @property
-    def together(self) -> frozenset[type[Question[Any]]]:
-        """Always empty: questions are bundled by view, and each answer is its own."""
-        return frozenset()
 
     @property
     def deterministic(self) -> bool:

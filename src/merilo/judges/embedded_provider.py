@@ -22,7 +22,7 @@ from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.english_detection import is_english
 from merilo.judges.excerpts import Excerpt, excerpts
 from merilo.judges.follow_ups import full_question
-from merilo.judges.in_process import answer_batch, question_length
+from merilo.judges.in_process import FreeProvider, answer_batch, question_length
 from merilo.judges.line_breaks import join_broken_words
 from merilo.judges.ngrams import likeness, ngram_vector
 from merilo.judges.reasons import differs, quoted
@@ -38,16 +38,15 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.providers.questions import answer_text, gathered
+from merilo.providers.questions import answer_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from merilo.errors import ProviderError
     from merilo.judges.blended import ContextResult
     from merilo.judging.questions import Question
-    from merilo.providers.base import Connection, Reply, Request, Usage
+    from merilo.providers.base import Reply, Request
 
 _log = logging.getLogger("merilo")
 
@@ -68,25 +67,10 @@ _ENOUGH: Final = ("Insufficient", "Partly sufficient", "Sufficient")
 
 
 @dataclass(frozen=True)
-class EmbeddedProvider:
+class EmbeddedProvider(FreeProvider):
     """A free local provider for the kinds of question in `RULES`."""
 
-    drops_at_limit: ClassVar[bool] = True
-    """A run that reaches a limit does not wait for its replies: they cost nothing."""
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return its name; the judge's fingerprint contains everything that affects a verdict."""
-        return {"provider": "embedded"}
-
-    def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
-        """Return a connection for runs that use other providers too; nothing is opened, and `known` is unused."""
-        del known
-        return gathered(self)
-
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return 0.0: it is free."""
-        del usage
-        return 0.0
+    provider: ClassVar[str] = "embedded"
 
     def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
         """Answer requests as `BatchProvider` describes; Permanent for a question of another kind."""

@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from merilo.judges.base import JudgeDefaults
 from merilo.judges.scripts import Entry, entries_from, given_json
 from merilo.judging.coercion import Given, verdict_given
 from merilo.judging.digests import digest_of
@@ -61,7 +62,7 @@ class Script(Protocol):
 
 
 @dataclass(frozen=True)
-class ScriptedJudge:
+class ScriptedJudge(JudgeDefaults):
     """A judge that answers from a script; make one with `of`, `by` or `from_file`.
 
     `packs`: the question types that it accepts in packs, for tests of questions that are judged together.
@@ -126,19 +127,9 @@ class ScriptedJudge:
         """True for a file: it needs no requests, and the order of questions does not matter."""
         return isinstance(self.script, FileScript)
 
-    @property
-    def agreement_note(self) -> str | None:
-        """Always None: agreement is unknown, because a script only repeats its input."""
-        return None
-
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digest of the script, or the function's name and version."""
         return {"judge": "scripted", **self.script.fingerprint()}
-
-    def rubric(self, question: Question[Any] | Pack) -> str:
-        """Return an empty text: a script needs no rubric."""
-        del question
-        return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return the script's answers without any request."""

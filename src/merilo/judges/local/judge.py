@@ -19,11 +19,11 @@ from merilo.data.config_files import MAX_BYTES
 from merilo.data.language import OTHER_SCRIPTS, identify_language
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import ProviderDown, UsageError
-from merilo.judges.base import OutgoingRequest
+from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import EmbeddedProvider
 from merilo.judges.english_detection import is_english, split_english
-from merilo.judges.in_process import answer_batch, thread_count
+from merilo.judges.in_process import FreeProvider, answer_batch, thread_count
 from merilo.judges.local.answers import ANSWERS, RULES_VERSION
 from merilo.judges.local.card import builtin_cards
 from merilo.judges.local.find import digests, external_files, find_model
@@ -34,11 +34,10 @@ from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.questions import QuestionRequest, answer_in, answer_text, gathered
+from merilo.providers.questions import QuestionRequest, answer_in, answer_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from merilo.errors import ProviderError
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from merilo.judges.local.find import FoundModel
     from merilo.judges.local.scores import GoldenCheck
     from merilo.judging.ask import Answer
-    from merilo.providers.base import Connection, Provider, Reply, Request, Usage
+    from merilo.providers.base import Provider, Reply, Request
 
 AGREEMENT_NAME: Final = "agreement.json"
 """File name of the agreement with human labels, next to `judge.lock` or in the folder of the model."""
@@ -63,7 +62,7 @@ UNPROVED: Final = "its card was written from the named sources and never run on 
 
 
 @dataclass(frozen=True, eq=False)
-class LocalJudge:
+class LocalJudge(JudgeDefaults):
     """A model on this machine. Equal questions always get equal verdicts, whatever other questions are asked."""
 
     provider: LocalProvider
@@ -94,11 +93,6 @@ class LocalJudge:
         return frozenset(kind for kind in ANSWERS if kind.kind in self.card.answers.given)
 
     @property
-    def together(self) -> frozenset[type[Question[Any]]]:
-        """Always empty: each pair is judged separately."""
-        return frozenset()
-
-    @property
     def agreement_note(self) -> str | None:
         """The digest of the model, its agreement with human labels if it was checked, and what is not known."""
         card = self.card
@@ -117,11 +111,6 @@ class LocalJudge:
     def weak_metrics(self) -> frozenset[str]:
         """Metrics whose questions are derived from scores that mean something else."""
         return frozenset(metric for kind, metric in _WEAK.items() if kind in self.card.answers.given)
-
-    @property
-    def cacheable(self) -> bool:
-        """Always True: the digests of the files, the card and the versions determine every verdict."""
-        return True
 
     @property
     def supports_batches(self) -> bool:
@@ -163,11 +152,6 @@ class LocalJudge:
             "splitter": SPLITTER_ID,
             "statements": EmbeddedJudge().fingerprint(),
         }
-
-    def rubric(self, question: Question[Any] | Pack) -> str:
-        """Return an empty text: the judge uses no rubric."""
-        del question
-        return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question, with one request to the model or the rules for each."""
@@ -237,33 +221,18 @@ def read_agreement(folder: Path, fingerprint: Mapping[str, object]) -> str | Non
 
 
 @dataclass(frozen=True, eq=False)
-class LocalProvider:
+class LocalProvider(FreeProvider):
     """A free provider for the kinds of question that the card of a model answers, in batches and on this machine.
 
     Equal questions are answered once, short ones first, so that memory grows late. Each processor runs one pair at a
     time, and a verdict never depends on the other questions in the batch.
     """
 
-    drops_at_limit: ClassVar[bool] = True
-    """A run that reaches a limit does not wait for its replies: they cost nothing."""
+    provider: ClassVar[str] = "local"
 
     found: FoundModel
     _lock: Lock = field(default_factory=Lock, repr=False)
     _loaded: list[PairScorer] = field(default_factory=list[PairScorer], repr=False)
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return its name; the judge's fingerprint contains everything that affects a verdict."""
-        return {"provider": "local"}
-
-    def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
-        """Return a connection for runs that use other providers too; nothing is opened, and `known` is unused."""
-        del known
-        return gathered(self)
-
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return 0.0: it is free."""
-        del usage
-        return 0.0
 
     def scorer(self) -> PairScorer:
         """Return the loaded model; it is loaded once. Raises UsageError if it is damaged or needs too much memory."""
