@@ -150,11 +150,9 @@ class Critique(MetricDefaults):
             )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return 1, or 0 if the response is blank."""
         return 0 if sample.response is None or is_blank(sample.response) else 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         if is_blank(response):
             return Undefined(BLANK_RESPONSE)

@@ -294,7 +294,6 @@ class Reask(Generic[T]):
     times: int
 
     def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
-        """See `Recovery.again`."""
         del number
         correction = f"{fault} Correct it, and reply with the whole JSON object only."
         return (yield from self.asker.reask(reply, correction)), self.template.read

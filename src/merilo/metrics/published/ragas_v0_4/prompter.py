@@ -145,7 +145,6 @@ class Repair(Generic[T]):
     times: int
 
     def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
-        """See `Recovery.again`."""
         del fault
         likely = self.schema.likely
         for _ in range(number + 1):

@@ -214,7 +214,6 @@ class SeveralModels(Published):
         return self._bound or self._named or ("judge",)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum for all models, each of which is asked at most `most` questions."""
         return bound(sample, self.needed, self.most * len(self.names))
 
     def for_judges(self, names: Sequence[str]) -> Self:
