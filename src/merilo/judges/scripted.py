@@ -151,8 +151,7 @@ class ScriptedJudge(JudgeDefaults):
         answer = verdict_given(question, given)
         if isinstance(answer, str):
             return Failure(
-                FailureKind.PERMANENT,
-                f"The answer of {self.name} to this question {answer}: {_shown(question)}.",
+                FailureKind.PERMANENT, f"The answer of {self.name} to this question {answer}: {_shown(question)}."
             )
         return answer
 

@@ -240,11 +240,7 @@ METRICS: Final = (
         "decline without evidence, or because there is no answer.",
         Kinds({Sufficiency, Noncommittal}),
     ),
-    _only(
-        Category.DECLINED_WRONGLY,
-        "decline though the evidence was there (generator).",
-        Kinds({Sufficiency}),
-    ),
+    _only(Category.DECLINED_WRONGLY, "decline though the evidence was there (generator).", Kinds({Sufficiency})),
     _only(
         Category.BEYOND_EVIDENCE,
         "have the evidence, but claim what it does not support (generator).",

@@ -111,9 +111,7 @@ class ContextPrecision(MetricDefaults):
             return Undefined(BLANK_USER_INPUT)
         flags, evidence = yield from self._judged(sample)
         return Score(
-            average_precision(flags),
-            evidence=evidence,
-            counts={"contexts": len(flags), "relevant": sum(flags)},
+            average_precision(flags), evidence=evidence, counts={"contexts": len(flags), "relevant": sum(flags)}
         )
 
     def _judged(self, sample: Sample) -> Plan[tuple[list[bool], tuple[Evidence, ...]]]:

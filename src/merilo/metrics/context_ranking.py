@@ -84,11 +84,7 @@ class ContextRanking(MetricDefaults):
         if value is None:
             return Undefined(NOTHING_RELEVANT)
         relevant = sum(verdict.grade >= 1 for verdict in verdicts)
-        return Score(
-            value,
-            evidence=about_contexts(verdicts),
-            counts={"contexts": len(verdicts), "relevant": relevant},
-        )
+        return Score(value, evidence=about_contexts(verdicts), counts={"contexts": len(verdicts), "relevant": relevant})
 
 
 METRICS: Final = (ContextRanking,)

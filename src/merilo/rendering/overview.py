@@ -42,10 +42,7 @@ _TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.C
 
 
 def overview_record(
-    run: Run,
-    *,
-    corrections: Mapping[str, Correction] | None = None,
-    faults: Faults | None = None,
+    run: Run, *, corrections: Mapping[str, Correction] | None = None, faults: Faults | None = None
 ) -> dict[str, Any]:  # Any: JSON
     """Return the run as a JSON-able object; `cost_usd` is None if unknown, and 0.0 only if the run was free.
 
@@ -96,11 +93,7 @@ def overview_record(
 
 def _fault_record(faults: Faults) -> dict[str, Any]:  # Any: JSON
     shares = {key: estimate_record(faults.share(key)) for key in faults.corrected}
-    return {
-        "faults": faults.counts,
-        "faults_checked": faults.checked,
-        **({"fault_shares": shares} if shares else {}),
-    }
+    return {"faults": faults.counts, "faults_checked": faults.checked, **({"fault_shares": shares} if shares else {})}
 
 
 def overview_page(

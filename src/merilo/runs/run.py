@@ -29,16 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from merilo.errors import RunError, UsageError
 from merilo.renderers import notebook_html, render
 from merilo.runs.directory import local_run
-from merilo.runs.files import (
-    LABELS,
-    MANIFEST,
-    OUTCOMES,
-    SEAL,
-    STORE,
-    SUMMARY,
-    USAGE,
-    check_regular,
-)
+from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.manifest import Aggregate, Manifest, Summary, check_format, read_manifest, read_summary, read_usage
 from merilo.runs.metric_names import metric_to_inspect, resolve_metric, worst_scores
 from merilo.runs.outcomes import (

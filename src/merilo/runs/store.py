@@ -274,12 +274,7 @@ class Store:
         return answers
 
     def leave(
-        self,
-        key: bytes,
-        exchange: Exchange,
-        replies: Sequence[Reply | Failure | None],
-        *,
-        seconds: float = 0.0,
+        self, key: bytes, exchange: Exchange, replies: Sequence[Reply | Failure | None], *, seconds: float = 0.0
     ) -> None:
         """Store the partial replies of an interrupted session, so that it can be resumed.
 

@@ -108,12 +108,7 @@ def _labels_alone(found: Correction, labels: Labels) -> Correction:
 def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels:
     """Return the labels of a metric, with the positions of their samples among the scored ones."""
     place = _places(scores, metric)
-    return Labels.of(
-        [place[each] for each in found.samples],
-        found.people,
-        found.judge,
-        sequential=found.sequential,
-    )
+    return Labels.of([place[each] for each in found.samples], found.people, found.judge, sequential=found.sequential)
 
 
 class LabelCount(NamedTuple):

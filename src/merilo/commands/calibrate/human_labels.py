@@ -212,13 +212,7 @@ def draw_of(label: HumanLabel) -> LabelDraw:
     """Return the call that drew the task of a label."""
     ticket = label.ticket
     return LabelDraw(
-        ticket.metric,
-        ticket.unit,
-        ticket.population,
-        ticket.seed,
-        ticket.among,
-        ticket.other,
-        ticket.sequential,
+        ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.among, ticket.other, ticket.sequential
     )
 
 

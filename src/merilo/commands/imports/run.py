@@ -121,11 +121,7 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest,
     tallies = _write_outcomes(path, store, foreign, wanted.cluster)
     aggregates = [tally.aggregate().to_fields() for tally in tallies]
     summary = {"complete": True, "samples": intake.samples, "metrics": aggregates}
-    usage: dict[str, object] = {
-        **UNSPENT,
-        "seconds": round(time.monotonic() - began, 3),
-        "stopped": None,
-    }
+    usage: dict[str, object] = {**UNSPENT, "seconds": round(time.monotonic() - began, 3), "stopped": None}
     publish_new(path, manifest, summary, usage, store)
 
 

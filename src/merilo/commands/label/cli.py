@@ -51,8 +51,7 @@ def label(
         typer.Option(metavar="M", help="Metric to label. [default: that of the fault table; for a pair, relevance]"),
     ] = None,
     number: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Number of samples to draw. [default: 30 to 40]"),
+        int | None, typer.Option(metavar="N", min=1, help="Number of samples to draw. [default: 30 to 40]")
     ] = None,
     items: Annotated[
         int | None,
@@ -76,8 +75,7 @@ def label(
     until: Annotated[
         str | None,
         typer.Option(
-            metavar="WHAT",
-            help="Stop once `compare` or the gates of a suite file are decided (up to 320 samples).",
+            metavar="WHAT", help="Stop once `compare` or the gates of a suite file are decided (up to 320 samples)."
         ),
     ] = None,
     out: Annotated[

@@ -78,9 +78,7 @@ def label_page(records: Sequence[Mapping[str, object]], *, save: str | None = No
 
 
 def _data(
-    records: Sequence[Mapping[str, object]],
-    tasks: Sequence[OpenTask | None],
-    save: str | None,
+    records: Sequence[Mapping[str, object]], tasks: Sequence[OpenTask | None], save: str | None
 ) -> dict[str, Any]:  # Any: JSON
     forms: list[dict[str, Any]] = []  # Any: JSON
     form_of: list[int] = []

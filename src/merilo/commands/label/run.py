@@ -217,15 +217,7 @@ class _Drawing:
             for sample in self._shuffled(drawn_samples)
             for line in self._lines(drawn_samples[sample], unit, chances[sample], drawn_from, column.span)
         ]
-        return Tasks(
-            self.metric,
-            unit,
-            len(drawn_samples),
-            len(ids),
-            tuple(lines),
-            self.seed,
-            tuple(remarks),
-        )
+        return Tasks(self.metric, unit, len(drawn_samples), len(ids), tuple(lines), self.seed, tuple(remarks))
 
     def _power(self, scores: Sequence[RunScores], ids: Sequence[str], labelled: int) -> list[str]:
         """Return how likely this number of labelled samples shows a difference of two runs, if the judge is useless."""
@@ -264,12 +256,7 @@ class _Drawing:
         return sorted(samples, key=lambda each: self._key("order", each))
 
     def _lines(
-        self,
-        cases: Sequence[JudgedSample],
-        unit: Unit,
-        chance: float,
-        drawn_from: _Among,
-        span: tuple[float, float],
+        self, cases: Sequence[JudgedSample], unit: Unit, chance: float, drawn_from: _Among, span: tuple[float, float]
     ) -> list[TaskLine]:
         """Return the tasks of one sample. Those of a pair are shuffled, and a question of both is asked once."""
         first, *others = (run.manifest.fingerprint for run in self.runs)

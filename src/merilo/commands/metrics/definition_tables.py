@@ -36,11 +36,7 @@ NATIVE: Final[Mapping[Lineage, tuple[str, ...]]] = {
         "context_relevance(unit=context)",
         "context_relevance(unit=sentence)",
     ),
-    Lineage.CONTEXT_PRECISION: (
-        "context_precision(against=reference)",
-        "context_precision",
-        "context_ranking",
-    ),
+    Lineage.CONTEXT_PRECISION: ("context_precision(against=reference)", "context_precision", "context_ranking"),
     Lineage.CONTEXT_RECALL: ("context_recall",),
     Lineage.FAITHFULNESS: ("faithfulness",),
     Lineage.ANSWER_RELEVANCY: ("answer_relevancy",),

@@ -62,8 +62,7 @@ def questions(
         bool, typer.Option("--stratify", help="Draw at least one passage of each document, so that weights differ.")
     ] = False,
     templates: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="File of questions, one on each line, such as: What is {title}?"),
+        str | None, typer.Option(metavar="FILE", help="File of questions, one on each line, such as: What is {title}?")
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
     json: Json = False,

@@ -79,10 +79,7 @@ def _lines(path: Path) -> list[str]:
 def questions_page(found: SampledQuestions, output: str, without: str | None, width: int) -> Page:
     """Return the number of questions, the draw, the dropped questions and the cost."""
     page = Page(width)
-    page.text(
-        f"{count(len(found.kept), 'question')}, each with an unanswerable twin, in {output}.",
-        tone=Tone.STRONG,
-    )
+    page.text(f"{count(len(found.kept), 'question')}, each with an unanswerable twin, in {output}.", tone=Tone.STRONG)
     if without is not None:
         page.text(f"The documents without the passages of these questions are in {without}.")
     page.text(f"{_drawn(found)}.")

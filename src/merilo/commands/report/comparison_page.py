@@ -65,9 +65,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
         [head, el("main", numbers, app), drawer("broad")],
         scripts=("table.js", "sample.js", "compare.js"),
         data=page_data(
-            _columns(found, shown),
-            {f"details{place}": own for place, own in enumerate(shown.entries)},
-            shown.passages,
+            _columns(found, shown), {f"details{place}": own for place, own in enumerate(shown.entries)}, shown.passages
         ),
         after=plain_pairs(found, shown),
     )

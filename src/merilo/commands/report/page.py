@@ -77,15 +77,7 @@ def breakable(name: str) -> Markup:
 
 def cautions(found: Sequence[Caution]) -> Markup:
     """Return the notes that come before the numbers."""
-    return joined(
-        el(
-            "div",
-            el("p", el("b", each.heading), " ", each.text),
-            cls="note",
-            role="note",
-        )
-        for each in found
-    )
+    return joined(el("div", el("p", el("b", each.heading), " ", each.text), cls="note", role="note") for each in found)
 
 
 def table(head: Iterable[str | Markup], rows: Iterable[Markup], *, cls: str) -> Markup:

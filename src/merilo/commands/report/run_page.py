@@ -46,11 +46,7 @@ if TYPE_CHECKING:
 _BESIDE: Final = 6
 """The number of metrics that fit next to the fault table."""
 _HELD: Final = {Held.ENOUGH: "contexts hold the answer", Held.SHORT: "they do not", Held.UNKNOWN: "responses"}
-_ANSWER: Final = {
-    Answer.SUPPORTED: "all supported",
-    Answer.STRAYED: "not all supported",
-    Answer.DECLINED: "declined",
-}
+_ANSWER: Final = {Answer.SUPPORTED: "all supported", Answer.STRAYED: "not all supported", Answer.DECLINED: "declined"}
 
 
 def write_report(

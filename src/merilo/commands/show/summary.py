@@ -16,15 +16,7 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
-from merilo.rendering.overview import (
-    command,
-    lead,
-    overview_page,
-    overview_record,
-    title,
-    unpriced,
-    until_decided,
-)
+from merilo.rendering.overview import command, lead, overview_page, overview_record, title, unpriced, until_decided
 from merilo.rendering.page import GAP, Page, Tone, cells_of, cut, cut_id, pad
 from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
@@ -105,12 +97,7 @@ class RunView:
             title(page, self.run, self.faults, self.corrected)
         elif full:
             page = overview_page(
-                self.run,
-                width,
-                again=again,
-                corrections=self.corrections,
-                faults=self.faults,
-                language=language,
+                self.run, width, again=again, corrections=self.corrections, faults=self.faults, language=language
             )
         else:
             page = summary_page(self, width, again=again, language=language)

@@ -214,8 +214,7 @@ def _answered(page: Page, site: Site, asked: Asked) -> Response:
         _log.exception("A page could not be made.")
         problem = f"{type(error).__name__}: {error}"
         return html(
-            error_page("This cannot be shown", f"It may be damaged ({problem}). Check it: merilo runs verify."),
-            422,
+            error_page("This cannot be shown", f"It may be damaged ({problem}). Check it: merilo runs verify."), 422
         )
 
 

@@ -262,10 +262,7 @@ def _sortable(label: str, key: str, *, order: str | None = None, cls: str = "") 
 
 
 def _row(
-    run: ViewedRun,
-    metrics: Sequence[str],
-    changed: Mapping[tuple[str, str], Change],
-    live: Mapping[str, LiveProgress],
+    run: ViewedRun, metrics: Sequence[str], changed: Mapping[tuple[str, str], Change], live: Mapping[str, LiveProgress]
 ) -> Markup:
     listed = run.listed
     usable = listed.done is not None and listed.state in {State.FINISHED, State.INTERRUPTED}

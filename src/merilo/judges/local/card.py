@@ -14,14 +14,7 @@ from importlib.resources import as_file, files
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, cast
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from merilo.data.config_files import MAX_BYTES, MAX_PROBLEMS, read_document, validated
 from merilo.errors import UsageError

@@ -191,11 +191,7 @@ class Asker:
         return Reply(question, (yield from ask(question)))
 
     def read(
-        self,
-        template: RequestTemplate[T],
-        values: Mapping[str, str],
-        *,
-        recovery: Recovery[T] | None = None,
+        self, template: RequestTemplate[T], values: Mapping[str, str], *, recovery: Recovery[T] | None = None
     ) -> Plan[ReadReply[T]]:
         """Return a reply and what was read from it. Raises AskFailed when there is none, or none that can be read."""
         question = self.question(template.rubric, values, likely=template.likely, schema=template.schema)

@@ -143,13 +143,7 @@ class Panel:
         return tuple(self._kept(reply) for reply in replies)
 
     def ask(
-        self,
-        roles: Sequence[str],
-        rubric: str,
-        values: Mapping[str, str],
-        *,
-        likely: str,
-        read: Callable[[object], R],
+        self, roles: Sequence[str], rubric: str, values: Mapping[str, str], *, likely: str, read: Callable[[object], R]
     ) -> Plan[dict[str, ReadReply[R]]]:
         """Return the reply of each model to the same request, by role; models without a reply are left out."""
         replies = yield from self.read([ModelRequest(role, rubric, values, likely) for role in roles], read)
@@ -243,11 +237,7 @@ class SeveralModels(Published):
         return aggregate(scores, self.aggregator, tolerance=self.tolerance)
 
     def outcome(
-        self,
-        panel: Panel,
-        scores: Mapping[str, float],
-        evidence: Sequence[Evidence],
-        counts: Mapping[str, int | None],
+        self, panel: Panel, scores: Mapping[str, float], evidence: Sequence[Evidence], counts: Mapping[str, int | None]
     ) -> Score | Undefined:
         """Return the outcome of scores by model. Raises AskFailed when no model has one."""
         if not scores:
