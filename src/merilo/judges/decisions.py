@@ -14,8 +14,16 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
-from merilo.judges.decision_forms import FORMS, Decision, SampleViews, context_name, named, unit_names, wording_for
-from merilo.judges.decision_wording import VERSION
+from merilo.judges.decision_forms import (
+    FORMS,
+    VERSION,
+    Decision,
+    SampleViews,
+    context_name,
+    named,
+    unit_names,
+    wording_for,
+)
 from merilo.judging.json_types import as_list, as_object
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.statements import Statements

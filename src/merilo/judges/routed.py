@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     Kinds = frozenset[type[Question[Any]]]
 
+
 REST: Final = "rest"
 """The name of the route for all kinds without a route."""
 ROUTED: Final = "routed"
@@ -190,3 +191,11 @@ def recorded_parts(judge: Mapping[str, object]) -> tuple[RecordedPart, ...]:
         kinds = every - named if label == REST else frozenset(label.split(","))
         found.append(RecordedPart(label, kinds, str(fields.get("name")), as_object(fields.get("judge")) or {}))
     return tuple(found)
+
+
+def is_deterministic(judge: Judge) -> bool:
+    """Return True if asking the judge again cannot change a verdict, for a routed judge: all its parts.
+
+    Judges declare this with the attribute `deterministic`; without it, a judge may vary.
+    """
+    return all(getattr(each, "deterministic", False) for each in each_judge([judge]))

@@ -109,13 +109,13 @@ right | enough | supported | good | Right |
 """Key, contexts, response, colour, name, component to look at first; then the cause."""
 
 
-def _faults(lines: Iterator[str]) -> Iterator[Fault]:
-    for row, cause in zip(lines, lines, strict=True):
-        key, held, answer, tone, name, look = map(str.strip, row.split("|"))
-        yield Fault(key, Held(held), Answer(answer), tone, name, cause.strip(), look)
-
-
-FAULTS: Final = tuple(_faults(iter(_TABLE.strip().splitlines())))
+_ROWS: Final = [[*map(str.strip, row.split("|"))] for row in _TABLE.strip().splitlines()]
+FAULTS: Final = tuple(
+    [
+        Fault(key, Held(held), Answer(answer), tone, name, cause, look)
+        for (key, held, answer, tone, name, look), (cause,) in zip(_ROWS[::2], _ROWS[1::2], strict=True)
+    ]
+)
 """All faults, in the order in which samples are listed: the worst first."""
 PLACES: Final = {fault.key: place for place, fault in enumerate(FAULTS)}
 """Key → position in `FAULTS`."""

@@ -14,7 +14,7 @@ from merilo.commands.evaluate.settings import judges_of
 from merilo.data.labels import Task
 from merilo.errors import UsageError
 from merilo.judges.decision_fit import FORMAT
-from merilo.judges.decision_wording import wording_of
+from merilo.judges.decision_forms import wording_of
 from merilo.judges.decisions import CUT, TINY, DecisionJudge
 from merilo.judges.local.card import Graded, YesNo
 from merilo.judges.local.judge import LocalJudge, LocalProvider

@@ -33,9 +33,8 @@ from merilo.data.labels import Labelled, Task, read_labels
 from merilo.data.sample import Dataset
 from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
-from merilo.judges.determinism import is_deterministic
 from merilo.judges.local.judge import LocalJudge
-from merilo.judges.routed import each_judge, part_for, parts_of
+from merilo.judges.routed import each_judge, is_deterministic, part_for, parts_of
 from merilo.judging.registry import KINDS
 from merilo.metrics.base import Failed, Score
 from merilo.renderers import render

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.compare.result import MAX_CUT_PAIRS, ContextNumbers
 from merilo.metrics.base import Score
-from merilo.results.first_contexts import scores_of_first
+from merilo.results.judged_samples import scores_of_first
 from merilo.stats.compare import compare
 from merilo.stats.intervals import SEED
 

@@ -97,8 +97,7 @@ def label(
             raise UsageError(f"The tasks are in {what}; leave out --out and the second run.")
         _label_file(what, html, annotator, json=json)
         return
-    from merilo.commands.calibrate.people import readable_labels
-    from merilo.commands.calibrate.price import labelling_price, seconds_of, without_labelled
+    from merilo.commands.calibrate.people import labelling_price, readable_labels, seconds_of, without_labelled
     from merilo.commands.label.run import SOME, label_run, tasks_file
     from merilo.commands.label.task_file import TaskFile
     from merilo.commands.label.text import drawn_page

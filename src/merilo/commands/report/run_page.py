@@ -19,16 +19,16 @@ from merilo.commands.report.page import (
     page,
     page_data,
     rounded,
+    slice_columns,
+    slice_section,
     text,
 )
 from merilo.commands.report.plain import plain_copy
 from merilo.commands.report.run import report_run
-from merilo.commands.report.slices import slice_columns, slice_section
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
-from merilo.rendering.faults import fault_count, fault_sentence, fault_share
-from merilo.rendering.html import write_page
-from merilo.rendering.markup import Markup, el, joined
+from merilo.rendering.markup import Markup, el, joined, write_page
+from merilo.rendering.overview import fault_count, fault_sentence, fault_share
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span

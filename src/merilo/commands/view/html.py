@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from merilo.commands.view.catalog import ViewedRun
-    from merilo.commands.view.labels import ViewedTasks
+    from merilo.commands.view.catalog import ViewedRun, ViewedTasks
     from merilo.commands.view.progress import LiveProgress
     from merilo.commands.view.trends import Change, Point, Trend, TrendGroup
 

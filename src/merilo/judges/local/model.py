@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.errors import UsageError
-from merilo.judges.encoder.graphs import open_session
-from merilo.judges.local.options import filled
+from merilo.judges.encoder.model import open_session
+from merilo.judges.local.card import filled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
