@@ -369,7 +369,6 @@ class Dataset:
         return self.read()
 
     def __repr__(self) -> str:
-        """Return the name; the samples are not read for it."""
         return short_repr(self, name=self.name)
 
 

@@ -83,7 +83,6 @@ def excerpts(model: BlendedModel, asked: Sequence[str], contexts: Sequence[Seque
 
 
 def _size(model: BlendedModel, text: str) -> int:
-    """Return the size of a text in tokens."""
     check_cancelled()
     return max(len(model.features.encodings.encoder.wordpiece.ids(text)), len(text) // _CHARACTERS_PER_TOKEN)
 
@@ -399,7 +398,6 @@ def stating(
 
 
 def _english_parts(asked: str, contexts: Sequence[Sequence[str]]) -> list[_Part]:
-    """Return the parts of contexts that the encoder reads."""
     found: list[_Part] = []
     for number, sentences in enumerate(contexts):
         english = split_english(asked, sentences)

@@ -92,7 +92,6 @@ def comparing(function: Callable[..., Any]) -> AnswerWith:
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:
-    """Return True if a function needs two positional arguments."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # written in C

@@ -172,7 +172,6 @@ class Form:
 
 
 def _asks_about(question: Any, view: View) -> bool:  # Any: kinds have different fields
-    """Return True if a view has the user input and the history of a question, if it has any."""
     asked: str | None = getattr(question, "user_input", None)
     return asked is None or (asked == view.user_input and question.history == view.history)
 

@@ -302,7 +302,6 @@ def _wordings(questions: Iterable[Question[Any]]) -> str:
 
 
 def _recorded_fits(fits: Mapping[str, object]) -> dict[str, KindFit]:
-    """Return the fits in a fingerprint."""
     found: dict[str, KindFit] = {}
     for kind, values in fits.items():
         scale, shift, *cuts = [each for each in as_list(values) or () if isinstance(each, float)]

@@ -300,7 +300,6 @@ _LIMITS: Final = {
 
 
 def _partly(*read: Excerpt) -> str:
-    """Return a note if only passages of long contexts were read."""
     partly = " Of long contexts, the passages that share most words with it were read."
     return partly if any(each.places is not None for each in read) else ""
 

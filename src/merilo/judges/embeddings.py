@@ -63,7 +63,6 @@ class OpenAIEmbeddingsJudge(JudgeDefaults):
 
 
 def _joined(replies: Sequence[Reply | Failure]) -> Answer:
-    """Return the rows of all replies as one matrix, or the first failure."""
     parts: list[MatrixVerdict] = []
     for reply in replies:
         if isinstance(reply, Failure):

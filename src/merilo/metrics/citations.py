@@ -184,7 +184,6 @@ class _Cited(NamedTuple):
 
 
 def _contexts(text: CitedText, statement: DistinctStatement) -> tuple[int, ...]:
-    """Return the contexts that the sentences of a statement cite, each once."""
     found = (context for sentence in statement.sentences for context in text.sentences[sentence].contexts)
     return tuple(sorted(set(found)))
 

@@ -143,7 +143,6 @@ def mean_rows(run: Run) -> list[tuple[str, str]]:
 
 
 def _means(run: Run) -> list[tuple[str, float, str]]:
-    """Return metric, mean and language for each metric with wording and a mean."""
     found = {text: each.mean for text, each in run.metrics.items() if _has_words(text) and each.mean is not None}
     if not found:
         return []
@@ -171,7 +170,6 @@ def _has_words(metric: str) -> bool:
 
 
 def _ratings(metric: str, outcome: Score, size: int) -> list[ContextRating]:
-    """Return the ratings of each context in the evidence, combined over the models as the metric does."""
     from merilo.metrics.published.spring_ai_ragas.metrics import ContextRelevance, normalised
 
     built = parse_metric(metric)

@@ -274,7 +274,6 @@ class Faults(Mapping[str, int]):
         return iter(self.counts)
 
     def __repr__(self) -> str:
-        """Return the counts, and that human labels correct the shares."""
         return f"{self.counts}{' (shares corrected by human labels)' * self.checked}"
 
     def __len__(self) -> int:

@@ -360,7 +360,6 @@ def score_of_first(metric: Metric, sample: Sample, score: Score, length: int) ->
 
 
 def _alone(text: str) -> Metric | None:
-    """Return the metric if it is known here and judges each context alone."""
     metric = known_metric(text)
     return metric if isinstance(metric, JudgesContextsAlone) and metric.contexts_judged_alone else None
 

@@ -154,11 +154,9 @@ class SampleResults:
     run: Run
 
     def __iter__(self) -> Iterator[SampleResult]:
-        """Yield every sample with outcomes, in dataset order."""
         return self.run.read_samples()
 
     def __len__(self) -> int:
-        """Return the number of samples with outcomes."""
         return self.run.done
 
     def __getitem__(self, index: int) -> SampleResult:
@@ -273,11 +271,9 @@ class Run:
         return SampleResults(self)
 
     def __len__(self) -> int:
-        """Return the number of samples with outcomes."""
         return self.done
 
     def __iter__(self) -> Iterator[SampleResult]:
-        """Yield every sample with outcomes, in dataset order."""
         return self.read_samples()
 
     def __getitem__(self, metric: str) -> Aggregate:
@@ -367,7 +363,6 @@ class Run:
         return [samples[sample] for sample, _ in found.samples]
 
     def _chosen(self, fault: str | None, where: Mapping[str, object]) -> set[str]:
-        """Return the ids of the samples with this fault and these metadata."""
         with closing(open_store(self)) as store:
             fitting = {
                 each.id
@@ -420,7 +415,6 @@ class Run:
             return [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
 
     def __str__(self) -> str:
-        """Return the table of means and the worst samples, 80 columns wide."""
         return str(render(self, "text"))
 
     def to_frame(self, backend: str | None = None, *, rows: str = "samples") -> Any:  # Any: a frame of the backend

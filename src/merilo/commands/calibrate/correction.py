@@ -246,7 +246,6 @@ class _Matching:
 
 
 def _with_columns(scores: RunScores, metrics: Iterable[str]) -> RunScores:
-    """Return the scores with those of these metrics of the run too."""
     more = [text for text in metrics if text not in scores.columns]
     if not more:
         return scores
@@ -328,7 +327,6 @@ def _labels_of_one(first: RunScores, second: RunScores, metric: str) -> tuple[st
 
 
 def _common(first: RunScores, second: RunScores, metric: str) -> list[str]:
-    """Return the ids of the samples that both runs scored."""
     both = first.columns[metric].scored & second.columns[metric].scored
     return [sample for sample, there in zip(first.ids, both.tolist(), strict=True) if there]
 

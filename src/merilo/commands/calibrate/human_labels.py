@@ -156,7 +156,6 @@ def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool)
 
 
 def _tickets(lines: Sequence[_Line], problems: list[Problem]) -> Mapping[str, Ticket]:
-    """Return the ticket of each task, from any line of the task that has one."""
     found: dict[str, Ticket] = {}
     for line in lines:
         ticket = unsealed(line.ticket) if line.ticket else None

@@ -116,7 +116,6 @@ def check(
 
 
 def _is_graded(text: str) -> bool:
-    """Return True for a run, and for a file of grades."""
     from merilo.runs.run import MANIFEST
 
     path = Path(text)

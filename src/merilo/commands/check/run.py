@@ -130,11 +130,9 @@ class JudgeCheck:
         return sorted(differ, key=lambda item: -abs((0.5 if item.probability is None else item.probability) - 0.5))
 
     def __str__(self) -> str:
-        """Return the page that `merilo judge check` prints, 80 columns wide."""
         return str(render(self, "text"))
 
     def __repr__(self) -> str:
-        """Return the main facts, shortened."""
         return short_repr(
             self,
             judge=type(self.judge).__name__,

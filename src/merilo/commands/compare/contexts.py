@@ -81,7 +81,6 @@ def _cut(scores: RunScores, own: Sequence[int | None], other: Sequence[int | Non
 
 
 def _with(column: Column, outcomes: Mapping[str, Score | Undefined], places: Mapping[str, int]) -> Column:
-    """Return the column with these outcomes replaced."""
     values, scored = column.values.copy(), column.scored.copy()
     for sample, outcome in outcomes.items():
         values[places[sample]] = outcome.value if isinstance(outcome, Score) else 0.0

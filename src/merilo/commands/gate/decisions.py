@@ -149,7 +149,6 @@ def _refuted(decision: Decision, row: Row) -> bool:
 
 
 def _improvement(difference: float, ends: tuple[float, float] | None, sign: float) -> Number:
-    """Return a difference of scores as an improvement."""
     low, high = (None, None) if ends is None else sorted(sign * end for end in ends)
     return Number(sign * difference, low, high)
 

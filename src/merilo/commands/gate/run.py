@@ -127,7 +127,6 @@ def _check_asked(suite: Suite, baseline: object) -> None:
 
 
 def _check_maximums(run: Run, suite: Suite) -> None:
-    """Raise UsageError for a maximum of a metric for which higher is better."""
     for name in suite.maximums:
         if recorded_scale(run.manifest, metric_in(run, name)).higher_is_better:
             raise UsageError(f"Higher is better for {name}, so it has no maximum. Use --min {name}=X.")

@@ -224,7 +224,6 @@ class _Table:
             raise DataError.of(Problem("at least one record", "none", source=self.file.name))
 
     def _alone(self, record: RawRecord, number: int) -> Sample | BadRecord:
-        """Return a sample with only an id, and the other columns as its metadata."""
         if record.value is None or record.problems:
             return BadRecord(tuple(self.file.placed(record)))
         named = next((column for column, field_name in self.mapping.items() if field_name == "id"), "id")

@@ -80,7 +80,6 @@ class Tasks:
         return sum(line.label != SETTLED for line in self.lines)
 
     def __repr__(self) -> str:
-        """Return the main facts, shortened."""
         return short_repr(
             self,
             metric=self.metric,
@@ -292,7 +291,6 @@ class _Drawing:
         ]
 
     def _drawn_items(self, case: JudgedSample, unit: Unit) -> list[Item]:
-        """Return the items of one sample to label."""
         # The order depends on the item alone, so that items of both runs of a pair are mostly drawn in both.
         found = sorted(case.items, key=lambda each: self._key("item", f"{case.sample.id} {each.mark}"))
         return found[: self.items or SOME] if unit is Unit.ITEMS else found
@@ -313,7 +311,6 @@ class _Drawing:
 
 
 def _scored(scores: RunScores, metric: str) -> set[str]:
-    """Return the ids of the samples with a score."""
     return {sample for sample, there in zip(scores.ids, scores.columns[metric].scored.tolist(), strict=True) if there}
 
 

@@ -227,7 +227,6 @@ async def estimate_questions(path: Path, settings: DrawSettings, options: Option
 
 
 def _check_judge(judge: Judge, *, write: bool) -> None:
-    """Raise UsageError if the judge cannot write the questions, or cannot check them."""
     if write and PassageQuestion not in judge.answers:
         raise UsageError(
             f"The judge {judge.name} cannot write questions. Name a language model, such as --judge "

@@ -100,7 +100,6 @@ def run_page(found: RunReport) -> str:
 
 
 def _lead(found: RunReport) -> list[object]:
-    """Return the sentence on the faults, and a link to the worst sample."""
     said = fault_sentence(found.faults) or f"{count(found.samples, 'sample')}, the lowest scores first."
     if not found.entries:
         return [said]

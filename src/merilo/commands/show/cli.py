@@ -134,7 +134,6 @@ def _people(path: str, by: Sequence[str], *, full: bool, json: bool) -> Page | d
 
 
 def _check_parts(sample: str | None, *, listed: bool, people: bool, by: list[str] | None, reports: bool) -> None:
-    """Raise UsageError for options that show different parts of the run."""
     if by and (sample is not None or listed):
         raise UsageError("--by shows slices of the run, or with --people where the judge errs; leave out the rest.")
     if (sample is not None) + listed + people > 1:

@@ -133,7 +133,6 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
 
 
 def _explicit(form: Input, tokenizer: Tokenizer, file: Path) -> tuple[_Special | _Text, ...]:
-    """Return the pieces that the card lists."""
     pieces: list[_Special | _Text] = []
     for piece in form.special:
         if piece.startswith("text:"):

@@ -161,7 +161,6 @@ _CHANGED_SINCE_0_3: Final[Mapping[type[Metric], Mapping[str, object]]] = {
 
 
 def _earlier(metric: type[Metric]) -> type[Metric]:
-    """Return a metric of 0.4.3 as 0.3.0 computes it."""
     temperature = {"temperature": EARLIER_TEMPERATURE} if issubclass(metric, JudgedMetric) else {}
     changed = _CHANGED_SINCE_0_3.get(metric, {})
     return variant(

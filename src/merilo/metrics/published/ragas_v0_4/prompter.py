@@ -336,7 +336,6 @@ def _texts(name: str) -> Callable[[Fields, Whole], tuple[str, ...]]:
 
 
 def _verdicts_on(statements: Sequence[str]) -> RagasV04ReplySchema[Judgements]:
-    """Return the schema of a verdict on each of these statements."""
     likely = [{"statement": statement, "reason": "It follows.", "verdict": 1} for statement in statements]
     return RagasV04ReplySchema(
         '{"statements": [{"statement": text, "reason": text, "verdict": integer}, ...]}',
