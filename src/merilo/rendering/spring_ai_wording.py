@@ -170,7 +170,7 @@ def _has_words(metric: str) -> bool:
 
 
 def _ratings(metric: str, outcome: Score, size: int) -> list[ContextRating]:
-    from merilo.metrics.published.spring_ai_ragas.metrics import ContextRelevance, normalised
+    from merilo.metrics.published.spring_ai_ragas.ratings import ContextRelevance, normalised
 
     built = parse_metric(metric)
     raw: list[list[float]] = [[] for _ in range(size)]

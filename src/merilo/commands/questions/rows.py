@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from merilo.commands.questions.asking import KeptQuestion
-    from merilo.commands.questions.run import SampledQuestions
+    from merilo.commands.questions.run import KeptQuestion, SampledQuestions
     from merilo.data.corpus import SourceDocument
 
     Row = dict[str, Any]  # Any: JSON

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from merilo.commands.view.catalog import ViewedRun, ViewedTasks
-    from merilo.commands.view.progress import LiveProgress
+    from merilo.commands.view.catalog import LiveProgress, ViewedRun, ViewedTasks
     from merilo.commands.view.trends import Change, Point, Trend, TrendGroup
 
 SHOWN: Final = 500
