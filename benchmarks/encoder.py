@@ -52,9 +52,8 @@ def main() -> None:
     began, other = time.process_time(), time.perf_counter()
     import numpy as np
 
-    from merilo.judges.encoder.model import MARKS, Encoder, Reader
-    from merilo.judges.encoder.weights import Weights
-    from merilo.judges.encoder.windows import Window
+    from merilo.judges.encoder.model import MARKS, Encoder, Reader, Weights
+    from merilo.judges.encoder.wordpiece import Window
 
     packaged = Path(str(files("merilo.judges").joinpath("encoder.v1.safetensors")))
     weights = Weights.read(Path(sys.argv[1]) if len(sys.argv) > 1 else packaged)

@@ -32,9 +32,9 @@ from labelled_run import fill_in
 
 import merilo
 from merilo.commands.calibrate.human_labels import attach_file
-from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite
 from merilo.commands.gate.text import gates_record, junit_text

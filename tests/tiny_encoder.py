@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import TypedDict
 
-from merilo.judges.encoder.model import Encoder, Reader
-from merilo.judges.encoder.weights import Weights
+from merilo.judges.encoder.model import Encoder, Reader, Weights
 
 PATH = Path(__file__).parent / "judges" / "encoder" / "tiny.safetensors"
 

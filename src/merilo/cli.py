@@ -155,7 +155,6 @@ def _collected(commands: Sequence[Command]) -> typer.Typer:
 
 
 def _group(context: typer.Context) -> None:
-    """Print the help of a group, or of its only command, if no command of it is named."""
     commands = getattr(context.command, "commands", {})
     if context.invoked_subcommand is None and len(commands) == 1:
         name, command = next(iter(commands.items()))

@@ -21,11 +21,11 @@ RENDERERS: Final = {
     ("Run", "gate"): "merilo.api:gate",
     ("Run", "label"): "merilo.api:label",
     ("Run", "report"): "merilo.api:report",
-    ("Run", "faults"): "merilo.commands.calibrate.faults:faults_of",
+    ("Run", "faults"): "merilo.commands.calibrate.slices:faults_of",
     ("Run", "slices"): "merilo.commands.calibrate.slices:slices_of",
     ("Slices", "text"): "merilo.rendering.slices:slices_text",
-    ("Sample", "html"): "merilo.rendering.html:sample_html",
-    ("SampleResult", "html"): "merilo.rendering.html:result_html",
+    ("Sample", "html"): "merilo.rendering.markup:sample_html",
+    ("SampleResult", "html"): "merilo.rendering.markup:result_html",
 }
 """Result type and form → module and function, which takes the result."""
 
@@ -38,4 +38,4 @@ def render(result: object, form: str, **options: object) -> Any:  # Any: text or
 
 def notebook_html(result: object) -> str:
     """Return what a notebook shows of a result: the text that `print` shows, as HTML."""
-    return str(import_module("merilo.rendering.html").printed_html(result))
+    return str(import_module("merilo.rendering.markup").printed_html(result))

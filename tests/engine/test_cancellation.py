@@ -19,7 +19,7 @@ import merilo
 from merilo.judges.blended import BlendedModel
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.encoder.model import Encoded, Encoder
-from merilo.judges.encoder.windows import Window
+from merilo.judges.encoder.wordpiece import Window
 
 SENTENCES = 250
 SLOW_S = 0.3

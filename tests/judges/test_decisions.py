@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.data.sample import Sample
-from merilo.judges.decision_forms import FORMS
-from merilo.judges.decision_wording import wording_of
+from merilo.judges.decision_forms import FORMS, wording_of
 from merilo.judges.decisions import DecisionJudge, reread
 from merilo.judging.ask import Answer
 from merilo.judging.kinds.addresses import Addresses

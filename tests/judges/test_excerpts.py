@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import merilo
 from merilo.data.sentences import sentences
-from merilo.judges import embedded_provider, excerpts
+from merilo.judges import blended, embedded_provider
 from merilo.judges.blended import BlendedModel
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import MAX_ASKED, MAX_CONTEXT, MAX_CONTEXTS, MAX_RESPONSE, RULES, too_long
 from merilo.judges.encoder.model import Encoded, Encoder
-from merilo.judges.encoder.windows import Window
+from merilo.judges.encoder.wordpiece import Window
 from merilo.judges.words import stems
 from merilo.judging import digests
 from merilo.judging.kinds.addresses import Addresses
@@ -39,12 +39,12 @@ def filler(sentences_wanted: int) -> list[str]:
     return [f"Ship number {n} brought grain and wool to harbour {n % 7} in spring." for n in range(sentences_wanted)]
 
 
-def read_of(contexts: list[list[str]], *asked: str) -> list[excerpts.Excerpt]:
+def read_of(contexts: list[list[str]], *asked: str) -> list[blended.Excerpt]:
     """What is read of these contexts for these texts."""
-    return excerpts.excerpts(BlendedModel.load(), asked or (ASKED,), contexts)
+    return blended.excerpts(BlendedModel.load(), asked or (ASKED,), contexts)
 
 
-def tokens(excerpt: excerpts.Excerpt) -> int:
+def tokens(excerpt: blended.Excerpt) -> int:
     """The size of an excerpt in tokens."""
     return sum(map(len, map(BlendedModel.load().features.encodings.encoder.wordpiece.ids, excerpt.sentences)))
 
@@ -52,7 +52,7 @@ def tokens(excerpt: excerpts.Excerpt) -> int:
 @given(st.lists(st.lists(st.text(max_size=20), max_size=5), max_size=4))
 def test_what_fits_is_read_whole(contexts: list[list[str]]) -> None:
     """Contexts within the limits come out as they are, sentence by sentence."""
-    assert read_of(contexts) == [excerpts.Excerpt(tuple(each)) for each in contexts]
+    assert read_of(contexts) == [blended.Excerpt(tuple(each)) for each in contexts]
 
 
 def test_a_long_context_is_read_where_it_shares_words_with_the_question() -> None:
@@ -64,12 +64,12 @@ def test_a_long_context_is_read_where_it_shares_words_with_the_question() -> Non
     assert list(found.places) == sorted(set(found.places))
     assert found.sentences == tuple(texts[place] for place in found.places)
     assert 2_345 in found.places
-    assert excerpts.CONTEXT_SIZE - excerpts._PASSAGE_SIZE <= tokens(found) <= excerpts.CONTEXT_SIZE
+    assert blended.CONTEXT_SIZE - blended._PASSAGE_SIZE <= tokens(found) <= blended.CONTEXT_SIZE
 
 
 def test_evidence_is_numbered_by_the_whole_context(monkeypatch: pytest.MonkeyPatch) -> None:
     """A verdict about an excerpt points at the sentence of the context, and its reason says what was read."""
-    monkeypatch.setattr(excerpts, "CONTEXT_SIZE", 500)
+    monkeypatch.setattr(blended, "CONTEXT_SIZE", 500)
     texts = filler(300)
     texts[234] = ANSWER
     model = BlendedModel.load()
@@ -85,7 +85,7 @@ def test_evidence_is_numbered_by_the_whole_context(monkeypatch: pytest.MonkeyPat
 
 def test_the_question_repeated_is_no_passage(monkeypatch: pytest.MonkeyPatch) -> None:
     """A context cannot fill its excerpt with the question, so that the answer is left out."""
-    monkeypatch.setattr(excerpts, "CONTEXT_SIZE", 500)
+    monkeypatch.setattr(blended, "CONTEXT_SIZE", 500)
     texts = [ASKED] * 300
     texts[234] = ANSWER
     (found,) = read_of([texts])
@@ -108,22 +108,22 @@ def test_one_endless_sentence_is_read_in_part(text: str) -> None:
     """A text without ends of sentences has a size too, and a part of it is read."""
     (found,) = read_of([list(sentences(text))])
     assert found.places == (0,)
-    assert 0 < sum(map(len, found.sentences)) <= 6.1 * excerpts.CONTEXT_SIZE
-    assert tokens(found) <= excerpts.CONTEXT_SIZE
+    assert 0 < sum(map(len, found.sentences)) <= 6.1 * blended.CONTEXT_SIZE
+    assert tokens(found) <= blended.CONTEXT_SIZE
 
 
 @pytest.mark.parametrize("asked", [ASKED, " ".join(filler(40))])
 def test_many_contexts_share_what_a_question_may_read(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short ones are read whole, long ones to one length; a long statement leaves less room for all of them."""
-    monkeypatch.setattr(excerpts, "CONTEXT_SIZE", 2_000)
-    monkeypatch.setattr(excerpts, "QUESTION_SIZE", 6_000)
-    monkeypatch.setattr(excerpts, "MAX_PAIRS", 50)
+    monkeypatch.setattr(blended, "CONTEXT_SIZE", 2_000)
+    monkeypatch.setattr(blended, "QUESTION_SIZE", 6_000)
+    monkeypatch.setattr(blended, "MAX_PAIRS", 50)
     short, long = filler(3), filler(250)
     read = read_of([long, short, long, long, long, long], asked)
     assert read[1].places is None
     sizes = [tokens(each) for each in read if each.places is not None]
     assert len(sizes) == 5
-    assert max(sizes) - min(sizes) <= excerpts._PASSAGE_SIZE
+    assert max(sizes) - min(sizes) <= blended._PASSAGE_SIZE
     size = len(BlendedModel.load().features.encodings.encoder.wordpiece.ids(asked))
     assert sum(map(tokens, read)) <= min(6_000, 50 * 127 // -(-size // 127))
 
@@ -132,12 +132,12 @@ def test_each_of_a_thousand_contexts_is_read() -> None:
     """However little room there is for each, at least one passage of it is read."""
     read = read_of([filler(20)] * MAX_CONTEXTS)
     assert all(each.sentences for each in read)
-    assert sum(map(tokens, read)) <= MAX_CONTEXTS * excerpts._PASSAGE_SIZE
+    assert sum(map(tokens, read)) <= MAX_CONTEXTS * blended._PASSAGE_SIZE
 
 
 def test_what_is_encoded_does_not_grow_with_a_huge_context(monkeypatch: pytest.MonkeyPatch) -> None:
     """A context of twenty thousand tokens costs the encoder no more than one of four thousand, if that is the limit."""
-    monkeypatch.setattr(excerpts, "CONTEXT_SIZE", 4_000)
+    monkeypatch.setattr(blended, "CONTEXT_SIZE", 4_000)
     windows = 0
     encode: Callable[[Encoder, Window], Encoded] = Encoder.encode_window
 

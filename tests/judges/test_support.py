@@ -11,7 +11,7 @@ from merilo.data.short_answers import stated
 from merilo.judges.blended import BlendedModel, CannotJudge
 from merilo.judges.copied import P_COPIED
 from merilo.judges.embedded_provider import RULES
-from merilo.judges.reasons import excerpt
+from merilo.judges.slots import excerpt
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 

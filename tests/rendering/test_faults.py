@@ -2,7 +2,7 @@
 
 import pytest
 
-from merilo.rendering.faults import fault_sentence
+from merilo.rendering.overview import fault_sentence
 from merilo.results.faults import CANNOT_TELL, Faults
 from merilo.stats.intervals import Interval
 from merilo.stats.means import MeanEstimate

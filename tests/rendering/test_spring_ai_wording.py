@@ -8,7 +8,7 @@ import pytest
 from command_line import Here
 from each_case import each_case
 
-from merilo.rendering.spring_ai_wording import WORDS, ContextRating, band, explain_contexts, result_line, words
+from merilo.rendering.spring_ai_wording import ContextRating, band, explain_contexts, result_line, wordings, words
 
 METRIC = "spring-ai-ragas:context_relevance"
 RUBRIC = "{language}/published/spring-ai-ragas/context_relevance.v1"
@@ -59,10 +59,10 @@ def test_result_line(score: float, line: str) -> None:
 
 def test_languages() -> None:
     """Regions do not matter, an unknown language is told in English, and every language says all."""
-    assert words("ru-RU") is WORDS["ru"]
-    assert words("de") is WORDS["en"]
+    assert words("ru-RU") is wordings()["ru"]
+    assert words("de") is wordings()["en"]
     assert result_line(0.5, "de") == "0.5 (50%) — Mixed relevance"
-    for each in WORDS.values():
+    for each in wordings().values():
         assert [found.lowest for found in each.bands] == [0.9, 0.7, 0.5, 0.0]
 
 

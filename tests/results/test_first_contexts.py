@@ -14,7 +14,7 @@ from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
 from merilo.metrics.base import JudgesContextsAlone, Score
 from merilo.metrics.registry import NATIVE, parse_metric
-from merilo.results.first_contexts import score_of_first, scores_of_first
+from merilo.results.judged_samples import score_of_first, scores_of_first
 from merilo.runs.run import OUTCOMES
 
 METRICS = (

@@ -10,8 +10,7 @@ from labelled_run import contexts_rows, lenient, strict
 
 import merilo
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
-from merilo.commands.report.compared import compared_samples
-from merilo.commands.report.run import report_run
+from merilo.commands.report.run import compared_samples, report_run
 from merilo.results.contents import has_order
 from merilo.runs.files import OUTCOMES
 from merilo.runs.metric_names import worst_scores

@@ -30,8 +30,8 @@ from encoder.export import packed, write
 from encoder.graph import GROUP, floats_again, in_8_bits
 from encoder.texts import LOWER, TOKENS
 from merilo.judges.encoder import model as shipped
-from merilo.judges.encoder.weights import Weights
-from merilo.judges.encoder.windows import Window
+from merilo.judges.encoder.model import Weights
+from merilo.judges.encoder.wordpiece import Window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -29,7 +29,7 @@ from labels.families import family_of, is_locked
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
 from encoder.rows import kept_units
-from merilo.judges.encoder.weights import Weights
+from merilo.judges.encoder.model import Weights
 from merilo.judges.pair_features import TASKS, PairFeatures
 
 if TYPE_CHECKING:

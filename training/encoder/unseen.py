@@ -32,7 +32,7 @@ from encoder.rows import Units, kept_units, short_of, split
 from merilo.data.short_answers import affirms, stated
 from merilo.judges.blended import BlendedModel, CannotJudge, Curve
 from merilo.judges.embedded_provider import RULES
-from merilo.judges.encoder.weights import Weights
+from merilo.judges.encoder.model import Weights
 from merilo.judges.words import stems
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.sufficiency import Sufficiency

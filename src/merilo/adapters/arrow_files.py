@@ -145,7 +145,6 @@ def _is_text(arrow: Any, kind: Any) -> bool:  # Any: pyarrow and one of its type
 
 
 def _saved(path: Path) -> Iterator[dict[str, object]]:
-    """Yield the rows of a saved data set, file by file."""
     if not (path / _STATE).is_file():
         raise DataError.of(_several_splits(path))
     arrow = _module("pyarrow", "Reading a folder of save_to_disk")

@@ -17,19 +17,16 @@ By = Annotated[
     typer.Option("--by", metavar="FIELD", help="Slices by language, length, contexts or a metadata key. Repeatable."),
 ]
 ColumnFields = Annotated[
-    list[str] | None,
-    typer.Option("--map", metavar="COLUMN=FIELD", help="Read a field from this column. Repeatable."),
+    list[str] | None, typer.Option("--map", metavar="COLUMN=FIELD", help="Read a field from this column. Repeatable.")
 ]
 Cluster = Annotated[
     str | None,
     typer.Option(
-        metavar="FIELD",
-        help="Group samples that share this field or metadata key; intervals are over groups.",
+        metavar="FIELD", help="Group samples that share this field or metadata key; intervals are over groups."
     ),
 ]
 AcrossData = Annotated[
-    bool,
-    typer.Option("--across-data", help="Compare the samples that match, even if more than one in ten do not."),
+    bool, typer.Option("--across-data", help="Compare the samples that match, even if more than one in ten do not.")
 ]
 JudgeOnly = Annotated[
     bool, typer.Option("--judge-only", help="Leave human labels out: every number is the judge's own.", hidden=True)
@@ -38,8 +35,7 @@ Markdown = Annotated[
     str | None, typer.Option(metavar="FILE", help="Write Markdown for a comment; - for standard output.")
 ]
 GitHub = Annotated[
-    bool,
-    typer.Option("--github", help="In a GitHub workflow: add to the step summary and print annotations."),
+    bool, typer.Option("--github", help="In a GitHub workflow: add to the step summary and print annotations.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 

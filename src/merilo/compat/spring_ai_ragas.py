@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from merilo.compat import missing
 from merilo.errors import UsageError
-from merilo.metrics.published.spring_ai_ragas.metrics import ContextRelevance
+from merilo.metrics.published.spring_ai_ragas.ratings import ContextRelevance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

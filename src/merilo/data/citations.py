@@ -43,8 +43,7 @@ _INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F
 """Zero-width characters and direction marks."""
 _SEPARATOR: Final = re.compile(r"(?:(?<!\s)\s++)?+[,;&，、][\s,;]*+|(?<!\s)\s++(?:and|und|et|y|e|и)\s+")
 _NUMBERS: Final = re.compile(
-    rf"(?P<word>(?:{_WORDS})\s*+[:#.]?+\s*+)?\^?(?P<number>\d{{1,3}})(?:\s*[-–—]\s*(?P<last>\d{{1,3}}))?",
-    re.IGNORECASE,
+    rf"(?P<word>(?:{_WORDS})\s*+[:#.]?+\s*+)?\^?(?P<number>\d{{1,3}})(?:\s*[-–—]\s*(?P<last>\d{{1,3}}))?", re.IGNORECASE
 )
 _NAMED: Final = re.compile(rf"(?:{_WORDS}|id)\s*[:#]\s*(?P<id>\S+)", re.IGNORECASE)
 _DEFINITION: Final = re.compile(

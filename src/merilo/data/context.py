@@ -51,14 +51,8 @@ class Context:
         return hash((self.text, self.id))
 
     def __repr__(self) -> str:
-        """Return the fields that have a value, shortened."""
         return short_repr(
-            self,
-            text=self.text,
-            id=self.id,
-            score=self.score,
-            language=self.language,
-            metadata=self.metadata or None,
+            self, text=self.text, id=self.id, score=self.score, language=self.language, metadata=self.metadata or None
         )
 
     @property

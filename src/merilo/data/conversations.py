@@ -76,13 +76,11 @@ def _key(record: RawRecord | Sample) -> str:
 
 
 def _apart(place: int) -> RawRecord:
-    """Return the problem of lines of a conversation whose other lines are not adjacent to them."""
     problem = Problem("adjacent lines of each conversation", "others in between", CONVERSATION)
     return RawRecord(place, None, (problem,))
 
 
 def _joined(lines: Iterator[RawRecord | Sample]) -> RawRecord:
-    """Return the lines of one conversation, each a turn, as one record with messages."""
     place, named = 0, object()
     messages: list[dict[str, object]] = []
     problems: list[Problem] = []

@@ -384,7 +384,6 @@ class _Reader:
         return text_of_message(items[0]) if items else None
 
     def _list(self, value: object, field: str, source: FieldSource, problems: list[Problem]) -> object:
-        """Return the items of a list field, with the names and the language of contexts set."""
         takes_text = self.cells or source.form is ColumnFormat.MAPPED or field in _CONTEXT_FIELDS
         if isinstance(value, str) and takes_text:
             value = self._items(value, field, problems)

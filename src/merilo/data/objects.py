@@ -187,7 +187,6 @@ def _dspy_example(value: Any) -> object:
 
 
 def _context(text: object, id: object, score: object, metadata: dict[str, object]) -> dict[str, object]:
-    """Return the fields of a context that have a value."""
     found = {"text": text, "id": id, "score": score, "metadata": metadata or None}
     return {name: value for name, value in found.items() if value is not None or name == "text"}
 

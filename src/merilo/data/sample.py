@@ -115,10 +115,7 @@ class Sample:
         put(self, "user_input", check.text(user_input, "user_input", problems))
         put(self, "response", check.text(response, "response", problems))
         put(self, "reference", check.text(reference, "reference", problems))
-        for name, given in (
-            ("retrieved_contexts", retrieved_contexts),
-            ("reference_contexts", reference_contexts),
-        ):
+        for name, given in (("retrieved_contexts", retrieved_contexts), ("reference_contexts", reference_contexts)):
             put(self, name, None if check.is_missing(given) else contexts_of(given, name, known_language, problems))
         for name, ids in (
             ("retrieved_context_ids", retrieved_context_ids),
@@ -372,7 +369,6 @@ class Dataset:
         return self.read()
 
     def __repr__(self) -> str:
-        """Return the name; the samples are not read for it."""
         return short_repr(self, name=self.name)
 
 

@@ -16,7 +16,7 @@ from merilo.short_repr import short_repr
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from merilo.judges.local.timing import LocalTime
+    from merilo.judges.local.judge import LocalTime
     from merilo.providers.base import Reply
     from merilo.providers.decision_request import DecisionQuestion
     from merilo.providers.prices import Price

@@ -15,7 +15,7 @@ from merilo.engine.answer_store import bundle_of
 from merilo.engine.neighbours import ASKED_ALONE, each_alone
 from merilo.engine.plan_run import PlanRun
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
-from merilo.judges.local.timing import LocalWork
+from merilo.judges.local.judge import LocalWork
 from merilo.judging.digests import digest_text
 from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import likely_reply

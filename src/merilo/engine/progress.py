@@ -115,11 +115,9 @@ class ProgressDispatcher:
         self._sampling = self._has("sample")
 
     def begin(self, run: Path, samples: int) -> None:
-        """See `Progress`."""
         self._tell("begin", run, samples)
 
     def asked(self, done: int, total: int) -> None:
-        """See `Progress`."""
         self._tell_if_wanted("asked", done, total)
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
@@ -141,24 +139,19 @@ class ProgressDispatcher:
         self._tell("advance", 1)
 
     def note(self, text: str) -> None:
-        """See `Progress`."""
         self._tell("note", text)
 
     def quote(self, text: str) -> None:
-        """See `Progress`."""
         for watcher in tuple(self._watchers):
             self._call(watcher, "quote" if hasattr(watcher, "quote") else "note", text)
 
     def spent(self, usage: Mapping[str, object]) -> None:
-        """See `Progress`."""
         self._tell_if_wanted("spent", usage)
 
     def stopped(self, error: BaseException) -> None:
-        """See `Progress`."""
         self._tell_if_wanted("stopped", error)
 
     def end(self) -> None:
-        """See `Progress`."""
         if self._timer is not None:
             self._timer.cancel()
         self._tell("end")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
-from merilo.judges.determinism import is_deterministic
+from merilo.judges.routed import is_deterministic
 from merilo.judging.ask import AskFailed, together
 from merilo.metrics.base import Failed, Score, Undefined, outcome_of, plan_of
 

@@ -103,6 +103,30 @@ class Judge(Protocol):
         ...
 
 
+class JudgeDefaults:
+    """Default declarations to inherit from: one question at a time, no known agreement, cacheable, no rubric."""
+
+    @property
+    def together(self) -> frozenset[type[Question[Any]]]:
+        """Always empty."""
+        return frozenset()
+
+    @property
+    def agreement_note(self) -> str | None:
+        """Always None."""
+        return None
+
+    @property
+    def cacheable(self) -> bool:
+        """Always True: the fingerprint determines every answer."""
+        return True
+
+    def rubric(self, question: Question[Any] | Pack) -> str:
+        """Return an empty text."""
+        del question
+        return ""
+
+
 @runtime_checkable
 class BundlingJudge(Judge, Protocol):
     """A judge that is asked all questions about one view of a sample in one `Bundle`.

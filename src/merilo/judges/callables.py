@@ -8,7 +8,7 @@ from functools import cached_property, wraps
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from merilo.judges.base import OutgoingRequest
+from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS
 from merilo.judging.verdicts import Failure
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CallableJudge:
+class CallableJudge(JudgeDefaults):
     """A judge that answers with the result of `call` for each question: a verdict, a mapping of its fields, or a
     Failure.
 
@@ -43,16 +43,6 @@ class CallableJudge:
         return self.title or self._provider.name
 
     @property
-    def together(self) -> frozenset[type[Question[Any]]]:
-        """Always empty: a callable is asked one question at a time."""
-        return frozenset()
-
-    @property
-    def agreement_note(self) -> str | None:
-        """Always None: unknown."""
-        return None
-
-    @property
     def cacheable(self) -> bool:
         """True only with a version: merilo cannot detect that the callable was changed."""
         return bool(self.version)
@@ -60,11 +50,6 @@ class CallableJudge:
     def fingerprint(self) -> Mapping[str, object]:
         """Return the callable's qualified name and version."""
         return {"judge": "callable", "provider": dict(self._provider.fingerprint())}
-
-    def rubric(self, question: Question[Any] | Pack) -> str:
-        """Return an empty text: a callable needs no rubric."""
-        del question
-        return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question, with one request for each, side by side."""
@@ -107,7 +92,6 @@ def comparing(function: Callable[..., Any]) -> AnswerWith:
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:
-    """Return True if a function needs two positional arguments."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # written in C

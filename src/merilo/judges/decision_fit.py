@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from merilo.data.config_files import read_document, validated
 from merilo.errors import UsageError
-from merilo.judges.decision_wording import wording_of
+from merilo.judges.decision_forms import wording_of
 from merilo.judges.decisions import GRADED, KindFit
 from merilo.stats.platt import LogisticCurve
 

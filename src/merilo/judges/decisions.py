@@ -13,9 +13,17 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from merilo.judges.base import OutgoingRequest
-from merilo.judges.decision_forms import FORMS, Decision, SampleViews, context_name, named, unit_names, wording_for
-from merilo.judges.decision_wording import VERSION
+from merilo.judges.base import JudgeDefaults, OutgoingRequest
+from merilo.judges.decision_forms import (
+    FORMS,
+    VERSION,
+    Decision,
+    SampleViews,
+    context_name,
+    named,
+    unit_names,
+    wording_for,
+)
 from merilo.judging.json_types import as_list, as_object
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.statements import Statements
@@ -106,7 +114,7 @@ class KindFit:
 
 
 @dataclass(frozen=True)
-class DecisionJudge:
+class DecisionJudge(JudgeDefaults):
     """A judge that asks a decision model.
 
     `reasks`: how often a question without a valid answer is asked again, the second time alone. `fits`: kind of
@@ -131,11 +139,6 @@ class DecisionJudge:
     def answers(self) -> frozenset[type[Question[Any]]]:
         """Judgements with fixed options. Statements are the sentences that make one, by rules."""
         return frozenset({*FORMS, Statements})
-
-    @property
-    def together(self) -> frozenset[type[Question[Any]]]:
-        """Always empty: questions are bundled by view, and each answer is its own."""
-        return frozenset()
 
     @property
     def deterministic(self) -> bool:
@@ -299,7 +302,6 @@ def _wordings(questions: Iterable[Question[Any]]) -> str:
 
 
 def _recorded_fits(fits: Mapping[str, object]) -> dict[str, KindFit]:
-    """Return the fits in a fingerprint."""
     found: dict[str, KindFit] = {}
     for kind, values in fits.items():
         scale, shift, *cuts = [each for each in as_list(values) or () if isinstance(each, float)]

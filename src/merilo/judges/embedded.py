@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import UsageError
-from merilo.judges.base import OutgoingRequest
+from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.blended import CURVES_FILE, RULES_VERSION, WEIGHTS_FILE, BlendedModel
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.english_detection import is_english, split_english
@@ -47,7 +47,7 @@ _MARK: Final = 12
 
 
 @dataclass(frozen=True)
-class EmbeddedJudge:
+class EmbeddedJudge(JudgeDefaults):
     """The default judge. Equal questions always get equal verdicts, whatever other questions are asked."""
 
     @property
@@ -66,11 +66,6 @@ class EmbeddedJudge:
         return True
 
     @property
-    def together(self) -> frozenset[type[Question[Any]]]:
-        """Always empty: each statement is judged separately."""
-        return frozenset()
-
-    @property
     def agreement_note(self) -> str | None:
         """The model's digest, and its agreement with human labels, with 95 % intervals over families of sources."""
         return f"model {BlendedModel.load().fingerprint[:_MARK]}; {_measured()}"
@@ -79,11 +74,6 @@ class EmbeddedJudge:
     def weak_kinds(self) -> frozenset[str]:
         """The kinds of question on which its measured agreement does not clear chance."""
         return weak_kinds(embedded_agreement())
-
-    @property
-    def cacheable(self) -> bool:
-        """Always True: the model's digest, the rules' version and the splitter determine every verdict."""
-        return True
 
     @property
     def supports_batches(self) -> bool:
@@ -114,11 +104,6 @@ class EmbeddedJudge:
             "splitter": SPLITTER_ID,
             "vectors": f"all-MiniLM-L6-v2; {NAME} where texts are not English",
         }
-
-    def rubric(self, question: Question[Any] | Pack) -> str:
-        """Return an empty text: the judge uses no rubric."""
-        del question
-        return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question, with one request to the model for each."""

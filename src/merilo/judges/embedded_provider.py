@@ -7,26 +7,25 @@ per processor at a time. A verdict never depends on the other questions in the b
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.cancellation import check_cancelled
+from merilo.data.history import ASSISTANT, USER
 from merilo.data.prose import unnumbered
 from merilo.data.sentences import judged_sentences, sentences
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
-from merilo.judges.blended import BlendedModel, CannotJudge, SupportResult
+from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, SupportResult, excerpts
 from merilo.judges.copied import P_COPIED, Position, copied_from
 from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.english_detection import is_english
-from merilo.judges.excerpts import Excerpt, excerpts
-from merilo.judges.follow_ups import full_question
-from merilo.judges.in_process import answer_batch, question_length
-from merilo.judges.line_breaks import join_broken_words
+from merilo.judges.in_process import FreeProvider, answer_batch, question_length
 from merilo.judges.ngrams import likeness, ngram_vector
-from merilo.judges.reasons import differs, quoted
 from merilo.judges.refusals import claims, noncommittal
+from merilo.judges.slots import FUNCTION_WORDS, differs, quoted
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
@@ -38,16 +37,16 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.providers.questions import answer_text, gathered
+from merilo.providers.questions import answer_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from merilo.errors import ProviderError
     from merilo.judges.blended import ContextResult
     from merilo.judging.questions import Question
-    from merilo.providers.base import Connection, Reply, Request, Usage
+    from merilo.providers.base import Reply, Request
+
 
 _log = logging.getLogger("merilo")
 
@@ -68,25 +67,10 @@ _ENOUGH: Final = ("Insufficient", "Partly sufficient", "Sufficient")
 
 
 @dataclass(frozen=True)
-class EmbeddedProvider:
+class EmbeddedProvider(FreeProvider):
     """A free local provider for the kinds of question in `RULES`."""
 
-    drops_at_limit: ClassVar[bool] = True
-    """A run that reaches a limit does not wait for its replies: they cost nothing."""
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return its name; the judge's fingerprint contains everything that affects a verdict."""
-        return {"provider": "embedded"}
-
-    def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
-        """Return a connection for runs that use other providers too; nothing is opened, and `known` is unused."""
-        del known
-        return gathered(self)
-
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return 0.0: it is free."""
-        del usage
-        return 0.0
+    provider: ClassVar[str] = "embedded"
 
     def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
         """Answer requests as `BatchProvider` describes; Permanent for a question of another kind."""
@@ -316,10 +300,99 @@ _LIMITS: Final = {
 
 
 def _partly(*read: Excerpt) -> str:
-    """Return a note if only passages of long contexts were read."""
     partly = " Of long contexts, the passages that share most words with it were read."
     return partly if any(each.places is not None for each in read) else ""
 
 
 def _figures(probability: float, yes_from: float) -> str:
     return f"({probability:.2f}; threshold {yes_from:.2f})"
+
+
+# -- words hyphenated at the end of a line ------------------------------------------------------------
+
+_BROKEN: Final = re.compile(
+    r"(?<![^\W\d_])(?P<first>[^\W\d_]++)(?P<hyphen>[-\u2010\u00ad])[ \t]*+\r?\n[ \t>]*+(?P<second>[^\W\d_]++)"
+)
+"""Possessive, so that the time is in proportion to the text."""
+# -- follow-up questions ------------------------------------------------------------------------------
+# A follow-up has a pronoun, at most two content words, or begins like "And ..." or "What about ...". To it are added
+# the content words of the user's turn before and the names in the answer to that. Both readings are judged, and the
+# verdict with the lower probability counts: a context must fit the question as it is written, and the topic of the
+# conversation. `design/embedded-judge.md` has the measurement.
+
+_WORD: Final = re.compile(r"[^\W\d_]++(?:-[^\W\d_]++)*+")
+_LINE_END: Final = re.compile(r"[-\u2010\u00ad][ \t]*+\r?\n")
+
+
+def join_broken_words(*groups: Sequence[str]) -> list[tuple[str, ...]]:
+    r"""Return groups of texts in which each word that a line end divides is whole.
+
+    A part that begins with a capital keeps its hyphen ("Saint-", "Denis"). Any other word loses it, unless only the
+    hyphenated word occurs elsewhere in the texts.
+
+    >>> join_broken_words(["two broth-\ners"], ["a well-\nknown house"], ["well-known"])
+    [('two brothers',), ('a well-known house',), ('well-known',)]
+    """
+    if not any("\n" in text and _LINE_END.search(text) for group in groups for text in group):
+        return [tuple(group) for group in groups]
+    whole = {
+        word for group in groups for text in group for word in _WORD.findall(text.replace("\u2010", "-").casefold())
+    }
+
+    def joined(found: re.Match[str]) -> str:
+        one, two = found["first"], found["second"]
+        plain, compound = one + two, f"{one}-{two}"
+        if found["hyphen"] == "\u00ad" or plain.casefold() in whole:
+            return plain
+        return compound if compound.casefold() in whole or two[0].isupper() else plain
+
+    return [tuple(_joined(text, joined) for text in group) for group in groups]
+
+
+def _joined(text: str, joined: Callable[[re.Match[str]], str]) -> str:
+    return _BROKEN.sub(joined, text) if "\n" in text and _LINE_END.search(text) else text
+
+
+_FOLLOWING_WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_POINTING: Final = frozenset(
+    "it its they them their theirs he him his she her hers this that these those one ones there then else same other "
+    "both former latter".split()
+)
+_ASKING: Final = frozenset(
+    "who what when where which how why whose whom does do did is are was were can could will would should has have had "
+    "much many long often old tall high far large".split()
+)
+_OPENINGS: Final = (("and",), ("or",), ("but",), ("what", "about"), ("how", "about"))
+_FEW: Final = 2
+"""A question with at most this many content words is a follow-up."""
+_MOST_ADDED: Final = 30
+
+
+def full_question(question: str, history: Sequence[str]) -> str | None:
+    """Return an English follow-up question with the words that it leaves out; None if it can be read alone.
+
+    `history`: the earlier turns as `role: text`.
+    """
+    asked, answered = _last(history, USER), _last(history, ASSISTANT)
+    if not asked or not _is_follow_up(question) or not is_english(f"{asked} {answered} {question}"):
+        return None
+    known = {word.lower() for word in _FOLLOWING_WORD.findall(question)}
+    found = [*_content(asked), *(word for word in _content(answered) if word[0].isupper())]
+    added = [word for word in dict.fromkeys(found) if word.lower() not in known]
+    return f"{question.rstrip(' ?')} {' '.join(added[:_MOST_ADDED])}?" if added else None
+
+
+def _is_follow_up(question: str) -> bool:
+    words = [word.lower() for word in _FOLLOWING_WORD.findall(question)]
+    opens = any(tuple(words[: len(opening)]) == opening for opening in _OPENINGS)
+    return opens or not _POINTING.isdisjoint(words) or len(_content(question)) <= _FEW
+
+
+def _content(text: str) -> list[str]:
+    empty = FUNCTION_WORDS | _ASKING | _POINTING
+    return [word for word in _FOLLOWING_WORD.findall(text) if word.lower() not in empty]
+
+
+def _last(history: Sequence[str], role: str) -> str:
+    opening = f"{role}: "
+    return next((turn.removeprefix(opening) for turn in reversed(history) if turn.startswith(opening)), "")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
-from merilo.judges.base import OutgoingRequest
+from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack, Question
@@ -26,7 +26,7 @@ BATCH = 128
 
 
 @dataclass(frozen=True)
-class OpenAIEmbeddingsJudge:
+class OpenAIEmbeddingsJudge(JudgeDefaults):
     """A judge that asks the embedding model behind a provider: one request per `batch` texts of a question."""
 
     provider: OpenAIEmbeddingsProvider
@@ -46,29 +46,9 @@ class OpenAIEmbeddingsJudge:
         """Embeddings only."""
         return frozenset({Embeddings})
 
-    @property
-    def together(self) -> frozenset[type[Question[Any]]]:
-        """Always empty."""
-        return frozenset()
-
-    @property
-    def agreement_note(self) -> str | None:
-        """Always None: vectors are not verdicts."""
-        return None
-
-    @property
-    def cacheable(self) -> bool:
-        """Always True: the fingerprint contains the address and the model."""
-        return True
-
     def fingerprint(self) -> Mapping[str, object]:
         """Return the provider's fingerprint. The batch size is not part of it, because it changes no vector."""
         return {"judge": "openai-embeddings", "provider": dict(self.provider.fingerprint())}
-
-    def rubric(self, question: Question[Any] | Pack) -> str:
-        """Return an empty text: embeddings need no rubric."""
-        del question
-        return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one matrix per question; if any request of a question fails, its answer is that Failure."""
@@ -83,7 +63,6 @@ class OpenAIEmbeddingsJudge:
 
 
 def _joined(replies: Sequence[Reply | Failure]) -> Answer:
-    """Return the rows of all replies as one matrix, or the first failure."""
     parts: list[MatrixVerdict] = []
     for reply in replies:
         if isinstance(reply, Failure):

@@ -70,7 +70,6 @@ def _plain_lines(text: str, least: float) -> str:
 
 
 def _in_english(texts: Sequence[str]) -> bool:
-    """Return True if no other language is identified in the beginnings of the texts."""
     # An equal part of each text, because a long one would decide alone.
     size = max(_MIN_BEGINNING, _BEGINNINGS // len(texts))
     return identify_language("\n".join(text[:size] for text in texts)) == "en"

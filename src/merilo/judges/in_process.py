@@ -5,23 +5,51 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.cancellation import cancelled_by, cancelling_event
 from merilo.errors import Permanent
 from merilo.providers.base import Reply, ReplyPath, Usage
-from merilo.providers.questions import QuestionRequest
+from merilo.providers.questions import QuestionRequest, gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Generator, Sequence
+    from collections.abc import Callable, Container, Generator, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
     from threading import Event
 
     from merilo.errors import ProviderError
     from merilo.judging.questions import Question
-    from merilo.providers.base import Request
+    from merilo.providers.base import Connection, Request
 
 _FREE: Final = Usage(0, 0, 0)
 _MAX_THREADS: Final = 8
+
+
+class FreeProvider:
+    """A free provider that answers in this process."""
+
+    drops_at_limit: ClassVar[bool] = True
+    """A run that reaches a limit does not wait for its replies: they cost nothing."""
+
+    provider: ClassVar[str]
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return its name; the judge's fingerprint contains everything that affects a verdict."""
+        return {"provider": self.provider}
+
+    def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
+        """Return a connection for runs that use other providers too; nothing is opened, and `known` is unused."""
+        del known
+        return gathered(self)
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """Return 0.0: it is free."""
+        del usage
+        return 0.0
+
+    def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
+        """Answer requests as `BatchProvider` describes."""
+        raise NotImplementedError
 
 
 def answer_batch(

@@ -12,16 +12,14 @@ import numpy as np
 
 from merilo.bounded_cache import BoundedCache
 from merilo.judges.encoder.encodings import Encodings
-from merilo.judges.encoder.model import Encoder, Reader
-from merilo.judges.encoder.pair_scoring import PairScore, PairScorer
+from merilo.judges.encoder.model import Encoder, PairScore, PairScorer, Reader
 from merilo.judges.question_echo import strip_question_echoes
 from merilo.judges.words import coverage, shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.judges.encoder.model import Encoded, Part
-    from merilo.judges.encoder.weights import Weights
+    from merilo.judges.encoder.model import Encoded, Part, Weights
 
 Row = tuple[float, ...]
 TASKS: Final[Mapping[str, tuple[str, ...]]] = {

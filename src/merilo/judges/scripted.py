@@ -16,17 +16,20 @@ A script file is JSON (a list of entries) or JSON Lines (one entry per line)::
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from merilo.judges.scripts import Entry, entries_from, given_json
+from merilo.errors import UsageError
+from merilo.judges.base import JudgeDefaults
 from merilo.judging.coercion import Given, verdict_given
 from merilo.judging.digests import digest_of
+from merilo.judging.json_types import as_list, as_object, loaded
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS, KINDS
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.questions import qualified_name
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
+    from merilo.judging.json_types import Json
+
 
 QuestionType = type[Question[Any]]
 
@@ -61,7 +66,7 @@ class Script(Protocol):
 
 
 @dataclass(frozen=True)
-class ScriptedJudge:
+class ScriptedJudge(JudgeDefaults):
     """A judge that answers from a script; make one with `of`, `by` or `from_file`.
 
     `packs`: the question types that it accepts in packs, for tests of questions that are judged together.
@@ -126,19 +131,9 @@ class ScriptedJudge:
         """True for a file: it needs no requests, and the order of questions does not matter."""
         return isinstance(self.script, FileScript)
 
-    @property
-    def agreement_note(self) -> str | None:
-        """Always None: agreement is unknown, because a script only repeats its input."""
-        return None
-
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digest of the script, or the function's name and version."""
         return {"judge": "scripted", **self.script.fingerprint()}
-
-    def rubric(self, question: Question[Any] | Pack) -> str:
-        """Return an empty text: a script needs no rubric."""
-        del question
-        return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return the script's answers without any request."""
@@ -160,8 +155,7 @@ class ScriptedJudge:
         answer = verdict_given(question, given)
         if isinstance(answer, str):
             return Failure(
-                FailureKind.PERMANENT,
-                f"The answer of {self.name} to this question {answer}: {_shown(question)}.",
+                FailureKind.PERMANENT, f"The answer of {self.name} to this question {answer}: {_shown(question)}."
             )
         return answer
 
@@ -269,3 +263,106 @@ class FileScript:
 def _shown(question: Question[Any]) -> str:
     text = repr(question)
     return text if len(text) <= 300 else text[:300] + "..."
+
+
+# -- script files -------------------------------------------------------------------------------------
+
+_KEYS = frozenset({"kind", "match", "verdict", "failure"})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One answer and the questions that it fits."""
+
+    kind: str
+    match: Mapping[str, object]
+    given: Given
+    json: str
+    """The entry as canonical JSON; input of the script's digest."""
+
+    def fits(self, question: Question[Any]) -> bool:
+        """Return True if the question is of this kind and each named field matches."""
+        return question.kind == self.kind and all(
+            _matches(getattr(question, name), wanted) for name, wanted in self.match.items()
+        )
+
+
+def entries_from(path: Path) -> tuple[Entry, ...]:
+    """Return the entries of a JSON or JSON Lines file. Raises UsageError that names the position of a problem."""
+    try:
+        if path.is_char_device():  # such as /dev/zero, which has no end
+            raise UsageError(f"Cannot read the script {path}: it is a device.")
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read the script {path} ({error}); expected a JSON or JSON Lines file.") from error
+    if text.lstrip().startswith("["):
+        items = as_list(_loaded(text, str(path))) or []
+        places = [(f"entry {n}", item) for n, item in enumerate(items, start=1)]
+    else:
+        lines = enumerate(text.splitlines(), start=1)
+        places = [(f"line {n}", _loaded(line, f"{path}, line {n}")) for n, line in lines if line.strip()]
+    if not places:
+        raise UsageError(f"The script {path} has no entries.")
+    return tuple(_entry(item, f"{path}, {place}") for place, item in places)
+
+
+def given_json(given: Given) -> str:
+    """Return an answer to a question as canonical JSON; equal answers give equal text."""
+    if isinstance(given, Verdict):
+        return f"{type(given).__name__} {given.to_json()}"
+    if isinstance(given, Failure):
+        return json.dumps({"failure": given.to_fields()}, sort_keys=True)
+    return json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _loaded(text: str, place: str) -> object:
+    try:
+        return loaded(text)
+    except ValueError as error:
+        raise UsageError(f"{place}: not valid JSON ({error}).") from error
+
+
+def _entry(item: object, place: str) -> Entry:
+    parts = as_object(item)
+    if parts is None or not parts.keys() <= _KEYS or ("verdict" in parts) == ("failure" in parts):
+        raise UsageError(
+            f"{place}: an entry is an object with 'kind', either 'verdict' or 'failure', and optionally 'match'."
+        )
+    kind, match = parts.get("kind"), as_object(parts.get("match", {}))
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UsageError(f"{place}: the kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+    known = {field.name for field in fields(KINDS[kind])}
+    if match is None or not match.keys() <= known or not all(map(_can_match, match.values())):
+        raise UsageError(
+            f"{place}: 'match' must name fields of {kind} ({', '.join(sorted(known))}), each with its value or "
+            f'{{"contains": text}}, got {parts["match"]!r}.'
+        )
+    return Entry(kind, match, _given(parts, place), json.dumps(parts, sort_keys=True, ensure_ascii=False))
+
+
+def _given(parts: Json, place: str) -> Given:
+    if "verdict" in parts:
+        verdict = as_object(parts["verdict"])
+        if verdict is None:
+            raise UsageError(f"{place}: 'verdict' must be an object of the verdict's fields, got {parts['verdict']!r}.")
+        return verdict
+    failure = as_object(parts["failure"]) or {}
+    kind, message = failure.get("kind"), failure.get("message")
+    if kind not in set(FailureKind) or not isinstance(message, str):
+        kinds = ", ".join(FailureKind)
+        raise UsageError(f"{place}: 'failure' needs 'kind' (one of {kinds}) and 'message', got {parts['failure']!r}.")
+    return Failure(FailureKind(str(kind)), message)
+
+
+def _can_match(wanted: object) -> bool:
+    pattern = as_object(wanted)
+    return pattern is None or (list(pattern) == ["contains"] and isinstance(pattern["contains"], str))
+
+
+def _matches(value: str | int | tuple[str, ...], wanted: object) -> bool:
+    pattern = as_object(wanted)
+    if pattern is not None:
+        texts = value if isinstance(value, tuple) else (str(value),)
+        return any(str(pattern["contains"]) in text for text in texts)
+    items = as_list(wanted)
+    return value == (wanted if items is None else tuple(items))

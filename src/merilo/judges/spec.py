@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
-from merilo.judges.route_specs import INSTRUMENTS, NamedSpec, Server, named_spec, routing_in
-from merilo.judges.routed import routed_of
+from merilo.judges.routed import INSTRUMENTS, NamedSpec, Server, named_spec, routed_of, routing_in
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.registry import KINDS
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.judges.base import Judge, JudgeLike
-    from merilo.judges.route_specs import Routing
+    from merilo.judges.routed import Routing
     from merilo.judging.questions import Question
     from merilo.providers.base import Provider
     from merilo.providers.openai import OpenAIProvider

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from merilo.judges.base import OutgoingRequest
+from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judging.json_types import as_list, loaded
 from merilo.judging.kinds.sentences import Sentences, TextsVerdict
 from merilo.judging.questions import Pack, Question
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SplitterJudge:
+class SplitterJudge(JudgeDefaults):
     """A judge that answers `Sentences` with `splitter="pysbd"`: English rules, whitespace kept, none for an empty
     text.
 
@@ -45,21 +45,6 @@ class SplitterJudge:
         return frozenset({Sentences})
 
     @property
-    def together(self) -> frozenset[type[Question[Any]]]:
-        """Always empty."""
-        return frozenset()
-
-    @property
-    def agreement_note(self) -> str | None:
-        """Always None: it judges nothing."""
-        return None
-
-    @property
-    def cacheable(self) -> bool:
-        """Always True: pysbd's version, which determines the sentences, is in the fingerprint."""
-        return True
-
-    @property
     def unavailable_reason(self) -> str | None:
         """The reason why it cannot answer anything here, as a phrase; None if it can."""
         if self.worker or installed() is not None:
@@ -69,11 +54,6 @@ class SplitterJudge:
     def fingerprint(self) -> Mapping[str, object]:
         """Return the version of pysbd and its settings."""
         return {"judge": "splitter", "provider": dict(self._provider.fingerprint())}
-
-    def rubric(self, question: Question[Any] | Pack) -> str:
-        """Return an empty text: splitting needs no rubric."""
-        del question
-        return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return the sentences of each text, with one request per text; questions for another splitter fail."""

@@ -34,16 +34,11 @@ _CHARACTERS_PER_PART = 4
 class AnswerCompleteness(MetricDefaults):
     """Share of what the user input asks for that the response answers, in [0, 1].
 
-    Formula: parts that the response answers / distinct parts of the user input. Whether the answers are true is not
-    judged.
-
-    A response that declines, or is blank, answers nothing: 0, unlike in answer_relevancy, where it is Undefined. The
-    denominator counts what was asked. Otherwise a system could raise its completeness by declining difficult
-    questions. Undefined when the user input is blank or asks for nothing.
+    A response that declines, or is blank, answers nothing: 0, unlike in answer_relevancy, where it is Undefined.
+    Otherwise a system could raise its completeness by declining difficult questions.
 
     Source: merilo's own. The answer relevance of the first versions of the ragas library penalised incomplete answers
-    through the similarity of generated questions (Es et al. 2023, arXiv 2309.15217, section 3). Here the parts are
-    named and judged one by one.
+    through the similarity of generated questions (Es et al. 2023, arXiv 2309.15217, section 3).
     """
 
     name: ClassVar[str] = "answer_completeness"
@@ -67,13 +62,11 @@ class AnswerCompleteness(MetricDefaults):
     )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: one question for the parts, and one for each that the user input can have."""
         if sample.user_input is None or sample.response is None or is_blank(sample.user_input):
             return 0
         return 1 + (0 if states_nothing(sample, "response") else _most(sample.user_input))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input = sample.require("user_input")
         sample.require("response")
         if is_blank(user_input):

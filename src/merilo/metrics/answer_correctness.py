@@ -107,7 +107,6 @@ class AnswerCorrectness(MetricDefaults):
         return kinds | {Embeddings} if self.similarity_weight > 0 else kinds
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: two questions, one for each possible statement, and one for the embeddings."""
         of_response, of_reference = max_statements(sample, "response"), max_statements(sample, "reference")
         if not of_reference:
             return 0
@@ -115,7 +114,6 @@ class AnswerCorrectness(MetricDefaults):
         return (statements if self.similarity_weight < 1 else 0) + (1 if self.similarity_weight > 0 else 0)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("response")
         if states_nothing(sample, "reference"):
             return Undefined(BLANK_REFERENCE)

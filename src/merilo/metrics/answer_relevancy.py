@@ -36,14 +36,9 @@ _DECLINES = "the response declines to answer"
 class AnswerRelevancy(MetricDefaults):
     """Share of the response's statements that address the user input, in [0, 1].
 
-    Formula: statements that address it / distinct statements of the response. Whether they are true is not judged. With
-    a judge whose probabilities are averaged, a statement counts as its probability of addressing the input. Undefined
-    when the response is blank, declines to answer, or makes no statement, and when the user input is blank.
-
-    Source: the definition counted in statements, as in DeepEval's answer relevancy. It is *not* the answer relevance
-    of the RAGAS paper (Es et al. 2023, arXiv 2309.15217), which compares the user input with questions generated from
-    the response. Differences from DeepEval: a refusal or a response without a statement is Undefined rather than a
-    number, and a statement either addresses the input or does not.
+    Whether they are true is not judged. Source: counted in statements, as in DeepEval's answer relevancy. Differences:
+    a refusal or a response without a statement is Undefined rather than a number, and a statement either addresses the
+    input or does not.
     """
 
     name: ClassVar[str] = "answer_relevancy"
@@ -67,12 +62,10 @@ class AnswerRelevancy(MetricDefaults):
     )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: two questions about the response, and one for each possible statement."""
         asked = max_statements(sample, "response")
         return 2 + asked if asked else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input = sample.require("user_input")
         if states_nothing(sample, "response"):
             return Undefined(BLANK_RESPONSE)

@@ -145,13 +145,11 @@ class Answering(MetricDefaults):
             raise UsageError(f"Metric {self.name!r} takes agreement=a number above 0, up to 1, got {self.agreement}.")
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: three questions, one per possible statement of the response, and of the reference."""
         answer, truth = max_statements(sample, "response"), max_statements(sample, "reference")
         of_response = 2 + most_support(sample, "response") if answer else 0
         return (1 if max_contexts(sample) else 0) + of_response + (1 + truth if truth else 0)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input = sample.require("user_input")
         sample.require("retrieved_contexts")
         sample.require("response")
@@ -242,11 +240,7 @@ METRICS: Final = (
         "decline without evidence, or because there is no answer.",
         Kinds({Sufficiency, Noncommittal}),
     ),
-    _only(
-        Category.DECLINED_WRONGLY,
-        "decline though the evidence was there (generator).",
-        Kinds({Sufficiency}),
-    ),
+    _only(Category.DECLINED_WRONGLY, "decline though the evidence was there (generator).", Kinds({Sufficiency})),
     _only(
         Category.BEYOND_EVIDENCE,
         "have the evidence, but claim what it does not support (generator).",

@@ -151,7 +151,6 @@ class _Citations(MetricDefaults):
         return any(each.contexts or each.unknown for each in self._text(sample).sentences)
 
     def not_shown(self, samples: int, first: Sample) -> str:
-        """See `ShownInRun.not_shown`."""
         del first
         return f"0 of {samples:,} response{'s' * (samples != 1)} cite a context"
 
@@ -185,7 +184,6 @@ class _Cited(NamedTuple):
 
 
 def _contexts(text: CitedText, statement: DistinctStatement) -> tuple[int, ...]:
-    """Return the contexts that the sentences of a statement cite, each once."""
     found = (context for sentence in statement.sentences for context in text.sentences[sentence].contexts)
     return tuple(sorted(set(found)))
 
@@ -255,17 +253,14 @@ def _by(
 class CitationRecall(_Citations):
     """Share of the response's statements that the contexts they cite support, in [0, 1].
 
-    Formula: supported statements / distinct statements of the response. Markers such as `[1]` are read and removed
-    before the response is judged. A statement cites what the sentences that make it cite, and is judged against these
-    contexts together. A statement without a citation, or with a citation to nothing only, is not supported; no question
-    is asked about it. With a judge whose probabilities are averaged, a cited statement counts as its probability.
-    0 when the response cites nothing. Undefined when the response is blank, declines to answer, or makes no statement,
-    and for all samples of a run in which no response cites anything.
+    Markers such as `[1]` are read and removed before the response is judged. A statement cites what the sentences that
+    make it cite, and is judged against these contexts together. A statement without a citation, or with a citation to
+    nothing only, is not supported; no question is asked about it.
 
     - `first`: the number of the first context, 1 or 0.
 
-    Source: after citation recall of ALCE (Gao et al. 2023, arXiv 2305.14627). Differences: statements
-    instead of sentences, and a response that makes no statement is Undefined.
+    Source: ALCE (Gao et al. 2023, arXiv 2305.14627). Differences: statements instead of sentences, and a response that
+    makes no statement is Undefined.
     """
 
     name: ClassVar[str] = "citation_recall"
@@ -285,7 +280,6 @@ class CitationRecall(_Citations):
     )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         judged = yield from self._judged(sample)
         if isinstance(judged, Undefined):
             return judged
@@ -299,13 +293,12 @@ class CitationPrecision(_Citations):
     A citation is a pair of a sentence and a context; one that is repeated in its sentence counts once. It is right if a
     statement of the sentence is supported by the contexts it cites together, and this context supports it: the judge
     names the context, or finds it sufficient alone. A number or an id that no context has is a citation to nothing and
-    wrong. Citations in sentences that make no statement do not count. Undefined when nothing else is cited, and when
-    the response is blank, declines to answer, or makes no statement.
+    wrong. Citations in sentences that make no statement do not count.
 
     - `first`: the number of the first context, 1 or 0.
 
-    Source: after citation precision of ALCE (Gao et al. 2023, arXiv 2305.14627). Differences: statements
-    instead of sentences, citations to nothing count as wrong, and a response without citations is Undefined.
+    Source: ALCE (Gao et al. 2023, arXiv 2305.14627). Differences: statements instead of sentences, citations to nothing
+    count as wrong, and a response without citations is Undefined.
     """
 
     name: ClassVar[str] = "citation_precision"
@@ -324,7 +317,6 @@ class CitationPrecision(_Citations):
     )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         judged = yield from self._judged(sample)
         if isinstance(judged, Undefined):
             return judged
@@ -338,13 +330,7 @@ class CitationPrecision(_Citations):
 class CitationF1(_Citations):
     """Harmonic mean of `citation_precision` and `citation_recall`, in [0, 1].
 
-    0 when the response cites nothing, because then no statement is supported. Undefined when the response is blank,
-    declines to answer, or makes no statement, and for all samples of a run in which no response cites anything.
-
-    - `first`: the number of the first context, 1 or 0.
-
-    Source: the metrics of ALCE (Gao et al. 2023, arXiv 2305.14627), with the differences that the two
-    metrics name.
+    0 when the response cites nothing, because then no statement is supported. `first`: as there.
     """
 
     name: ClassVar[str] = "citation_f1"
@@ -362,7 +348,6 @@ class CitationF1(_Citations):
     )
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         judged = yield from self._judged(sample)
         if isinstance(judged, Undefined):
             return judged

@@ -39,15 +39,10 @@ _CHARACTERS_PER_ENTITY = 2
 class ContextEntityRecall(MetricDefaults):
     """Share of the reference's entities that the retrieved contexts mention, in [0, 1].
 
-    Formula: entities of the reference that at least one context mentions / distinct entities of the reference
-    (people, places, organisations, works, dates, amounts ...). A judge decides whether a context mentions an entity,
-    so inflected forms, abbreviations and other date formats count. Entities that differ only in case and white space
-    count once.
+    Entities that differ only in case and white space count once. 0 when nothing was retrieved, or only blanks.
 
-    0 when nothing was retrieved or all contexts are blank. Undefined when the reference is blank or names no entity.
-
-    Source: the context entity recall of the ragas library, which extracts entities from reference and contexts and
-    intersects the two lists word for word. Difference: each entity of the reference is a separate question here.
+    Source: the context entity recall of the ragas library, which intersects two extracted lists word for word. Here
+    each entity is a question, so inflected forms, abbreviations and other date formats count.
     """
 
     name: ClassVar[str] = "context_entity_recall"
@@ -68,13 +63,11 @@ class ContextEntityRecall(MetricDefaults):
     )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: one question for the entities, and one for each that the reference can name."""
         if sample.reference is None or states_nothing(sample, "reference"):
             return 0
         return 1 + (_most(sample.sentences("reference")) if max_contexts(sample) else 0)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("retrieved_contexts")
         if states_nothing(sample, "reference"):
             return Undefined(BLANK_REFERENCE)

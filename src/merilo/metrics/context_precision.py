@@ -40,22 +40,14 @@ class RelevanceTarget(StrEnum):
 class ContextPrecision(MetricDefaults):
     """Average precision of the retrieved contexts, in [0, 1]; 0 when none is relevant.
 
-    Formula: mean, over the ranks r of relevant contexts, of (relevant contexts among the first r) / r.
-
     By default, whatever the data, a context is relevant to the user input (`against=question`): the question for each
     context is shared with context_relevance, context_ranking and context_utilization. Its grade must be 1 or more;
-    with `at=2` it must be 2, the whole answer.
-
-    `against=reference` asks a separate question for each context: about 40 % more tokens together with
-    context_relevance, context_recall and faithfulness. The two forms are not comparable.
-
-    Undefined when nothing was retrieved, when the user input is blank, and with `against=reference` when the
-    reference is blank. If no context is relevant the value is 0. A context without any sentence is irrelevant without
-    a question.
+    with `at=2` it must be 2, the whole answer. `against=reference` asks one more question for each context: about 40 %
+    more tokens together with context_relevance, context_recall and faithfulness. The two forms are not comparable.
+    A context without any sentence is irrelevant without a question.
 
     Source: average precision as in Buckley & Voorhees, "Retrieval System Evaluation" (in: TREC, MIT Press 2005),
-    divided by the relevant contexts that were retrieved, because the rest was not judged. The ragas library's context
-    precision has the same formula; merilo judges by grade and by numbered sentences.
+    divided by the relevant contexts that were retrieved, because the rest was not judged.
 
     Not monotone in Relevance and Usefulness: relevant flags 1,0,0,0,0 give 1.0, and 1,0,0,0,1 give 0.7.
     """
@@ -107,11 +99,9 @@ class ContextPrecision(MetricDefaults):
         return frozenset({Usefulness if self.against is RelevanceTarget.REFERENCE else Relevance})
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: one question for each context that is not blank."""
         return max_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         if self.against is RelevanceTarget.REFERENCE and is_blank(sample.require("reference")):
             return Undefined(BLANK_REFERENCE)
@@ -121,9 +111,7 @@ class ContextPrecision(MetricDefaults):
             return Undefined(BLANK_USER_INPUT)
         flags, evidence = yield from self._judged(sample)
         return Score(
-            average_precision(flags),
-            evidence=evidence,
-            counts={"contexts": len(flags), "relevant": sum(flags)},
+            average_precision(flags), evidence=evidence, counts={"contexts": len(flags), "relevant": sum(flags)}
         )
 
     def _judged(self, sample: Sample) -> Plan[tuple[list[bool], tuple[Evidence, ...]]]:

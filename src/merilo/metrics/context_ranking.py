@@ -30,11 +30,7 @@ _ONE_CONTEXT = "one context has no order"
 class ContextRanking(MetricDefaults):
     """nDCG of the retrieved contexts against the best order of the same contexts, in [0, 1].
 
-    Formula: nDCG@k = DCG@k of the grades as retrieved / DCG@k of the same grades sorted, where DCG@k = sum over the
-    ranks r ≤ k of grade_r / log2(r + 1). 1 for the best order. Without `k`, all ranks count.
-
-    Undefined when nothing was retrieved, with one context, when no context is relevant (every order is equally good),
-    or when the user input is blank. All contexts are judged whatever `k` is, because the ideal order needs them.
+    Without `k`, all ranks count. All contexts are judged whatever `k` is, because the ideal order needs them.
 
     Source: Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002), in its
     linear gain form with the discount 1/log2(rank + 1). The ideal order consists of the *retrieved* contexts, so the
@@ -73,11 +69,9 @@ class ContextRanking(MetricDefaults):
         checked_cutoff(self.name, self.k)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: one question for each context that is not blank."""
         return max_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         if not contexts:
             return Undefined(NOTHING_RETRIEVED)
@@ -90,11 +84,7 @@ class ContextRanking(MetricDefaults):
         if value is None:
             return Undefined(NOTHING_RELEVANT)
         relevant = sum(verdict.grade >= 1 for verdict in verdicts)
-        return Score(
-            value,
-            evidence=about_contexts(verdicts),
-            counts={"contexts": len(verdicts), "relevant": relevant},
-        )
+        return Score(value, evidence=about_contexts(verdicts), counts={"contexts": len(verdicts), "relevant": relevant})
 
 
 METRICS: Final = (ContextRanking,)

@@ -32,16 +32,13 @@ if TYPE_CHECKING:
 class ContextRecall(MetricDefaults):
     """Share of the reference's statements that the retrieved contexts support, in [0, 1].
 
-    Formula: supported statements / distinct statements of the reference. Each statement is judged against all contexts
-    together. A statement that is repeated word for word counts once. With a judge whose probabilities are averaged, a
-    statement counts as its probability of being supported. Contradicted counts like not stated. 0 when nothing was
-    retrieved or all contexts are blank; no Support question is asked then. Undefined when the reference is blank or
-    makes no statement. If there is a user input, it makes the statements of a short reference ("In 1889.") complete; it
-    is not required.
+    All contexts are judged together; contradicted counts like not stated. 0 when nothing was retrieved or all contexts
+    are blank; no Support question is asked then. If there is a user input, it makes the statements of a short reference
+    ("In 1889.") complete; it is not required.
 
-    Source: the statement-based context recall of the ragas library, which applies the faithfulness of the RAGAS paper
-    (Es et al. 2023, arXiv 2309.15217, section 3) to the reference. Differences: statements are judged one by one, the
-    judge names the contexts, and an unreadable reply is never a number.
+    Source: the ragas library, which applies the faithfulness of the RAGAS paper (Es et al. 2023, arXiv 2309.15217,
+    section 3) to the reference. Differences: statements are judged one by one, the judge names the contexts, and an
+    unreadable reply is never a number.
     """
 
     name: ClassVar[str] = "context_recall"
@@ -63,12 +60,10 @@ class ContextRecall(MetricDefaults):
     )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: one question, and one for each possible statement of the reference."""
         asked = max_statements(sample, "reference")
         return 1 + most_support(sample, "reference") if asked else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("retrieved_contexts")
         if states_nothing(sample, "reference"):
             return Undefined(BLANK_REFERENCE)

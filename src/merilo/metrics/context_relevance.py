@@ -98,11 +98,9 @@ class ContextRelevance(MetricDefaults):
             )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: one question for each context that is not blank."""
         return max_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         if not contexts:
             return Undefined(NOTHING_RETRIEVED)

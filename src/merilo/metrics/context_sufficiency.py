@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 class ContextSufficiency(MetricDefaults):
     """Sufficiency of the retrieved contexts together for answering the user input, in [0, 1].
 
-    Formula: sufficient 1, partly 0.5, insufficient 0; the probability of sufficient with a judge whose probabilities
-    are averaged. Nothing retrieved, or only blank contexts, is insufficient without a question. Undefined when the user
-    input is blank.
+    Nothing retrieved, or only blank contexts, is insufficient without a question.
 
     Source: Joren et al. 2024, "Sufficient Context" (arXiv 2411.06037), where the label is binary. `partly` is
     merilo's addition, for questions of several parts of which the contexts answer some.
@@ -45,11 +43,9 @@ class ContextSufficiency(MetricDefaults):
     )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return 1 if there is a context to read, otherwise 0."""
         return 1 if max_contexts(sample) else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, _ = sample.require("user_input"), sample.contexts
         if is_blank(user_input):
             return Undefined(BLANK_USER_INPUT)

@@ -36,12 +36,8 @@ if TYPE_CHECKING:
 class ContextUtilization(MetricDefaults):
     """Share of the relevant contexts that the response uses, in [0, 1].
 
-    Formula: contexts of grade ≥ 1 that support at least one statement of the response / contexts of grade ≥ 1. A
-    context supports a statement when the judge names it as evidence of a supported verdict. A response that makes no
+    A context supports a statement when the judge names it as evidence of a supported verdict. A response that makes no
     statement uses nothing: 0, also if it declines to answer.
-
-    Undefined when nothing was retrieved, when no context is relevant (there was nothing to use), and when the
-    response or the user input is blank.
 
     Source: merilo's own. RAGChecker (Ru et al. 2024, arXiv 2408.08067) has a context utilization over the claims of
     the reference; this one needs no reference and counts contexts.
@@ -71,11 +67,9 @@ class ContextUtilization(MetricDefaults):
     )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: one question, and one for each context and each possible statement."""
         return max_contexts(sample) + 1 + most_support(sample, "response")
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         if states_nothing(sample, "response"):
             return Undefined(BLANK_RESPONSE)

@@ -36,15 +36,12 @@ _DECLINES = "the response declines to answer and makes no claim"
 class Faithfulness(MetricDefaults):
     """Share of the response's statements that the retrieved contexts support, in [0, 1].
 
-    Formula: supported statements / distinct statements of the response. Each statement is judged against all contexts
-    together; one that is repeated word for word counts once. With a judge whose probabilities are averaged, a statement
-    counts as its probability of being supported. Contradicted and not stated both count as 0. `counts` distinguishes
-    them if the judge does (otherwise `contradicted` is None). 0 when nothing was retrieved or all contexts are blank:
-    such an answer is unsupported. Undefined when the response is blank, declines to answer, or makes no statement.
+    All contexts are judged together. Contradicted and not stated both count as 0; `counts` distinguishes them if the
+    judge does (otherwise `contradicted` is None). 0 when nothing was retrieved or all contexts are blank: such an
+    answer is unsupported.
 
-    Source: Es et al. 2023, RAGAS (arXiv 2309.15217), section 3: statements are extracted from the response and
-    verified against the context. Differences: whether the response declines is a separate question, a response
-    without statements is Undefined rather than a number, and the judge names the contexts of each verdict.
+    Source: Es et al. 2023, RAGAS (arXiv 2309.15217), section 3. Differences: whether the response declines is a
+    separate question, a response without statements is Undefined, and the judge names the contexts.
     """
 
     name: ClassVar[str] = "faithfulness"
@@ -66,12 +63,10 @@ class Faithfulness(MetricDefaults):
     )
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: two questions about the response, and one for each possible statement."""
         asked = max_statements(sample, "response")
         return 2 + most_support(sample, "response") if asked else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("user_input")
         sample.require("retrieved_contexts")
         if states_nothing(sample, "response"):

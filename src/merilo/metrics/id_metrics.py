@@ -49,12 +49,10 @@ class _IdMetric(MetricDefaults):
         return None
 
     def max_questions(self, sample: Sample) -> int:
-        """Return 0: ids are compared."""
         del sample
         return 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         return type(self).outcome(sample, self._cutoff)
 
@@ -66,7 +64,6 @@ class _IdMetric(MetricDefaults):
         return any(each in judged for each in retrieved) if retrieved and judged else None
 
     def not_shown(self, samples: int, first: Sample) -> str:
-        """See `ShownInRun.not_shown`."""
         retrieved, judged = ranking_of(first).ids[0], next(iter(_grades(first) or {}))
         return f"no retrieved id matches a reference id (0 of {samples:,}): {cut(retrieved)!r} against {cut(judged)!r}"
 
@@ -85,7 +82,6 @@ class _UpToRank(_IdMetric):
 
     @property
     def _cutoff(self) -> int | None:
-        """See `_IdMetric._cutoff`."""
         return self.k
 
 
@@ -103,7 +99,6 @@ class _UpToAnyRank(_IdMetric):
 
     @property
     def _cutoff(self) -> int | None:
-        """See `_IdMetric._cutoff`."""
         return self.k
 
 

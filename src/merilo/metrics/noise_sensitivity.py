@@ -46,17 +46,11 @@ class NoiseSensitivity(MetricDefaults):
     """Share of the response's statements that are wrong and come from the contexts, in [0, 1]; lower is better.
 
     A context is relevant when it supports at least one statement of the reference. A statement of the response is
-    wrong when the reference does not support it. Formula, with `of=relevant`: wrong statements that a relevant
-    context supports / distinct statements of the response; with `of=irrelevant`: wrong statements that contexts
-    support, none of them relevant / distinct statements of the response. A statement that no context supports counts
-    in neither: it is made up, which faithfulness measures.
+    wrong when the reference does not support it. `of=irrelevant` counts those that contexts support, none of them
+    relevant. A statement that no context supports counts in neither: it is made up, which faithfulness measures.
 
-    Undefined when there is no context to read, when the response or the reference is blank, and when one of them
-    makes no statement (for example a response that declines).
-
-    Source: noise sensitivity of Ru et al. 2024, RAGChecker (arXiv 2408.08067), section 3.3, which is also in the
-    ragas library. Difference: contexts are judged together and named by number, so a statement that only several
-    contexts together support counts as coming from them.
+    Source: Ru et al. 2024, RAGChecker (arXiv 2408.08067), section 3.3. Difference: contexts are judged together and
+    named by number, so a statement that only several contexts together support counts as coming from them.
 
     Not monotone in Support: a statement that a context supports after all is noise if the reference does not support
     it, and a reference statement found in a context makes that context relevant.
@@ -98,14 +92,12 @@ class NoiseSensitivity(MetricDefaults):
         object.__setattr__(self, "of", choice(NoiseSource, self.of, metric=self.name, parameter="of"))
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: two questions, two per response statement and one per reference statement."""
         of_response, of_reference = max_statements(sample, "response"), max_statements(sample, "reference")
         if not (of_response and of_reference and max_contexts(sample)):
             return 0
         return 2 + 2 * of_response + of_reference
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("retrieved_contexts")
         if states_nothing(sample, "response"):
             return Undefined(BLANK_RESPONSE)

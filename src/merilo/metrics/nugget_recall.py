@@ -61,7 +61,6 @@ class NuggetRecall(MetricDefaults):
             raise UsageError(f"Metric {self.name!r} takes okay_weight=a number from 0 to 1, got {self.okay_weight}.")
 
     def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: one question for each nugget."""
         if sample.response is None or is_blank(sample.response):
             return 0
         try:
@@ -70,7 +69,6 @@ class NuggetRecall(MetricDefaults):
             return 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         sample.require("response")
         try:
             found = nuggets_in(sample.metadata)

@@ -87,11 +87,9 @@ class RubricMetric(MetricDefaults):
         return frozenset(self.scale.texts)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return 1, or 0 if a needed text is missing."""
         return 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         shown = [(name, text) for field_name in self.scale.texts for name, text in _shown(sample, field_name)]
         if "retrieved_contexts" in self.needs and not sample.contexts:
             return Undefined(NOTHING_RETRIEVED)

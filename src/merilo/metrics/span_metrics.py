@@ -104,12 +104,10 @@ class _SpanMetric(MetricDefaults):
         object.__setattr__(self, "unjudged", member)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return 0: positions are compared."""
         del sample
         return 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         yield from ()
         view = view_of(sample)
         if view is None:

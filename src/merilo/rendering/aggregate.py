@@ -126,11 +126,7 @@ def interval_heading(aggregates: Sequence[Aggregate]) -> str:
 
 
 def intervals_text(
-    aggregates: Sequence[Aggregate],
-    cluster: str | None,
-    *,
-    corrected: Collection[str] = (),
-    origin: str | None = None,
+    aggregates: Sequence[Aggregate], cluster: str | None, *, corrected: Collection[str] = (), origin: str | None = None
 ) -> str:
     """Return a sentence on the errors that the intervals cover; empty if there are no intervals.
 

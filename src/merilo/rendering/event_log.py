@@ -59,7 +59,6 @@ class EventLog:
             self._path.unlink(missing_ok=True)
 
     def begin(self, run: Path, samples: int) -> None:
-        """See `Progress`."""
         self._samples, self._began, self._wall = samples, time.monotonic(), time.time()
         manifest = read_manifest(run / MANIFEST)
         self._add(
@@ -77,11 +76,9 @@ class EventLog:
         self.tick()
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
-        """See `Progress`."""
         self._traffic = traffic
 
     def event(self, event: Event) -> None:
-        """See `Progress`."""
         name = self._names.get(event.endpoint)
         if name is None:
             name = self._names[event.endpoint] = json.dumps(event.endpoint)
@@ -93,13 +90,11 @@ class EventLog:
             self.tick()
 
     def sample(self, name: str, outcomes: Mapping[str, str]) -> None:
-        """See `Progress`."""
         self._add("sample", id=name, outcomes=outcomes)
         if len(self._lines) >= _MAX_HELD:
             self.tick()
 
     def advance(self, samples: int) -> None:
-        """See `Progress`."""
         self._done += samples
 
     def note(self, text: str) -> None:
@@ -121,15 +116,12 @@ class EventLog:
             raise RunError(f"Cannot write the event log {self._path} any more ({error}).") from error
 
     def spent(self, usage: Mapping[str, object]) -> None:
-        """See `Progress`."""
         self._usage = usage
 
     def stopped(self, error: BaseException) -> None:
-        """See `Progress`."""
         self._error = "Interrupted" if isinstance(error, CancelledError) else type(error).__name__
 
     def end(self) -> None:
-        """See `Progress`."""
         self._over = True
         reached = None if self._usage is None else self._usage.get("stopped")
         if reached and self._error is None:

@@ -8,20 +8,20 @@ import sys
 from itertools import chain
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.remote import without_secrets
 from merilo.judges.routed import recorded_parts
+from merilo.metrics.answering import Category
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import aggregate_record, mean_rows, means_notes, missing_text, share_text, table
 from merilo.rendering.correction import corrected_aggregates, counts_heading, estimate_record, label_rows
-from merilo.rendering.faults import fault_sentence
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.spring_ai_wording import interpret_means
 from merilo.rendering.weak import WeakMarks, neighbours_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, count, counts_text, number, span, spent_text
 from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embedded, noise_record
-from merilo.results.faults import Faults, worst_faults
+from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Answer, Faults, Held, worst_faults
 from merilo.runs.metric_names import metric_to_inspect, worst_scores
 from merilo.runs.weak import unread_metrics, weak_metrics
 from merilo.stats.gate import GateVerdict
@@ -37,15 +37,65 @@ if TYPE_CHECKING:
     Section = tuple[str, list[tuple[str, str]]]
     """A heading, and named texts under it."""
 
+
+_OF_CONTEXTS: Final = {
+    Category.EVIDENCE_MISSING.value,
+    CANNOT_TELL,
+    *(each.key for each in FAULTS if each.held is Held.ENOUGH and each.answer is Answer.UNKNOWN),
+}
+"""The faults of a run without responses."""
+
+
+def fault_sentence(faults: Faults) -> str:
+    """Return how many samples have each fault, such as `57 answers: 19 right, 21 beyond the evidence.`
+
+    Human labels turn the counts into shares with intervals. Empty if the run has no fault table.
+    """
+    if not faults:
+        return ""
+    things = count(len(faults.samples), "question" if faults.keys() <= _OF_CONTEXTS else "answer")
+    if faults.checked:
+        rest = f"; {faults[CANNOT_TELL]:,} cannot tell" if faults[CANNOT_TELL] else ""
+        shares = ", ".join(_share(faults, key) for key in fault_order(faults))
+        return f"{things}, corrected by human labels: {shares}{rest}."
+    return f"{things}: {', '.join(f'{faults[key]:,} {_name(key)}' for key in fault_order(faults))}."
+
+
+def fault_order(faults: Faults) -> Sequence[str]:
+    """Return the faults that samples have: right answers first, then the most frequent fault, "cannot tell" last."""
+    shares = {key: found for key, each in faults.corrected.items() if (found := each.value)} or faults
+    return sorted(shares, key=lambda key: (key == CANNOT_TELL, key != Category.RIGHT, -shares[key], PLACES[key]))
+
+
+def fault_count(faults: Faults, key: str) -> str:
+    """Return the number of samples with a fault."""
+    return f"{faults[key]:,}"
+
+
+def fault_share(faults: Faults, key: str) -> str:
+    """Return the share of samples with a fault and its interval, such as `33 % (23 to 46 %)`."""
+    share = faults.share(key)
+    if share.value is None:
+        return ""
+    ends = share.interval.ends
+    interval = f" ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)" if ends else ""
+    return f"{100 * share.value:.0f} %{interval}"
+
+
+def _share(faults: Faults, key: str) -> str:
+    return f"{_name(key)} {fault_share(faults, key)}"
+
+
+def _name(key: str) -> str:
+    return FAULTS[PLACES[key]].name.lower()
+
+
 _SHOWN_SKIPPED = 3
 _TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.STRONG}
 
 
 def overview_record(
-    run: Run,
-    *,
-    corrections: Mapping[str, Correction] | None = None,
-    faults: Faults | None = None,
+    run: Run, *, corrections: Mapping[str, Correction] | None = None, faults: Faults | None = None
 ) -> dict[str, Any]:  # Any: JSON
     """Return the run as a JSON-able object; `cost_usd` is None if unknown, and 0.0 only if the run was free.
 
@@ -96,11 +146,7 @@ def overview_record(
 
 def _fault_record(faults: Faults) -> dict[str, Any]:  # Any: JSON
     shares = {key: estimate_record(faults.share(key)) for key in faults.corrected}
-    return {
-        "faults": faults.counts,
-        "faults_checked": faults.checked,
-        **({"fault_shares": shares} if shares else {}),
-    }
+    return {"faults": faults.counts, "faults_checked": faults.checked, **({"fault_shares": shares} if shares else {})}
 
 
 def overview_page(

@@ -66,7 +66,6 @@ class ProgressLine:
         self._over = True
 
     def begin(self, run: Path, samples: int) -> None:
-        """See `Progress`."""
         self.run, self._samples = run, samples
         self._done = self._told = 0
         self._began = self._shown_at = time.monotonic()
@@ -78,17 +77,14 @@ class ProgressLine:
             self._notebook = NotebookLine()
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
-        """See `Progress`."""
         self._traffic = traffic
 
     def advance(self, samples: int) -> None:
-        """See `Progress`."""
         self._done += samples
         if self._line is None and self._notebook is None and not self._over:
             self._tell_if_due()
 
     def tick(self) -> None:
-        """See `Progress`."""
         if self._over:
             return
         pace = self._pace()
@@ -100,14 +96,12 @@ class ProgressLine:
             self._tell_if_due()
 
     def note(self, text: str) -> None:
-        """See `Progress`."""
         if self._line is not None:
             self._line.clear()
         if not self._quiet:
             tell(self._translation.lines(text))
 
     def spent(self, usage: Mapping[str, object]) -> None:
-        """See `Progress`."""
         self.usage = usage
 
     def end(self) -> None:

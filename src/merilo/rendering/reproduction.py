@@ -116,7 +116,6 @@ def _sampling_text(found: list[Sampling]) -> str:
 
 
 def _metrics(name: str) -> list[Metric]:
-    """Return the metric with this name, or the parts of a composite."""
     definition = parse_metric(name)
     if not is_composite(definition):
         return [cast("Metric", definition)]  # every definition is a composite or a metric

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.metrics.base import EvidenceTarget, Score
@@ -61,51 +64,22 @@ class ContextRating(NamedTuple):
     """None if no model gave a rating."""
 
 
-WORDS: Final[Mapping[str, Wording]] = {
-    "en": Wording(
-        context="Context",
-        user_input="User question",
-        relevance="Relevance score",
-        raw="raw score (0–2)",
-        normalised="normalised score (0–1)",
-        interpretation="Interpretation",
-        unscored="no score",
-        ratings=("Not relevant", "Partially relevant", "Fully relevant"),
-        bands=(
-            Band(0.9, "Excellent", "all contexts are highly relevant", "High relevance"),
-            Band(0.7, "Good", "most contexts contain relevant information", "Mostly relevant"),
-            Band(0.5, "Medium", "mixed relevance of contexts", "Mixed relevance"),
-            Band(0.0, "Poor", "contexts are mostly irrelevant", "Low relevance"),
-        ),
-    ),
-    "ru": Wording(
-        context="Контекст",
-        user_input="Вопрос пользователя",
-        relevance="Оценка релевантности",
-        raw="сырая оценка (0–2)",
-        normalised="нормализованная оценка (0–1)",
-        interpretation="Интерпретация",
-        unscored="нет оценки",
-        ratings=("Нерелевантен", "Частично релевантен", "Полностью релевантен"),
-        bands=(
-            Band(0.9, "Отлично", "все контексты высоко релевантны", "Высокая релевантность"),
-            Band(
-                0.7,
-                "Хорошо",
-                "большинство контекстов содержат релевантную информацию",
-                "Преимущественно релевантные контексты",
-            ),
-            Band(0.5, "Средне", "смешанная релевантность контекстов", "Смешанная релевантность"),
-            Band(0.0, "Плохо", "контексты в основном нерелевантны", "Низкая релевантность"),
-        ),
-    ),
-}
-"""By primary language tag; all other languages use English."""
+@cache
+def wordings() -> Mapping[str, Wording]:
+    """Return the wording by primary language tag; all other languages use English."""
+    tables = tomllib.loads(files("merilo.rendering").joinpath("spring_ai_wording.toml").read_text("utf-8"))
+    return {
+        language: Wording(
+            **{**table, "ratings": tuple(table["ratings"]), "bands": tuple(Band(*each) for each in table["bands"])}
+        )
+        for language, table in tables.items()
+    }
 
 
 def words(language: str) -> Wording:
     """Return the wording of a language (BCP 47); English if there is none."""
-    return WORDS.get(re.split("[-_]", language)[0].lower(), WORDS["en"])
+    known = wordings()
+    return known.get(re.split("[-_]", language)[0].lower(), known["en"])
 
 
 def band(score: float, language: str) -> str:
@@ -169,7 +143,6 @@ def mean_rows(run: Run) -> list[tuple[str, str]]:
 
 
 def _means(run: Run) -> list[tuple[str, float, str]]:
-    """Return metric, mean and language for each metric with wording and a mean."""
     found = {text: each.mean for text, each in run.metrics.items() if _has_words(text) and each.mean is not None}
     if not found:
         return []
@@ -197,8 +170,7 @@ def _has_words(metric: str) -> bool:
 
 
 def _ratings(metric: str, outcome: Score, size: int) -> list[ContextRating]:
-    """Return the ratings of each context in the evidence, combined over the models as the metric does."""
-    from merilo.metrics.published.spring_ai_ragas.metrics import ContextRelevance, normalised
+    from merilo.metrics.published.spring_ai_ragas.ratings import ContextRelevance, normalised
 
     built = parse_metric(metric)
     raw: list[list[float]] = [[] for _ in range(size)]

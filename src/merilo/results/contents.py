@@ -243,7 +243,6 @@ def _input_digest(record: Record, needs: frozenset[str] | None, truth: Sequence[
 
 
 def _question_fields(metrics: Sequence[str]) -> tuple[str, ...]:
-    """Return the fields that make up the question of these metrics."""
     known = [known_metric(text) for text in metrics]
     used = {name for metric in known for name in (_TRUTH if metric is None else metric.needs)}
     fields = [name for name in _QUESTION if name in _ASKED or name in used]

@@ -80,102 +80,41 @@ class Fault:
         return {"bad": "\u2717", "warn": "!", "good": "\u2713"}.get(self.tone, "?")
 
 
-FAULTS: Final = (
-    Fault(
-        Category.INVENTED.value,
-        Held.SHORT,
-        Answer.STRAYED,
-        "bad",
-        "Invented",
-        "The contexts do not hold the answer, and the response claims what they do not support.",
-        "retriever, then generator",
-    ),
-    Fault(
-        Category.WRONG.value,
-        Held.ENOUGH,
-        Answer.SUPPORTED,
-        "bad",
-        "Wrong",
-        "The contexts hold the answer, but the response does not agree with the reference.",
-        "generator",
-    ),
-    Fault(
-        Category.BEYOND_EVIDENCE.value,
-        Held.ENOUGH,
-        Answer.STRAYED,
-        "bad",
-        "Beyond the evidence",
-        "The contexts hold the answer, but the response also claims what they do not support.",
-        "generator",
-    ),
-    Fault(
-        "not_supported",
-        Held.UNKNOWN,
-        Answer.STRAYED,
-        "bad",
-        "Not supported",
-        "The contexts do not support all of the response. Whether they hold the answer is not judged.",
-        "generator",
-    ),
-    Fault(
-        Category.DECLINED_WRONGLY.value,
-        Held.ENOUGH,
-        Answer.DECLINED,
-        "warn",
-        "Wrongly declined",
-        "The contexts hold the answer, but the response declines.",
-        "generator",
-    ),
-    Fault(
-        Category.EVIDENCE_MISSING.value,
-        Held.SHORT,
-        Answer.SUPPORTED,
-        "warn",
-        "Evidence missing",
-        "The contexts do not hold the answer.",
-        "retriever",
-    ),
-    Fault(CANNOT_TELL, Held.UNKNOWN, Answer.UNKNOWN, "none", "Cannot tell", "A verdict failed or is undefined."),
-    Fault(
-        "declined",
-        Held.UNKNOWN,
-        Answer.DECLINED,
-        "none",
-        "Declined",
-        "The response declines. Whether the contexts hold the answer is not judged.",
-    ),
-    Fault(
-        Category.RIGHTLY_DECLINED.value,
-        Held.SHORT,
-        Answer.DECLINED,
-        "good",
-        "Rightly declined",
-        "There is no evidence or no answer, and the response declines.",
-    ),
-    Fault(
-        "evidence_found",
-        Held.ENOUGH,
-        Answer.UNKNOWN,
-        "good",
-        "Evidence found",
-        "The contexts hold the answer.",
-    ),
-    Fault(
-        "supported",
-        Held.UNKNOWN,
-        Answer.SUPPORTED,
-        "good",
-        "Supported",
-        "The contexts support the response. Whether they hold the answer is not judged.",
-    ),
-    Fault(
-        Category.RIGHT.value,
-        Held.ENOUGH,
-        Answer.SUPPORTED,
-        "good",
-        "Right",
-        "The contexts hold the answer, and every statement of the response is supported.",
-    ),
+_TABLE: Final = """
+invented | short | strayed | bad | Invented | retriever, then generator
+    The contexts do not hold the answer, and the response claims what they do not support.
+wrong | enough | supported | bad | Wrong | generator
+    The contexts hold the answer, but the response does not agree with the reference.
+beyond_evidence | enough | strayed | bad | Beyond the evidence | generator
+    The contexts hold the answer, but the response also claims what they do not support.
+not_supported | unknown | strayed | bad | Not supported | generator
+    The contexts do not support all of the response. Whether they hold the answer is not judged.
+declined_wrongly | enough | declined | warn | Wrongly declined | generator
+    The contexts hold the answer, but the response declines.
+evidence_missing | short | supported | warn | Evidence missing | retriever
+    The contexts do not hold the answer.
+cannot tell | unknown | unknown | none | Cannot tell |
+    A verdict failed or is undefined.
+declined | unknown | declined | none | Declined |
+    The response declines. Whether the contexts hold the answer is not judged.
+rightly_declined | short | declined | good | Rightly declined |
+    There is no evidence or no answer, and the response declines.
+evidence_found | enough | unknown | good | Evidence found |
+    The contexts hold the answer.
+supported | unknown | supported | good | Supported |
+    The contexts support the response. Whether they hold the answer is not judged.
+right | enough | supported | good | Right |
+    The contexts hold the answer, and every statement of the response is supported.
+"""
+"""Key, contexts, response, colour, name, component to look at first; then the cause."""
+
+
+_ROWS: Final = [[*map(str.strip, row.split("|"))] for row in _TABLE.strip().splitlines()]
+FAULTS: Final = tuple(
+    [
+        Fault(key, Held(held), Answer(answer), tone, name, cause, look)
+        for (key, held, answer, tone, name, look), (cause,) in zip(_ROWS[::2], _ROWS[1::2], strict=True)
+    ]
 )
 """All faults, in the order in which samples are listed: the worst first."""
 PLACES: Final = {fault.key: place for place, fault in enumerate(FAULTS)}
@@ -335,7 +274,6 @@ class Faults(Mapping[str, int]):
         return iter(self.counts)
 
     def __repr__(self) -> str:
-        """Return the counts, and that human labels correct the shares."""
         return f"{self.counts}{' (shares corrected by human labels)' * self.checked}"
 
     def __len__(self) -> int:

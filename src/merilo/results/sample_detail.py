@@ -182,7 +182,6 @@ class SampleDetail:
 
     @cached_property
     def _places(self) -> dict[tuple[str, ...], int]:
-        """The index of the first context with these sentences."""
         found: dict[tuple[str, ...], int] = {}
         for index, context in enumerate(self.result.sample.retrieved_contexts or ()):
             found.setdefault(context.sentences, index)

@@ -63,11 +63,7 @@ class RunScores:
 
 
 def read_scores(
-    run: Run | str | Path,
-    *,
-    metrics: Sequence[str] | None = None,
-    cluster: str | None = None,
-    like: Sequence[str] = (),
+    run: Run | str | Path, *, metrics: Sequence[str] | None = None, cluster: str | None = None, like: Sequence[str] = ()
 ) -> RunScores:
     """Return the scores of a run; for an interrupted run, those of the samples so far.
 
@@ -87,12 +83,7 @@ def read_scores(
         metric: _column(each, recorded_scale(this.manifest, metric), metric, ids) for metric, each in gathered.items()
     }
     name = this.manifest.cluster if cluster is None else cluster
-    return RunScores(
-        run=this,
-        ids=ids,
-        columns=columns,
-        clusters=_clusters(this, name, ids) if name else None,
-    )
+    return RunScores(run=this, ids=ids, columns=columns, clusters=_clusters(this, name, ids) if name else None)
 
 
 @dataclass(slots=True)

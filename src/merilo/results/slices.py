@@ -101,7 +101,6 @@ class Slice:
     """Metric → labelled samples, for the means that human labels correct."""
 
     def __iter__(self) -> Iterator[SampleResult]:
-        """Yield the samples with their outcomes."""
         return self.run.read_samples(frozenset(self.samples))
 
     def __len__(self) -> int:
@@ -126,7 +125,6 @@ class Slices(Mapping[str, Slice]):
         return len(self.slices)
 
     def __str__(self) -> str:
-        """Return the table of slices."""
         return str(render(self, "text"))
 
     def _repr_html_(self) -> str:

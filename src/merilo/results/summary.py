@@ -312,11 +312,7 @@ def _most_frequent(counter: Counter[str]) -> dict[str, int]:
 
 
 def with_estimate(
-    aggregate: Aggregate,
-    estimate: MeanEstimate,
-    span: tuple[float, float],
-    *,
-    shares: Mapping[str, Share],
+    aggregate: Aggregate, estimate: MeanEstimate, span: tuple[float, float], *, shares: Mapping[str, Share]
 ) -> Aggregate:
     """Return a metric's aggregate with this mean and interval, and with the bounds for the outcomes without a score.
 

@@ -155,7 +155,6 @@ def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Gen
 
 
 def _check_sendable(work: Work, ray: Any) -> None:  # Any: Ray has no types
-    """Raise UsageError if the work cannot be sent to the workers, for which Ray prints 100 lines."""
     try:
         ray.cloudpickle.dumps(work)
     except Exception as error:  # whatever the methods of the user's objects raise

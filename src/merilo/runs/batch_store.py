@@ -171,7 +171,6 @@ class BatchStore:
         self._write(("DELETE FROM lines", [()]))
 
     def _write(self, *statements: tuple[str, Iterable[tuple[object, ...]]]) -> None:
-        """Execute these statements in one transaction, each for all its rows."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:

@@ -127,9 +127,7 @@ class Balance:
 
     def __add__(self, other: Balance) -> Balance:
         return Balance(
-            self.answered + other.answered,
-            self.unanswered + other.unanswered,
-            self.unbilled + other.unbilled,
+            self.answered + other.answered, self.unanswered + other.unanswered, self.unbilled + other.unbilled
         )
 
 

@@ -231,5 +231,4 @@ def record_in(line: bytes) -> OutcomeRecord:
 
 
 def _text(quoted: bytes) -> str:
-    """Return the text of a JSON string."""
     return str(json.loads(quoted)) if b"\\" in quoted else quoted[1:-1].decode()

@@ -234,7 +234,6 @@ class PartialReplies:
         self._handed_out: set[bytes] = set()  # keys whose replies a session has received already
 
     def __bool__(self) -> bool:
-        """Return True if there are any partial replies."""
         return bool(self._exchanges if self._read is None else self._read)
 
     def __contains__(self, key: bytes) -> bool:

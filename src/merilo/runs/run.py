@@ -29,16 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from merilo.errors import RunError, UsageError
 from merilo.renderers import notebook_html, render
 from merilo.runs.directory import local_run
-from merilo.runs.files import (
-    LABELS,
-    MANIFEST,
-    OUTCOMES,
-    SEAL,
-    STORE,
-    SUMMARY,
-    USAGE,
-    check_regular,
-)
+from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.manifest import Aggregate, Manifest, Summary, check_format, read_manifest, read_summary, read_usage
 from merilo.runs.metric_names import metric_to_inspect, resolve_metric, worst_scores
 from merilo.runs.outcomes import (
@@ -163,11 +154,9 @@ class SampleResults:
     run: Run
 
     def __iter__(self) -> Iterator[SampleResult]:
-        """Yield every sample with outcomes, in dataset order."""
         return self.run.read_samples()
 
     def __len__(self) -> int:
-        """Return the number of samples with outcomes."""
         return self.run.done
 
     def __getitem__(self, index: int) -> SampleResult:
@@ -282,11 +271,9 @@ class Run:
         return SampleResults(self)
 
     def __len__(self) -> int:
-        """Return the number of samples with outcomes."""
         return self.done
 
     def __iter__(self) -> Iterator[SampleResult]:
-        """Yield every sample with outcomes, in dataset order."""
         return self.read_samples()
 
     def __getitem__(self, metric: str) -> Aggregate:
@@ -376,7 +363,6 @@ class Run:
         return [samples[sample] for sample, _ in found.samples]
 
     def _chosen(self, fault: str | None, where: Mapping[str, object]) -> set[str]:
-        """Return the ids of the samples with this fault and these metadata."""
         with closing(open_store(self)) as store:
             fitting = {
                 each.id
@@ -429,7 +415,6 @@ class Run:
             return [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
 
     def __str__(self) -> str:
-        """Return the table of means and the worst samples, 80 columns wide."""
         return str(render(self, "text"))
 
     def to_frame(self, backend: str | None = None, *, rows: str = "samples") -> Any:  # Any: a frame of the backend

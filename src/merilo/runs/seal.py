@@ -237,7 +237,6 @@ def _parse_seal(content: bytes) -> Seal:
 
 
 def _fits(name: str, path: Path, seal: Seal) -> bool:
-    """Return True if a file has the content that the seal names."""
     try:
         if name == USAGE:
             return _usage_fits(path, seal)

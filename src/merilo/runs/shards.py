@@ -152,7 +152,6 @@ class StoreMerge:
             os.fsync(file.fileno())
 
     def _copy_samples(self, db: sqlite3.Connection) -> None:
-        """Copy the samples in the order of the data."""
         copied = 0
         for first in range(1, self.samples + 1, _ROUND):
             rows: list[_Row] = []

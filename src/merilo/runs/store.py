@@ -274,12 +274,7 @@ class Store:
         return answers
 
     def leave(
-        self,
-        key: bytes,
-        exchange: Exchange,
-        replies: Sequence[Reply | Failure | None],
-        *,
-        seconds: float = 0.0,
+        self, key: bytes, exchange: Exchange, replies: Sequence[Reply | Failure | None], *, seconds: float = 0.0
     ) -> None:
         """Store the partial replies of an interrupted session, so that it can be resumed.
 
@@ -553,7 +548,6 @@ class Store:
                 raise CorruptRow("an index does not match its table")
 
     def _check_row(self, sealed: int | None, *values: Any) -> None:  # Any: a row's values
-        """Raise RunError if a row does not match its seal."""
         if row_seal(*values) != sealed:
             with self._error_context:
                 raise CorruptRow("a row does not match its seal")

@@ -8,7 +8,7 @@ from faulty_run import AMOUNTS, faulty, judge, rows
 from labelled_run import fill_in
 
 import merilo
-from merilo.commands.calibrate.faults import faults_of
+from merilo.commands.calibrate.slices import faults_of
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure

@@ -7,7 +7,7 @@ from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
 import merilo
 from merilo.commands.calibrate.human_labels import attach_file, labels_of
-from merilo.commands.calibrate.price import labelling_price, seconds_of, without_labelled
+from merilo.commands.calibrate.people import labelling_price, seconds_of, without_labelled
 from merilo.commands.label.run import label_run
 from merilo.commands.label.tasks import ASSUMED_S, labelling_time, seconds_per_task
 

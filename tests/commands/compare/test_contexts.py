@@ -10,10 +10,10 @@ from labelled_run import by_grade, fill_in, judged_run, strict
 
 import merilo
 from merilo.commands.calibrate.human_labels import attach_file
-from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record, flat_row
 from merilo.commands.compare.result import Row, RunComparison, Verdict
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as full_page
 from merilo.commands.label.run import label_run
 from merilo.commands.report.comparison_page import comparison_page

@@ -10,9 +10,9 @@ from labelled_run import Row, by_grade, fill_in, grade_of, judged_run
 
 import merilo
 from merilo.commands.calibrate.human_labels import attach_file
-from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row as Compared
+from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.wording import kinder_text, next_steps
 from merilo.commands.label.run import label_run
 from merilo.commands.report.comparison_page import comparison_page

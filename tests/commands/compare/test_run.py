@@ -12,11 +12,10 @@ from seals import seal_again
 
 import merilo
 from merilo import api
-from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row, RunComparison, Verdict
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
-from merilo.commands.compare.text import comparison_page
+from merilo.commands.compare.text import comparison_markdown, comparison_page
 from merilo.commands.compare.wording import verdict_text, why
 from merilo.commands.report.comparison_page import comparison_page as report_page
 from merilo.errors import DataError, RunError, UsageError

@@ -5,17 +5,16 @@ from pathlib import Path
 import pytest
 
 from merilo import evaluate
-from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.run import compare_runs
+from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as full_page
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import suite_from
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.report.comparison_page import comparison_page
-from merilo.commands.runs.run import list_runs
-from merilo.commands.runs.text import runs_record
-from merilo.commands.show.worst import worst, worst_page, worst_record
+from merilo.commands.runs.run import list_runs, runs_record
+from merilo.commands.show.summary import worst, worst_page, worst_record
 from merilo.commands.verify.replay import replay_run
 from merilo.rendering.overview import overview_record
 from merilo.runs.run import Run

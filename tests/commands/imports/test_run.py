@@ -14,7 +14,7 @@ from imported import import_scores
 from page_text import page_text
 
 import merilo
-from merilo.commands.compare.markdown import comparison_markdown
+from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
 from merilo.commands.imports.rows import number_of

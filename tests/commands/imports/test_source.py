@@ -5,7 +5,7 @@ from tomllib import loads
 
 import pytest
 
-from merilo.commands.imports.source import matched, stated_source
+from merilo.commands.imports.run import matched, stated_source
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_definition, systems
 

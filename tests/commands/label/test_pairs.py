@@ -181,7 +181,7 @@ def test_labels_find_a_difference_that_the_judge_hides(tmp_path: Path) -> None:
 
 def test_every_page_of_a_comparison_shows_the_judge_alone_beside_the_correction(tmp_path: Path) -> None:
     """HTML and Markdown name the correction and the judge's own difference."""
-    from merilo.commands.compare.markdown import comparison_markdown
+    from merilo.commands.compare.text import comparison_markdown
     from merilo.commands.report.comparison_page import comparison_page as report_page
 
     first, second = pair(tmp_path, 60)

@@ -16,14 +16,13 @@ from labelled_run import fill_in
 
 import merilo
 from merilo.commands.compare.run import compare_runs
-from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.comparison_page import comparison_page
-from merilo.commands.report.run import report_run
+from merilo.commands.report.run import compared_samples, report_run
 from merilo.commands.report.run_page import run_page
 from merilo.metrics.answer_relevancy import AnswerRelevancy
 from merilo.metrics.faithfulness import Faithfulness
-from merilo.rendering.faults import fault_sentence, fault_share
 from merilo.rendering.markup import el, escaped, json_text
+from merilo.rendering.overview import fault_sentence, fault_share
 from merilo.results.faults import DECLINES, FAULTS, PLACES
 
 HOSTILE = "<script>canary()</script><img src=x onerror=canary()></style>'\"&lt;\u202eevil\x1b[31m\u2028</script>"

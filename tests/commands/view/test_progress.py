@@ -13,7 +13,7 @@ from going_run import Going
 from starlette.types import ASGIApp
 
 from merilo.commands.view.app import create_app
-from merilo.commands.view.progress import LiveProgress, PartReader
+from merilo.commands.view.catalog import LiveProgress, PartReader
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tiny_encoder import ENCODER, WEIGHTS
 
 from merilo.judges.encoder.encodings import Encodings
 from merilo.judges.encoder.model import Encoded, Encoder
-from merilo.judges.encoder.windows import Window
+from merilo.judges.encoder.wordpiece import Window
 
 
 class CountingEncoder(Encoder):

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tiny_encoder import ENCODER, EXPECTED, PATH, READER, WEIGHTS, Alone, Pair
 
 from merilo.errors import UsageError
-from merilo.judges.encoder.graphs import Graph
-from merilo.judges.encoder.model import MARKS, Encoded, Part
-from merilo.judges.encoder.windows import Window, windows
+from merilo.judges.encoder.model import MARKS, Encoded, Graph, Part
+from merilo.judges.encoder.wordpiece import Window, windows
 
 NEAR = 2e-5
 QUIET = {"CI", "TF_BUILD", "GITHUB_ACTIONS", "ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS"}
@@ -29,7 +28,7 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 from merilo.judges.encoder.model import Encoder
-from merilo.judges.encoder.weights import Weights
+from merilo.judges.encoder.model import Weights
 encoder = Encoder(Weights.read(Path(sys.argv[1])))
 read = [encoder.encode(text) for text in sys.argv[2:]]
 print(sha256(b"".join(each.lower.tobytes() + each.pooled.tobytes() for each in read)).hexdigest())

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tiny_encoder import PATH, WEIGHTS
 
 from merilo.errors import DataError
-from merilo.judges.encoder.model import Encoder
-from merilo.judges.encoder.weights import Weights
+from merilo.judges.encoder.model import Encoder, Weights
 
 CONTENT = PATH.read_bytes()
 HEADER_BYTES = 8 + int.from_bytes(CONTENT[:8], "little")

@@ -6,8 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.judges.encoder.windows import Window, windows
-from merilo.judges.encoder.wordpiece import WordPiece
+from merilo.judges.encoder.wordpiece import Window, WordPiece, windows
 
 LONGEST = 10
 FROZEN = json.loads(Path(__file__).with_name("wordpiece.json").read_text(encoding="ascii"))

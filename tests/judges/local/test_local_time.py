@@ -13,8 +13,7 @@ from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
 from merilo.commands.plan.text import plan_page, plan_record
 from merilo.judges.base import OutgoingRequest
-from merilo.judges.local.judge import LocalJudge, local_judge
-from merilo.judges.local.timing import LocalWork
+from merilo.judges.local.judge import LocalJudge, LocalWork, local_judge
 from merilo.judging.kinds.support import Support
 from merilo.providers.questions import QuestionRequest
 
@@ -41,7 +40,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def slow(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
     """A clock by which each measurement takes ten seconds."""
     del threads
-    monkeypatch.setattr("merilo.judges.local.timing.perf_counter", ticking(10.0))
+    monkeypatch.setattr("merilo.judges.local.judge.perf_counter", ticking(10.0))
 
 
 class Notes:
@@ -109,7 +108,7 @@ async def test_a_run_reports_it_before_the_first_question(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("threads")
 async def test_a_short_run_reports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under a minute there is no note, and the plan has no such row."""
-    monkeypatch.setattr("merilo.judges.local.timing.perf_counter", ticking(1.0))
+    monkeypatch.setattr("merilo.judges.local.judge.perf_counter", ticking(1.0))
     progress = Notes()
     judge = f"local:{reranker(tmp_path / 'm')}"
     options = Options(

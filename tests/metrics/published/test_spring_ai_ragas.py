@@ -21,7 +21,9 @@ from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
-from merilo.metrics.published.spring_ai_ragas import metrics as spring
+from merilo.metrics.published.spring_ai_ragas import facts, general, ratings, response, retrieval
+from merilo.metrics.published.spring_ai_ragas.metrics import METRICS
+from merilo.metrics.published.spring_ai_ragas.models import Aggregator, NoConsensus, aggregate
 from merilo.metrics.registry import metric_text, parse_metric
 
 ERROR = "ERROR"
@@ -96,32 +98,32 @@ def two(metric: Any) -> Any:
 )
 def test_aggregators(aggregator: str, scores: list[float], expected: float) -> None:
     """Each aggregator, by its published name, gives its number; exactly half is no majority."""
-    assert spring.aggregate(scores, aggregator) == pytest.approx(expected)
+    assert aggregate(scores, aggregator) == pytest.approx(expected)
 
 
 def test_no_consensus() -> None:
     """Scores further apart than the tolerance have no consensus, and no scores have no aggregate at all."""
-    with pytest.raises(spring.NoConsensus, match=r"more than 0\.1 apart"):
-        spring.aggregate([0.0, 0.5], "consensus")
-    assert spring.aggregate([0.0, 0.5], "consensus", tolerance=0.5) == 0.25
+    with pytest.raises(NoConsensus, match=r"more than 0\.1 apart"):
+        aggregate([0.0, 0.5], "consensus")
+    assert aggregate([0.0, 0.5], "consensus", tolerance=0.5) == 0.25
     with pytest.raises(ValueError, match="no score"):
-        spring.aggregate([], "average")
+        aggregate([], "average")
     with pytest.raises(UsageError, match="aggregator=average or"):
-        spring.aggregate([1.0], "mode")
+        aggregate([1.0], "mode")
 
 
 def test_every_judge_of_the_run() -> None:
     """Without `models` every judge is asked, in their order; the metric's text and identity stay the same."""
-    bound = spring.ContextRelevance().for_judges(["m1", "m2"])
+    bound = ratings.ContextRelevance().for_judges(["m1", "m2"])
     assert bound.names == ("m1", "m2")
-    assert bound == spring.ContextRelevance()
+    assert bound == ratings.ContextRelevance()
     assert metric_text(bound) == "spring-ai-ragas:context_relevance"
 
 
 def test_models_by_name() -> None:
     """`models` names judges of the run, and the text carries them; a name that is no judge is refused."""
     metric = parse_metric('spring-ai-ragas:context_relevance(models="m2+m1")')
-    assert isinstance(metric, spring.ContextRelevance)
+    assert isinstance(metric, ratings.ContextRelevance)
     assert metric.for_judges(["m1", "m2", "m3"]).names == ("m2", "m1")
     assert metric_text(metric) == "spring-ai-ragas:context_relevance(models=m2+m1)"
     with pytest.raises(UsageError, match="'m2', which is no judge of this run; there are m1"):
@@ -132,12 +134,12 @@ def test_models_by_name() -> None:
 def test_refused(bad: dict[str, Any]) -> None:
     """Options that make no sense are refused when the metric is made."""
     with pytest.raises(UsageError, match="spring-ai-ragas:context_relevance"):
-        spring.ContextRelevance(**bad)
+        ratings.ContextRelevance(**bad)
 
 
 def test_the_config_of_upstream() -> None:
     """The configuration object gives the metric; no models means all of them."""
-    assert ContextRelevanceConfig().metric() == spring.ContextRelevance()
+    assert ContextRelevanceConfig().metric() == ratings.ContextRelevance()
     assert ContextRelevanceConfig(models=[]).metric().models is None
     found = ContextRelevanceConfig(temperature=0.0, models=["a", "b"]).metric()
     assert (found.temperature, found.models, found.names) == (0.0, "a+b", ("a", "b"))
@@ -152,7 +154,7 @@ def test_the_config_of_upstream() -> None:
 
 def test_contexts_one_after_another() -> None:
     """All models are asked about one context in one step, then about the next."""
-    plan = two(spring.ContextRelevance()).plan(SAMPLE)
+    plan = two(ratings.ContextRelevance()).plan(SAMPLE)
     step = next(plan)
     roles = [question.role for group in step for question in group]
     assert roles == ["m1", "m2"]
@@ -163,14 +165,14 @@ def test_contexts_one_after_another() -> None:
 
 def test_a_failed_model_leaves_one_context_only() -> None:
     """A model that fails on one context counts again on the next, and the loss is flagged."""
-    found = models(m1=rated(2, 0), m2=[ERROR, {"score": 1}]).score(two(spring.ContextRelevance()))
+    found = models(m1=rated(2, 0), m2=[ERROR, {"score": 1}]).score(two(ratings.ContextRelevance()))
     assert found.value == (1.0 + 0.25) / 2
     assert found.flags == ("a model gave no usable reply and was left out",)
 
 
 def test_a_lost_context_leaves_the_denominator() -> None:
     """A context without any rating is not counted; null is passed over like a failure, but flagged as a context."""
-    found = models(judge=rated(None, 1)).score(spring.ContextRelevance())
+    found = models(judge=rated(None, 1)).score(ratings.ContextRelevance())
     assert found.value == 0.5
     assert found.counts == {"contexts": 2, "scored": 1}
     assert found.flags == ("a context got no score and was left out",)
@@ -179,7 +181,7 @@ def test_a_lost_context_leaves_the_denominator() -> None:
 def test_all_contexts_lost() -> None:
     """Without any rating the metric fails with the first failure."""
     with pytest.raises(AskFailed, match="No answer"):
-        models(judge=[ERROR, ERROR]).outcome(spring.ContextRelevance())
+        models(judge=[ERROR, ERROR]).outcome(ratings.ContextRelevance())
 
 
 @each_case(
@@ -198,7 +200,7 @@ def test_all_contexts_lost() -> None:
 def test_unreadable_ratings(reply: str) -> None:
     """What is no Integer of Java, and what does not begin with JSON, is a failure of the model."""
     with pytest.raises(AskFailed) as caught:
-        models(judge=[reply]).outcome(spring.AnswerAccuracy())
+        models(judge=[reply]).outcome(ratings.AnswerAccuracy())
     assert caught.value.failure.kind is FailureKind.UNREADABLE
 
 
@@ -207,21 +209,21 @@ def test_unreadable_ratings(reply: str) -> None:
 )
 def test_a_fraction_of_a_rating_is_cut_off(number: str, value: float) -> None:
     """As Jackson reads a number into an Integer: 1.7 is 1."""
-    assert models(judge=[f'{{"score": {number}}}']).score(spring.AnswerAccuracy()).value == value
+    assert models(judge=[f'{{"score": {number}}}']).score(ratings.AnswerAccuracy()).value == value
 
 
 @each_case(
     "metric",
     [
-        spring.ContextRelevance(),
-        spring.ResponseGroundedness(use_heuristic_shortcuts=False),
-        spring.AnswerAccuracy(),
-        spring.ContextPrecision(),
-        spring.Faithfulness(),
-        spring.Hallucination(),
-        spring.NoiseSensitivity(),
-        spring.AspectCritic(),
-        spring.SimpleCriteriaScore(),
+        ratings.ContextRelevance(),
+        ratings.ResponseGroundedness(use_heuristic_shortcuts=False),
+        ratings.AnswerAccuracy(),
+        retrieval.ContextPrecision(),
+        response.Faithfulness(),
+        response.Hallucination(),
+        general.NoiseSensitivity(),
+        general.AspectCritic(),
+        general.SimpleCriteriaScore(),
     ],
 )
 def test_a_reply_of_null_fails_the_sample(metric: Metric) -> None:
@@ -233,9 +235,11 @@ def test_a_reply_of_null_fails_the_sample(metric: Metric) -> None:
 def test_a_reply_of_null_has_no_classifications() -> None:
     """Where the published code looks for it, null is an empty answer: 0 for the recall of one of two models."""
     found = models(m1=["null"], m2=[{"classifications": [{"statement": "A.", "attributed": 1}]}])
-    assert found.score(two(spring.ContextRecall())).value == 0.5
+    assert found.score(two(retrieval.ContextRecall())).value == 0.5
     with pytest.raises(AskFailed, match="fails the whole sample"):
-        models(judge=[{"classifications": [{"statement": "A.", "attributed": None}]}]).outcome(spring.ContextRecall())
+        models(judge=[{"classifications": [{"statement": "A.", "attributed": None}]}]).outcome(
+            retrieval.ContextRecall()
+        )
 
 
 @each_case(
@@ -249,12 +253,12 @@ def test_a_reply_of_null_has_no_classifications() -> None:
 )
 def test_readable_ratings(reply: str) -> None:
     """Fences and thinking are taken off, digits as text are read, and a rating outside the scale is cut to it."""
-    assert models(judge=[reply]).score(spring.AnswerAccuracy()).value == 1.0
+    assert models(judge=[reply]).score(ratings.AnswerAccuracy()).value == 1.0
 
 
 def test_empty_and_blank_input() -> None:
     """An empty question or no contexts are Undefined without a question; a blank question is judged."""
-    metric = spring.ContextRelevance()
+    metric = ratings.ContextRelevance()
     assert isinstance(models().outcome(metric, Sample("s", user_input="", retrieved_contexts=["c"])), Undefined)
     assert isinstance(models().outcome(metric, Sample("s", user_input="q", retrieved_contexts=[])), Undefined)
     assert models(judge=rated(2)).score(metric, Sample("s", user_input=" ", retrieved_contexts=["c"])).value == 1.0
@@ -262,9 +266,9 @@ def test_empty_and_blank_input() -> None:
 
 def test_the_aggregator_holds_for_each_context() -> None:
     """Models are combined for each context, then contexts are averaged; without consensus there is no score."""
-    best = spring.ContextRelevance(aggregator=spring.Aggregator.MAX)
+    best = ratings.ContextRelevance(aggregator=Aggregator.MAX)
     assert models(m1=rated(2, 0), m2=rated(0, 0)).score(two(best)).value == 0.5
-    agreed = spring.ContextRelevance(aggregator=spring.Aggregator.CONSENSUS)
+    agreed = ratings.ContextRelevance(aggregator=Aggregator.CONSENSUS)
     assert isinstance(models(m1=rated(2), m2=rated(0)).outcome(two(agreed)), Undefined)
 
 
@@ -272,7 +276,7 @@ def test_the_aggregator_holds_for_each_context() -> None:
 def test_temperature(sent: bool, expected: float | None) -> None:
     """The temperature goes into the request, or only into the record as upstream."""
     asked = models(judge=rated(1))
-    asked.score(spring.AnswerAccuracy(temperature=0.3, temperature_sent=sent))
+    asked.score(ratings.AnswerAccuracy(temperature=0.3, temperature_sent=sent))
     assert [question.temperature for question in asked.asked if isinstance(question, Completion)] == [expected]
 
 
@@ -282,7 +286,7 @@ def test_russian_samples_are_asked_in_russian() -> None:
     written = Sample("s", response="да", reference="нет")
     for sample in (marked, written):
         asked = models(judge=rated(1))
-        asked.score(spring.AnswerAccuracy(), sample)
+        asked.score(ratings.AnswerAccuracy(), sample)
         (question,) = asked.asked
         assert isinstance(question, Completion)
         assert question.rubric == "ru/published/spring-ai-ragas/answer_accuracy.v1"
@@ -291,7 +295,7 @@ def test_russian_samples_are_asked_in_russian() -> None:
 @each_case("response", ["ANN BUILT IT.", " ann built it.\n", "built", "\n\nit rains", "  "])
 def test_groundedness_shortcut(response: str) -> None:
     """A response that stands in the joined contexts, whatever its case, scores 1 unasked; a blank one stands in all."""
-    found = models().score(spring.ResponseGroundedness(), Sample("s", response=response, retrieved_contexts=_texts()))
+    found = models().score(ratings.ResponseGroundedness(), Sample("s", response=response, retrieved_contexts=_texts()))
     assert (found.value, found.counts) == (1.0, {"shortcuts": 1})
 
 
@@ -299,9 +303,9 @@ def test_groundedness_shortcut(response: str) -> None:
 def test_groundedness_of_nothing(response: str | None) -> None:
     """With shortcuts a missing or empty response scores 0 without a question, flagged; without them it has no score."""
     sample = Sample("s", response=response, retrieved_contexts=_texts())
-    found = models().score(spring.ResponseGroundedness(), sample)
+    found = models().score(ratings.ResponseGroundedness(), sample)
     assert (found.value, len(found.flags)) == (0.0, 1)
-    asking = spring.ResponseGroundedness(use_heuristic_shortcuts=False)
+    asking = ratings.ResponseGroundedness(use_heuristic_shortcuts=False)
     if response is None:
         with pytest.raises(MissingField):
             models().outcome(asking, sample)
@@ -316,7 +320,7 @@ def _texts() -> list[str]:
 def test_groundedness_joins_contexts() -> None:
     """Contexts are joined by a blank line and judged in one request a model."""
     asked = models(m1=rated(2), m2=rated(1))
-    assert asked.score(two(spring.ResponseGroundedness())).value == 0.75
+    assert asked.score(two(ratings.ResponseGroundedness())).value == 0.75
     (first, _) = asked.asked
     assert isinstance(first, Completion)
     assert first.values[1] == "Ann built it.\n\nIt rains."
@@ -325,13 +329,13 @@ def test_groundedness_joins_contexts() -> None:
 def test_confirmation_is_shown_the_mean() -> None:
     """The second request shows the rounded mean, a half upwards, and the reason of the first model that rated."""
     asked = models(m1=[ERROR, {"score": 0}], m2=[{"score": 1, "reasoning": "why"}, {"score": 2}])
-    found = asked.score(two(spring.AnswerAccuracy(use_dual_judge=True)))
+    found = asked.score(two(ratings.AnswerAccuracy(use_dual_judge=True)))
     assert found.value == 0.5
     last = asked.asked[-1]
     assert isinstance(last, Completion)
     assert dict(zip(last.names, last.values, strict=True))["reasoning"] == "why"
     half = models(m1=rated(2, 2), m2=rated(1, 2))
-    half.score(two(spring.AnswerAccuracy(use_dual_judge=True)))
+    half.score(two(ratings.AnswerAccuracy(use_dual_judge=True)))
     last = half.asked[-1]
     assert isinstance(last, Completion)
     assert dict(zip(last.names, last.values, strict=True))["rating"] == "2"
@@ -343,12 +347,12 @@ def test_confirmation_is_shown_the_mean() -> None:
 def test_precision_counts_a_lost_call_as_irrelevant() -> None:
     """A model that always fails scores 0 and still counts, flagged; as a parameter it drops out."""
     replies: dict[str, list[Any]] = {"m1": [{"relevant": True}, {"relevant": False}], "m2": [ERROR, ERROR]}
-    found = models(**replies).score(two(spring.ContextPrecision()))
+    found = models(**replies).score(two(retrieval.ContextPrecision()))
     assert found.value == 0.5
     assert "a model's call failed and was scored as not relevant" in found.flags
-    assert models(**replies).score(two(spring.ContextPrecision(lost_is_irrelevant=False))).value == 1.0
+    assert models(**replies).score(two(retrieval.ContextPrecision(lost_is_irrelevant=False))).value == 1.0
     with pytest.raises(AskFailed):
-        models(judge=[ERROR, ERROR]).outcome(spring.ContextPrecision(lost_is_irrelevant=False))
+        models(judge=[ERROR, ERROR]).outcome(retrieval.ContextPrecision(lost_is_irrelevant=False))
 
 
 @each_case(
@@ -359,7 +363,7 @@ def test_precision_strategies(strategy: Any, reference: str | None, against: str
     """Contexts are judged against the reference, or the response where it is missing, blank or not wanted."""
     sample = Sample("s", user_input="q", retrieved_contexts=["c"], response="a", reference=reference)
     asked = models(judge=[{"relevant": None}])
-    assert asked.score(spring.ContextPrecision(evaluation_strategy=strategy), sample).value == 0.0
+    assert asked.score(retrieval.ContextPrecision(evaluation_strategy=strategy), sample).value == 0.0
     (question,) = asked.asked
     assert isinstance(question, Completion)
     assert question.values[1] == against
@@ -368,21 +372,21 @@ def test_precision_strategies(strategy: Any, reference: str | None, against: str
 def test_recall_sums_what_the_model_says() -> None:
     """Attributions are summed as they are, so a 2 counts twice; as a parameter only a 1 counts."""
     said = {"classifications": [{"attributed": 2}, {"attributed": 1}, {"attributed": 0}]}
-    assert models(judge=[said]).score(spring.ContextRecall()).value == 1.0
-    assert models(judge=[said]).score(spring.ContextRecall(raw_sums=False)).value == pytest.approx(1 / 3)
+    assert models(judge=[said]).score(retrieval.ContextRecall()).value == 1.0
+    assert models(judge=[said]).score(retrieval.ContextRecall(raw_sums=False)).value == pytest.approx(1 / 3)
 
 
 @each_case(
     "metric",
     [
-        spring.ContextPrecision,
-        spring.ContextRecall,
-        spring.ContextEntityRecall,
-        spring.NoiseSensitivity,
-        spring.ResponseRelevancy,
-        spring.FactualCorrectness,
-        spring.SemanticSimilarity,
-        spring.AnswerCorrectness,
+        retrieval.ContextPrecision,
+        retrieval.ContextRecall,
+        retrieval.ContextEntityRecall,
+        general.NoiseSensitivity,
+        response.ResponseRelevancy,
+        facts.FactualCorrectness,
+        facts.SemanticSimilarity,
+        facts.AnswerCorrectness,
     ],
 )
 def test_missing_input_scores_zero(metric: Any) -> None:
@@ -399,27 +403,27 @@ def test_hallucination_asks_about_blank_texts() -> None:
     """Blank texts are judged like any others, as for faithfulness; as a parameter they are Undefined."""
     blank = Sample("s", user_input="q", response=" ", retrieved_contexts=[])
     said = {"claims": [{"claim": "c", "status": "hallucinated"}]}
-    assert models(judge=[said]).score(spring.Hallucination(), blank).value == 1.0
-    assert isinstance(models().outcome(spring.Hallucination(empty_is_zero=False), blank), Undefined)
+    assert models(judge=[said]).score(response.Hallucination(), blank).value == 1.0
+    assert isinstance(models().outcome(response.Hallucination(empty_is_zero=False), blank), Undefined)
 
 
 def test_entities_are_compared_as_sets() -> None:
     """Entities are stripped and lower-cased, doubles count once, null and blank ones do not count."""
     said = [{"entities": ["Ann", " ann ", None, "1889"]}, {"entities": ["ANN", ""]}]
-    assert models(judge=said).score(spring.ContextEntityRecall()).value == 0.5
+    assert models(judge=said).score(retrieval.ContextEntityRecall()).value == 0.5
 
 
 def test_entities_need_both_replies() -> None:
     """A model that fails on either text drops out; both texts are asked about at once."""
     found = models(m1=[{"entities": ["a"]}, ERROR], m2=[{"entities": ["a"]}, {"entities": ["a"]}])
-    assert found.score(two(spring.ContextEntityRecall())).value == 1.0
+    assert found.score(two(retrieval.ContextEntityRecall())).value == 1.0
 
 
 def test_faithfulness_of_own_statements() -> None:
     """Each model judges its own statements, and the number of its verdicts is not held to them, but flagged."""
     m1 = [{"statements": ["a", "b"]}, {"verdicts": [{"verdict": 1}]}]
     m2 = [{"statements": ["c"]}, {"verdicts": [{"verdict": 0}]}]
-    found = models(m1=m1, m2=m2).score(two(spring.Faithfulness()))
+    found = models(m1=m1, m2=m2).score(two(response.Faithfulness()))
     assert found.value == 0.5
     assert found.flags == ("a model gave another number of verdicts than statements",)
 
@@ -427,10 +431,10 @@ def test_faithfulness_of_own_statements() -> None:
 def test_hallucination() -> None:
     """HALLUCINATED and CONTRADICTED count in any case, any other status is fine; lower is better."""
     claims = [{"claim": "a", "status": status} for status in ("hallucinated", "CONTRADICTED", "SUPPORTED", None)]
-    found = models(judge=[{"claims": claims}]).score(spring.Hallucination())
+    found = models(judge=[{"claims": claims}]).score(response.Hallucination())
     assert found.value == 0.5
     assert found.counts == {"claims": 4, "unsupported": 2}
-    assert not spring.Hallucination.higher_is_better
+    assert not response.Hallucination.higher_is_better
 
 
 def test_relevancy_of_questions() -> None:
@@ -438,13 +442,13 @@ def test_relevancy_of_questions() -> None:
     said = {"questions": [{"question": "A?", "noncommittal": 1}, {"question": " ", "noncommittal": 0}]}
     asked = models(judge=[said])
     asked.vectors = {"Who built it?": [1.0, 0.0], "A?": [0.6, 0.8]}
-    assert asked.score(spring.ResponseRelevancy()).value == pytest.approx(0.6)
+    assert asked.score(response.ResponseRelevancy()).value == pytest.approx(0.6)
 
 
 def test_relevancy_of_evasions() -> None:
     """A model that calls all questions noncommittal scores 0 and embeds nothing; one without questions drops out."""
     evades = {"questions": [{"question": "A?", "noncommittal": 1}]}
-    found = models(m1=[evades], m2=[{"questions": []}]).score(two(spring.ResponseRelevancy()))
+    found = models(m1=[evades], m2=[{"questions": []}]).score(two(response.ResponseRelevancy()))
     assert found.value == 0.0
     assert found.flags == ("a model gave no question and was left out",)
 
@@ -452,7 +456,7 @@ def test_relevancy_of_evasions() -> None:
 def test_no_question_at_all() -> None:
     """When no model has a question the metric fails, as upstream throws."""
     with pytest.raises(AskFailed):
-        models(judge=[{"questions": []}]).outcome(spring.ResponseRelevancy())
+        models(judge=[{"questions": []}]).outcome(response.ResponseRelevancy())
 
 
 def _noise(context: list[list[bool]]) -> list[Any]:
@@ -476,7 +480,7 @@ def test_noise(mode: Any, rows: list[list[bool]], expected: float) -> None:
 
     The rows are asked context by context, the reference's statements before the response's.
     """
-    assert models(judge=_noise(rows)).score(spring.NoiseSensitivity(mode=mode)).value == expected
+    assert models(judge=_noise(rows)).score(general.NoiseSensitivity(mode=mode)).value == expected
 
 
 @pytest.mark.parametrize("mode", ["relevant", "irrelevant"])
@@ -486,18 +490,18 @@ def test_noise_without_a_reference_statement(mode: Any) -> None:
     verdicts = [{"verdicts": each} for each in (wrong, none, found_there)]
     said = [{"statements": []}, {"statements": ["s"]}, *verdicts]
     sample = Sample("s", user_input="q", response="a", reference="r", retrieved_contexts=["c"])
-    found = models(judge=said).score(spring.NoiseSensitivity(mode=mode), sample)
+    found = models(judge=said).score(general.NoiseSensitivity(mode=mode), sample)
     assert (found.value, len(found.flags)) == (0.0, 1)
 
 
 def test_missing_noise_verdicts() -> None:
     """A verdict that is missing counts as not supported, flagged; as a parameter the model drops out."""
     replies = _noise([[True], [True], [False], [False, False]])
-    found = models(judge=replies).score(spring.NoiseSensitivity())
+    found = models(judge=replies).score(general.NoiseSensitivity())
     assert found.value == 0.0
     assert "verdicts are missing and count as not supported" in found.flags
     with pytest.raises(AskFailed):
-        models(judge=replies).outcome(spring.NoiseSensitivity(missing_is_unsupported=False))
+        models(judge=replies).outcome(general.NoiseSensitivity(missing_is_unsupported=False))
 
 
 FACTS = [
@@ -511,14 +515,14 @@ FACTS = [
 @pytest.mark.parametrize(("mode", "expected"), [("F1", 2 / 3), ("precision", 0.5), ("RECALL", 1.0)])
 def test_facts(mode: Any, expected: float) -> None:
     """Precision is of the response's claims, recall of the reference's; four requests whatever the mode."""
-    found = models(judge=FACTS).score(spring.FactualCorrectness(mode=mode))
+    found = models(judge=FACTS).score(facts.FactualCorrectness(mode=mode))
     assert found.value == pytest.approx(expected)
     assert found.counts["response_claims"] == 2
 
 
 def test_a_model_without_claims_drops_out() -> None:
     """A reply without the list of claims excludes its model from all further steps."""
-    found = models(m1=FACTS, m2=[{"claims": None}]).score(two(spring.FactualCorrectness()))
+    found = models(m1=FACTS, m2=[{"claims": None}]).score(two(facts.FactualCorrectness()))
     assert found.value == pytest.approx(2 / 3)
 
 
@@ -528,39 +532,39 @@ VECTORS = {"Ann did.": [1.0, 0.0], "Ann built it.": [0.6, 0.8]}
 def test_similarity() -> None:
     """The cosine, or 1 and 0 around a threshold; a vector without length is like nothing."""
     asked = Models({}, VECTORS)
-    assert asked.score(spring.SemanticSimilarity()).value == pytest.approx(0.6)
-    assert Models({}, VECTORS).score(spring.SemanticSimilarity(threshold=0.5)).value == 1.0
-    assert Models({}, VECTORS).score(spring.SemanticSimilarity(threshold=0.7)).value == 0.0
-    assert Models({}, {**VECTORS, "Ann did.": [0.0, 0.0]}).score(spring.SemanticSimilarity()).value == 0.0
+    assert asked.score(facts.SemanticSimilarity()).value == pytest.approx(0.6)
+    assert Models({}, VECTORS).score(facts.SemanticSimilarity(threshold=0.5)).value == 1.0
+    assert Models({}, VECTORS).score(facts.SemanticSimilarity(threshold=0.7)).value == 0.0
+    assert Models({}, {**VECTORS, "Ann did.": [0.0, 0.0]}).score(facts.SemanticSimilarity()).value == 0.0
 
 
 def test_correctness() -> None:
     """Weights are normalised, and a part that fails counts as 0, flagged; as a parameter it fails the metric."""
-    found = Models({"judge": [*FACTS]}, VECTORS).score(spring.AnswerCorrectness())
+    found = Models({"judge": [*FACTS]}, VECTORS).score(facts.AnswerCorrectness())
     assert found.value == pytest.approx(0.75 * 2 / 3 + 0.25 * 0.6)
-    even = spring.AnswerCorrectness(factual_weight=2, semantic_weight=2)
+    even = facts.AnswerCorrectness(factual_weight=2, semantic_weight=2)
     assert Models({"judge": [*FACTS]}, VECTORS).score(even).value == pytest.approx((2 / 3 + 0.6) / 2)
-    lost = Models({"judge": [ERROR]}, VECTORS).score(spring.AnswerCorrectness())
+    lost = Models({"judge": [ERROR]}, VECTORS).score(facts.AnswerCorrectness())
     assert lost.value == pytest.approx(0.15)
     assert "factual correctness could not be found out and was scored 0" in lost.flags
     with pytest.raises(AskFailed):
-        Models({"judge": [ERROR]}, VECTORS).outcome(spring.AnswerCorrectness(lost_is_zero=False))
+        Models({"judge": [ERROR]}, VECTORS).outcome(facts.AnswerCorrectness(lost_is_zero=False))
     with pytest.raises(UsageError, match="not both 0"):
-        spring.AnswerCorrectness(factual_weight=0, semantic_weight=0)
+        facts.AnswerCorrectness(factual_weight=0, semantic_weight=0)
 
 
 def test_critic() -> None:
     """Half of the replies is no majority; what fails is left out of the vote, null is false."""
     said = {"m1": [{"verdict": True}, {"verdict": False}], "m2": [ERROR, {"verdict": True}]}
-    assert models(**said).score(two(spring.AspectCritic(strictness=2))).value == 0.5
-    assert models(judge=[{"verdict": None}]).score(spring.AspectCritic()).value == 0.0
+    assert models(**said).score(two(general.AspectCritic(strictness=2))).value == 0.5
+    assert models(judge=[{"verdict": None}]).score(general.AspectCritic()).value == 0.0
     with pytest.raises(UsageError, match="strictness"):
-        spring.AspectCritic(strictness=0)
+        general.AspectCritic(strictness=0)
 
 
 def test_draws_are_requests_of_their_own() -> None:
     """Replies of one model to the same words are draws 0, 1, 2, each in a group of its own, so sent by itself."""
-    plan = spring.AspectCritic(strictness=3, definition="It rhymes.").plan(SAMPLE)
+    plan = general.AspectCritic(strictness=3, definition="It rhymes.").plan(SAMPLE)
     step = next(plan)
     assert [[question.draw for question in group] for group in step] == [[0], [1], [2]]
     plan.close()
@@ -569,11 +573,11 @@ def test_draws_are_requests_of_their_own() -> None:
 def test_simple_criteria() -> None:
     """The median of a model's scores, cut to the scale and brought to [0, 1]; null is 0."""
     said = [{"score": 3}, {"score": 5.5}, {"score": None}]
-    assert models(judge=said).score(spring.SimpleCriteriaScore(strictness=3)).value == pytest.approx(0.6)
-    scaled = spring.SimpleCriteriaScore(min_score=1, max_score=5)
+    assert models(judge=said).score(general.SimpleCriteriaScore(strictness=3)).value == pytest.approx(0.6)
+    scaled = general.SimpleCriteriaScore(min_score=1, max_score=5)
     assert models(judge=[{"score": 2}]).score(scaled).value == 0.25
     with pytest.raises(UsageError, match="min_score below max_score"):
-        spring.SimpleCriteriaScore(min_score=5, max_score=5)
+        general.SimpleCriteriaScore(min_score=5, max_score=5)
 
 
 # -- the laws -----------------------------------------------------------------------------------------
@@ -595,7 +599,7 @@ def _own(question: Question[Any]) -> Verdict | None:
 
 
 @pytest.mark.usefixtures("seeds")
-@each_case("metric", spring.METRICS)
+@each_case("metric", METRICS)
 def test_laws(metric: Any) -> None:
     """Each metric keeps the law but for what it says it breaks, for one model and for two."""
     for each in (metric(), two(metric())):
@@ -603,7 +607,7 @@ def test_laws(metric: Any) -> None:
 
 
 @pytest.mark.usefixtures("seeds")
-@each_case("metric", spring.METRICS)
+@each_case("metric", METRICS)
 def test_quirks_are_parameters(metric: Any) -> None:
     """A law broken by a parameter is kept when the parameter is turned off."""
     off = {quirk: False for quirk in metric.breaks.values() if quirk.isidentifier()}

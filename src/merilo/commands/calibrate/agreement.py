@@ -207,7 +207,6 @@ class Groups:
         )
 
     def _of(self, kind: str, items: Sequence[LabelledItem]) -> tuple[FieldRates, ...]:
-        """Return the rates on the questions of one kind, for each field with an item."""
         own = [item for item in items if item.item.form.kind == kind]
         rates = (
             rates_by_group(

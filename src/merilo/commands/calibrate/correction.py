@@ -108,12 +108,7 @@ def _labels_alone(found: Correction, labels: Labels) -> Correction:
 def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels:
     """Return the labels of a metric, with the positions of their samples among the scored ones."""
     place = _places(scores, metric)
-    return Labels.of(
-        [place[each] for each in found.samples],
-        found.people,
-        found.judge,
-        sequential=found.sequential,
-    )
+    return Labels.of([place[each] for each in found.samples], found.people, found.judge, sequential=found.sequential)
 
 
 class LabelCount(NamedTuple):
@@ -251,7 +246,6 @@ class _Matching:
 
 
 def _with_columns(scores: RunScores, metrics: Iterable[str]) -> RunScores:
-    """Return the scores with those of these metrics of the run too."""
     more = [text for text in metrics if text not in scores.columns]
     if not more:
         return scores
@@ -333,7 +327,6 @@ def _labels_of_one(first: RunScores, second: RunScores, metric: str) -> tuple[st
 
 
 def _common(first: RunScores, second: RunScores, metric: str) -> list[str]:
-    """Return the ids of the samples that both runs scored."""
     both = first.columns[metric].scored & second.columns[metric].scored
     return [sample for sample, there in zip(first.ids, both.tolist(), strict=True) if there]
 

@@ -156,7 +156,6 @@ def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool)
 
 
 def _tickets(lines: Sequence[_Line], problems: list[Problem]) -> Mapping[str, Ticket]:
-    """Return the ticket of each task, from any line of the task that has one."""
     found: dict[str, Ticket] = {}
     for line in lines:
         ticket = unsealed(line.ticket) if line.ticket else None
@@ -212,13 +211,7 @@ def draw_of(label: HumanLabel) -> LabelDraw:
     """Return the call that drew the task of a label."""
     ticket = label.ticket
     return LabelDraw(
-        ticket.metric,
-        ticket.unit,
-        ticket.population,
-        ticket.seed,
-        ticket.among,
-        ticket.other,
-        ticket.sequential,
+        ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.among, ticket.other, ticket.sequential
     )
 
 

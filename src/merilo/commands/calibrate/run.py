@@ -77,7 +77,6 @@ class LabelledRun:
         return any(each.correction.estimate is not None for each in self.metrics.values())
 
     def __repr__(self) -> str:
-        """Return the main facts, shortened."""
         return short_repr(self, run=self.run.path, metrics=self.metrics, attached=self.attached, problems=self.problems)
 
 

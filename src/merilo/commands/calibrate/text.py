@@ -29,11 +29,7 @@ if TYPE_CHECKING:
     from merilo.stats.group_rates import GroupRates
     from merilo.stats.resampling import Measurement
 
-_WHAT: Final[Mapping[str, str]] = {
-    "items": "some items of each",
-    "whole": "whole samples",
-    "value": "the value itself",
-}
+_WHAT: Final[Mapping[str, str]] = {"items": "some items of each", "whole": "whole samples", "value": "the value itself"}
 
 
 def people_record(found: LabelledRun) -> dict[str, Any]:  # Any: JSON

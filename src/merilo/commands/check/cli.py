@@ -92,7 +92,7 @@ def check(
 ) -> None:
     """Check a judge."""
     from merilo.errors import UsageError
-    from merilo.judges.route_specs import one_judge
+    from merilo.judges.routed import one_judge
     from merilo.rendering.progress_line import progress_line
 
     given = what or ["embedded"]
@@ -116,7 +116,6 @@ def check(
 
 
 def _is_graded(text: str) -> bool:
-    """Return True for a run, and for a file of grades."""
     from merilo.runs.run import MANIFEST
 
     path = Path(text)

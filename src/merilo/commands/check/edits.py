@@ -143,18 +143,12 @@ def neutral(language: str, length: int, start: int) -> str:
 
 
 _VERBS: Final[Mapping[str, tuple[str, str]]] = {
-    "en": (
-        "is are was were can could will would should may might must",
-        "not",
-    ),
+    "en": ("is are was were can could will would should may might must", "not"),
     "ru": (
         "является являются был была было были может могут имеет имеют находится находятся стал стала получил родился",
         "не",
     ),
-    "es": (
-        "es son fue fueron era eran está están tiene tienen tenía había ha han puede pueden nació murió",
-        "no",
-    ),
+    "es": ("es son fue fueron era eran está están tiene tienen tenía había ha han puede pueden nació murió", "no"),
 }
 """By language: verbs that one adjacent word negates, and that word (after the verb in English, else before)."""
 _DENIED: Final = re.compile(r"\b(?:not|never|no|не|нет|nunca)\b|n['’]t\b", re.IGNORECASE)

@@ -14,7 +14,7 @@ from merilo.commands.evaluate.settings import judges_of
 from merilo.data.labels import Task
 from merilo.errors import UsageError
 from merilo.judges.decision_fit import FORMAT
-from merilo.judges.decision_wording import wording_of
+from merilo.judges.decision_forms import wording_of
 from merilo.judges.decisions import CUT, TINY, DecisionJudge
 from merilo.judges.local.card import Graded, YesNo
 from merilo.judges.local.judge import LocalJudge, LocalProvider
@@ -249,7 +249,6 @@ def _smaller_class(records: Sequence[_Record], level: int) -> int:
 
 
 def _fitted(records: Sequence[_Record], levels: Sequence[int]) -> _Model:
-    """Return the curve, with a shift if the cut of level 1 is fitted too, and the cuts of these levels."""
     curve = fit_curve([each.score for each in records], _labels(records, 1), shifted=1 in levels)
     cuts = {
         level: best_threshold([each.probability(curve, level) for each in records], _labels(records, level))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _one_judge(specs: list[str] | None) -> list[str]:
-    from merilo.judges.route_specs import one_judge
+    from merilo.judges.routed import one_judge
 
     return one_judge(specs or ["embedded"])
 

@@ -301,7 +301,6 @@ def _differences(page: Page, kind: KindAgreement) -> None:
 
 
 def _next(page: Page, found: JudgesAgreement) -> None:
-    """Add the commands that show a sample in which two judges of runs differ."""
     kinds = [kind for pair in found.pairs for kind in pair.kinds if kind.samples and kind.kind != GRADE]
     if len(found.pairs) == 1 and kinds:
         page.heading("Next")

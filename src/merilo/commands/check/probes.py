@@ -12,15 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.commands.check.edits import (
-    LANGUAGES,
-    denied,
-    inserted_texts,
-    names_in,
-    neutral,
-    other_name,
-    other_number,
-)
+from merilo.commands.check.edits import LANGUAGES, denied, inserted_texts, names_in, neutral, other_name, other_number
 from merilo.data.sample import Sample
 from merilo.judging.verdicts import decision_of, is_positive
 from merilo.stats.column import Column, Missing

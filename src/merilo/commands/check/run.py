@@ -21,15 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.commands.check.edits import SeededSampler, labelled_cases
-from merilo.commands.check.items import (
-    KIND,
-    TRIAL,
-    CheckedVerdicts,
-    items_of,
-    label_id,
-    label_sample,
-    trial_sample,
-)
+from merilo.commands.check.items import KIND, TRIAL, CheckedVerdicts, items_of, label_id, label_sample, trial_sample
 from merilo.commands.check.one_judge import answerable, for_one_judge, usage_of
 from merilo.commands.check.probes import BY_NAME, PROBES, TrialVerdicts, edit_id, edit_sample, result_of
 from merilo.commands.check.tables import READINGS, table_of
@@ -41,9 +33,8 @@ from merilo.data.labels import Labelled, Task, read_labels
 from merilo.data.sample import Dataset
 from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
-from merilo.judges.determinism import is_deterministic
 from merilo.judges.local.judge import LocalJudge
-from merilo.judges.routed import each_judge, part_for, parts_of
+from merilo.judges.routed import each_judge, is_deterministic, part_for, parts_of
 from merilo.judging.registry import KINDS
 from merilo.metrics.base import Failed, Score
 from merilo.renderers import render
@@ -139,11 +130,9 @@ class JudgeCheck:
         return sorted(differ, key=lambda item: -abs((0.5 if item.probability is None else item.probability) - 0.5))
 
     def __str__(self) -> str:
-        """Return the page that `merilo judge check` prints, 80 columns wide."""
         return str(render(self, "text"))
 
     def __repr__(self) -> str:
-        """Return the main facts, shortened."""
         return short_repr(
             self,
             judge=type(self.judge).__name__,

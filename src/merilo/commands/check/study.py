@@ -76,7 +76,6 @@ class JudgesAgreement:
     """The field that questions were clustered by; None for the sample."""
 
     def __repr__(self) -> str:
-        """Return the main facts, shortened."""
         return short_repr(self, judges=self.judges, pairs=self.pairs, remarks=self.remarks, cluster=self.cluster)
 
 

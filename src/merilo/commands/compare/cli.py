@@ -99,7 +99,7 @@ def _write(found: RunComparison, markdown: str | None, samples: int, *, github: 
     from merilo.rendering.ci import publish_on_github, write_markdown
 
     if markdown is not None or github:
-        from merilo.commands.compare.markdown import comparison_annotations, comparison_markdown
+        from merilo.commands.compare.text import comparison_annotations, comparison_markdown
 
         text = comparison_markdown(found, samples=samples)
         if markdown is not None:

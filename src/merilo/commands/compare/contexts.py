@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.compare.result import MAX_CUT_PAIRS, ContextNumbers
 from merilo.metrics.base import Score
-from merilo.results.first_contexts import scores_of_first
+from merilo.results.judged_samples import scores_of_first
 from merilo.stats.compare import compare
 from merilo.stats.intervals import SEED
 
@@ -81,7 +81,6 @@ def _cut(scores: RunScores, own: Sequence[int | None], other: Sequence[int | Non
 
 
 def _with(column: Column, outcomes: Mapping[str, Score | Undefined], places: Mapping[str, int]) -> Column:
-    """Return the column with these outcomes replaced."""
     values, scored = column.values.copy(), column.scored.copy()
     for sample, outcome in outcomes.items():
         values[places[sample]] = outcome.value if isinstance(outcome, Score) else 0.0

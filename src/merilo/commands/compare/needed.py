@@ -24,12 +24,7 @@ def more_questions(effect: float, detectable: float, questions: int) -> str:
 
 
 def more_labels(
-    effect: float,
-    errors: tuple[float | None, float | None],
-    labelled: int,
-    questions: int,
-    *,
-    level: float = LEVEL,
+    effect: float, errors: tuple[float | None, float | None], labelled: int, questions: int, *, level: float = LEVEL
 ) -> str:
     """Return the number of labelled questions that show an effect, such as `About 60 labelled questions`.
 

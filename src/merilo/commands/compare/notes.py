@@ -66,12 +66,8 @@ def comparison_notes(found: RunComparison) -> list[ComparisonNotes]:
 
 
 def _context_numbers(found: RunComparison) -> list[tuple[str, str]]:
-    """Return the mean number of contexts of each two runs that differ in it."""
     means = [
-        (
-            "mean per sample",
-            f"{each.first:.2f} in {found.names[0]}, {each.second:.2f} in {found.names[each.other]}",
-        )
+        ("mean per sample", f"{each.first:.2f} in {found.names[0]}, {each.second:.2f} in {found.names[each.other]}")
         for each in found.contexts
     ]
     return [*means, ("how to read", _READ_BOTH)] if means else []

@@ -270,11 +270,9 @@ class RunComparison:
         return notebook_html(self)
 
     def __str__(self) -> str:
-        """Return the page that `merilo compare` prints, 80 columns wide."""
         return str(render(self, "text"))
 
     def __repr__(self) -> str:
-        """Return the main facts, shortened."""
         return short_repr(
             self, runs=", ".join(self.names), common=self.common, metrics=self.metrics, primary=self.primary
         )

@@ -177,7 +177,6 @@ def _early(runs: Sequence[Run]) -> int:
 
 
 def _in_order_of(scores: Sequence[RunScores], ids: Sequence[str]) -> list[RunScores]:
-    """Return the scores in the order of these ids."""
     places = {sample: place for place, sample in enumerate(ids)}
     order = sorted(range(len(scores[0].ids)), key=lambda at: places[scores[0].ids[at]])
     return [each.at(order) for each in scores]
@@ -229,7 +228,6 @@ class _Labels(NamedTuple):
 
 
 def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy, *, judge_only: bool) -> _Labels:
-    """Return the labels attached to the runs, by metric and other run."""
     if judge_only:
         return _Labels({}, ())
     found: dict[tuple[str, int], PairLabels] = {}

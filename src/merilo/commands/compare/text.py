@@ -1,12 +1,14 @@
-"""A comparison of runs as a page of text: the conclusion, the differences, and what to do next."""
+"""A comparison of runs as a page of text, and as Markdown for a comment on a pull request."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes
 from merilo.commands.compare.result import Verdict
+from merilo.rendering.ci import Annotation, blocks_within, code, fenced, markdown_table
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cells_of, columns, cut
 from merilo.rendering.sample_evidence import add_evidence
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from merilo.commands.compare.result import Moved, Row, RunComparison
+
 
 _WIDEST_NAME = 10
 """Maximum width of a run's name on a page of 80 columns; on a wider one, a quarter of the rest is added."""
@@ -185,7 +188,7 @@ def to_decide(found: RunComparison) -> str:
 
 def labels_to_ask(runs: Sequence[str], metric: str) -> str:
     """Return the command that asks for labels of a run or a pair, and what they take; or why no label would help."""
-    from merilo.commands.calibrate.price import labelling_price  # it imports this module
+    from merilo.commands.calibrate.people import labelling_price  # it imports this module
     from merilo.errors import UsageError
 
     try:
@@ -202,3 +205,65 @@ def to_label(found: RunComparison) -> Row | None:
     return max(
         rows, key=lambda row: (bool(words.direction(row)), abs(row.comparison.standardised or 0.0)), default=None
     )
+
+
+# -- Markdown -----------------------------------------------------------------------------------------
+
+SHOWN = 5
+_WIDTH = 100
+
+
+def comparison_markdown(found: RunComparison, *, samples: int = SHOWN) -> str:
+    """Return the comparison with at most `samples` of the samples that changed most, within 60,000 characters."""
+    return blocks_within(_blocks(found), [_moved(found, place) for place in range(min(samples, len(found.moved)))])
+
+
+def comparison_annotations(found: RunComparison) -> list[Annotation]:
+    """Return a warning for each caution, and a notice for the conclusion on each run."""
+    warnings = [Annotation("warning", "merilo compare", sentence) for sentence in words.beware(found)]
+    return warnings + [
+        Annotation("notice", f"merilo compare: {found.verdict_of(other)}", words.conclusion(found, other))
+        for other in range(1, len(found.sides))
+    ]
+
+
+def _blocks(found: RunComparison) -> list[str]:
+    """Return all parts except the samples."""
+    blocks = [f"### {' against '.join(code(name) for name in found.names)}: {count(found.common, 'question')}"]
+    for other in range(1, len(found.sides)):
+        sentences = (words.conclusion(found, other), *words.next_steps(found, other))
+        blocks.append(f"**{code(sentences[0])}**" + "".join(f" {code(each)}" for each in sentences[1:]))
+    blocks += [code(advice)] if (advice := to_decide(found)) else []
+    blocks += [f"> **Warning:** {code(sentence)}" for sentence in words.beware(found)]
+    blocks += [_table(found, other) for other in range(1, len(found.sides))]
+    blocks.append(words.basis(found, code))
+    for group in comparison_notes(found):
+        lines = "\n".join(f"- {code(name)}: {code(text)}" for name, text in group.entries)
+        blocks.append(f"<details><summary>{group.heading}</summary>\n\n{lines}\n\n</details>")
+    if found.moved:
+        blocks.append(
+            f"**{count(found.movers, 'sample')} changed**, by {code(words.moved_by(found))}; the most changed:"
+        )
+    return blocks
+
+
+def _table(found: RunComparison, other: int) -> str:
+    names = code(found.names[0]), code(found.names[other])
+    head = ("metric", *names, "difference", f"{words.level_text(found)} interval", "verdict")
+    rows: list[tuple[str, ...]] = []
+    for group in words.groups(found, other):
+        rows.append((f"**{group.heading}**", *[""] * 5))
+        for row, said in zip(group.rows, group.said, strict=True):
+            metric, *numbers = words.cells(row)
+            rows.append((code(metric), *numbers, words.with_pairs(found, row, said)))
+    return markdown_table(head, ("---", *["---:"] * 4, "---"), rows)
+
+
+def _moved(found: RunComparison, place: int) -> str:
+    """Return a sample in a collapsible block."""
+    each = found.moved[place]
+    values = ", ".join(number(value) for value in each.values)
+    page = Page(_WIDTH)
+    moved_sample(page, found, each)
+    summary = f"<code>{escape(clean(each.sample))}</code>: {values}"
+    return f"<details><summary>{summary}</summary>\n\n{fenced(str(page))}\n</details>"

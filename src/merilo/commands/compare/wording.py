@@ -282,13 +282,7 @@ def interval(comparison: Comparison) -> str:
 
 def cells(row: Row) -> tuple[str, ...]:
     """Return the row of a table: metric, mean of the base and of the run, difference, interval."""
-    return (
-        marked(row),
-        number(row.base_mean),
-        number(row.run_mean),
-        signed(row.difference),
-        interval(row.comparison),
-    )
+    return (marked(row), number(row.base_mean), number(row.run_mean), signed(row.difference), interval(row.comparison))
 
 
 def difference_of_pairs(each: Comparison) -> str:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.commands.calibrate.faults import faults_of
+from merilo.commands.calibrate.slices import faults_of
 from merilo.commands.compare.wording import difference
 from merilo.judging.kinds.support import SupportVerdict
 from merilo.metrics.base import Score
-from merilo.rendering.faults import fault_sentence
-from merilo.rendering.overview import command
+from merilo.rendering.overview import command, fault_sentence
 from merilo.rendering.page import Page, Span, Tone, cut, wrap
 from merilo.rendering.wording import number
 from merilo.results.sample_detail import SampleDetail

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.look_up import LookUp
     from merilo.engine.answer_store import AnswerStore
     from merilo.judges.base import Judge
-    from merilo.judges.local.timing import LocalTime
+    from merilo.judges.local.judge import LocalTime
     from merilo.metrics.base import Metric
 
 _LOOKED_AT: Final = 200

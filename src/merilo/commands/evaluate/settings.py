@@ -12,8 +12,7 @@ from merilo.data import check
 from merilo.engine.installed.worded import INSTALLED, OWN
 from merilo.engine.repeated import MOST_DRAWS
 from merilo.errors import UsageError
-from merilo.judges.route_specs import INSTRUMENTS, NamedSpec, Server, check_kinds, named_spec
-from merilo.judges.routed import REST
+from merilo.judges.routed import INSTRUMENTS, REST, NamedSpec, Server, check_kinds, named_spec
 from merilo.judges.spec import at_server, cross_encoder_from, embedder_from, judges_from
 from merilo.judges.splitter import SplitterJudge
 from merilo.rendering.event_log import check_log_path

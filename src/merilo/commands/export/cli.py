@@ -30,8 +30,7 @@ Examples:
 
 def export(
     runs: Annotated[
-        list[str],
-        typer.Argument(metavar="RUN...", help="Run directories.", callback=given_some, show_default=False),
+        list[str], typer.Argument(metavar="RUN...", help="Run directories.", callback=given_some, show_default=False)
     ],
     out: Annotated[
         str | None,

@@ -147,7 +147,6 @@ def write_evaluations(table: SampleTable, file: IO[bytes], written: Export) -> N
 
 
 def _link(sample: Sample) -> Mapping[str, str]:
-    """Return the ids of the trace and span from which a sample was read."""
     metadata = sample.metadata
     found = {name: each for name in metadata if isinstance(each := metadata[name], str)}
     if not _TRACE_ID.fullmatch(found.get("trace_id", "")) or not _SPAN_ID.fullmatch(found.get("span_id", "")):

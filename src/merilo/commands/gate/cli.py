@@ -45,8 +45,7 @@ def gate(
         str, typer.Argument(metavar="RUN", help="Directory of the run.", callback=given, show_default=False)
     ],
     minimum: Annotated[
-        list[str] | None,
-        typer.Option("--min", metavar="M=X", help="Minimum mean of a metric. Repeatable."),
+        list[str] | None, typer.Option("--min", metavar="M=X", help="Minimum mean of a metric. Repeatable.")
     ] = None,
     maximum: Annotated[
         list[str] | None,
@@ -88,8 +87,7 @@ def gate(
     across_data: AcrossData = False,
     judge_only: JudgeOnly = False,
     trust_judge: Annotated[
-        bool | None,
-        typer.Option("--trust-judge", help="Let the embedded judge alone decide minimums.", hidden=True),
+        bool | None, typer.Option("--trust-judge", help="Let the embedded judge alone decide minimums.", hidden=True)
     ] = None,
     no_config: Annotated[
         bool, typer.Option("--no-config", help="Ignore the suite of merilo.toml.", hidden=True)

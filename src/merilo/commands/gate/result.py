@@ -112,7 +112,6 @@ class Gate:
         return " ".join([self.facts, *filter(None, more)])
 
     def __repr__(self) -> str:
-        """Return the verdict and the result in one line, shortened."""
         return short_repr(self, verdict=self.verdict.value, reading=self.reading)
 
 
@@ -161,7 +160,6 @@ class Gates:
         return self.verdict is GateVerdict.PASS
 
     def __bool__(self) -> bool:
-        """Return `passed`, so that `assert merilo.gate(...)` fails with the gates."""
         return self.passed
 
     @property

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import UsableLabels, usable_labels
+from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.run import SEQUENTIAL, ComparisonRequest, compare_runs
-from merilo.commands.gate.decisions import drop_gates, minimum_gates
-from merilo.commands.gate.result import FirstRun, Gates
+from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind, Number
+from merilo.commands.gate.suite import LabelPolicy
 from merilo.errors import RunError, UsageError
 from merilo.rendering.wording import count
+from merilo.results.basis import Basis, basis_of, judged_by_embedded
 from merilo.results.contents import MAX_OTHER
 from merilo.results.early_stopping import check_own_clusters, stop_of
 from merilo.results.scores import read_scores
@@ -20,13 +23,21 @@ from merilo.runs.run import Run, metric_in, opened
 from merilo.runs.scales import check_asked, recorded_scale
 from merilo.runs.weak import weak_metrics
 from merilo.stats.compare import Policy
+from merilo.stats.gate import GateVerdict, drop_decision, gate_minimum
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
-    from merilo.commands.compare.result import RunComparison
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from merilo.commands.compare.result import Row, RunComparison
     from merilo.commands.gate.suite import Suite
+    from merilo.results.scores import RunScores
     from merilo.stats.correction import Labels
+    from merilo.stats.gate import Decision
+
 
 _SHOWN = 5
 
@@ -127,7 +138,6 @@ def _check_asked(suite: Suite, baseline: object) -> None:
 
 
 def _check_maximums(run: Run, suite: Suite) -> None:
-    """Raise UsageError for a maximum of a metric for which higher is better."""
     for name in suite.maximums:
         if recorded_scale(run.manifest, metric_in(run, name)).higher_is_better:
             raise UsageError(f"Higher is better for {name}, so it has no maximum. Use --min {name}=X.")
@@ -196,3 +206,139 @@ def _left(found: RunComparison) -> list[str]:
             start = f"{count(side.absences, 'sample')} {verb} in {where} only, and {verb} not compared"
             texts.append(f"{start}: {', '.join(side.absent[:_SHOWN])}{more}.")
     return texts
+
+
+# -- decisions ----------------------------------------------------------------------------------------
+
+MAX_DECIDING = 20
+"""Maximum number of failed samples that are named because they keep a gate open."""
+
+
+def minimum_gates(
+    scores: RunScores, asked: Mapping[str, float], suite: Suite, labels: UsableLabels[Labels], *, early: int
+) -> list[Gate]:
+    """Return the gates on means; `early`: as in `gate_minimum`."""
+    own = labels.labels
+    found = [_minimum(scores, text, least, suite, own.get(text), early=early) for text, least in asked.items()]
+    return [_withheld(gate, suite, _unfit(scores, gate.metric, suite, labels)) for gate in found]
+
+
+def _unfit(scores: RunScores, metric: str, suite: Suite, labels: UsableLabels[Labels]) -> str:
+    """Return why the judge alone may not decide a minimum; empty if it may."""
+    if suite.trust_judge:
+        return ""
+    if metric in labels.uncorrected:
+        return labels.uncorrected[metric].reason.removeprefix("cannot tell: ")
+    embedded = judged_by_embedded(scores.run.manifest, metric)
+    return "the level of this judge is not calibrated on this data" if embedded else ""
+
+
+def drop_gates(found: RunComparison, asked: Mapping[str, float], suite: Suite) -> list[Gate]:
+    """Return the gates on drops, by the comparison of a run with its baseline."""
+    gates = [_drop(found, row, asked[row.metric]) for row in found.rows_of(1)]
+    return [_withheld(gate, suite, "") for gate in gates]
+
+
+def _withheld(gate: Gate, suite: Suite, why: str) -> Gate:
+    """Return the gate without a verdict if the judge alone may not decide it. `why`: a reason; empty if it may."""
+    if gate.basis is not Basis.JUDGE or gate.same_outputs or gate.decision.value is None:
+        return gate
+    why = gate.withheld or why
+    if suite.labels is LabelPolicy.REQUIRED:
+        why = "the suite requires human labels"
+    return replace(gate, decision=_undecided(gate.decision), withheld=why) if why else gate
+
+
+def _undecided(decision: Decision) -> Decision:
+    return replace(decision, verdict=GateVerdict.CANNOT_TELL, open=False)
+
+
+def _policy(suite: Suite, column_worst: float) -> Policy | None:
+    """Return how Undefined outcomes count. Raises UsageError if the worst value is infinite."""
+    if suite.undefined is Policy.WORST and not isfinite(column_worst):
+        raise UsageError("A metric with an infinite range has no worst value. Use --undefined drop.")
+    return suite.undefined
+
+
+def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: Labels | None, *, early: int) -> Gate:
+    column = scores.columns[text]
+    check_asked(text, asked, column.span)
+
+    def decided(labels: Labels | None) -> Decision:
+        return gate_minimum(
+            column,
+            asked,
+            clusters=scores.clusters,
+            undefined=_policy(suite, column.worst),
+            level=suite.level,
+            early=early,
+            labels=labels,
+        )
+
+    decision, scored = decided(labels), int(column.scored.sum())
+    return Gate(
+        metric=text,
+        kind=Kind.MINIMUM,
+        asked=asked,
+        higher_is_better=column.higher_is_better,
+        decision=decision,
+        samples=scored,
+        missing=len(column) - scored if suite.undefined is not Policy.DROP else int(column.failed.sum()),
+        deciding=_named(scores.ids, column.failed, decision),
+        sequential=bool(early),
+        basis=basis_of(text, corrected=decision.corrected),
+        labelled=0 if labels is None else labels.samples,
+        by_judge=_number(decided(None)) if decision.corrected else None,
+    )
+
+
+def _number(decision: Decision) -> Number | None:
+    return None if decision.value is None else Number(decision.value, decision.lower, decision.upper)
+
+
+def _drop(found: RunComparison, row: Row, asked: float) -> Gate:
+    each, counts, sign = row.comparison, row.comparison.counts, 1.0 if row.higher_is_better else -1.0
+    decision = drop_decision(each, asked, higher_is_better=row.higher_is_better)
+    same = row.verdict is Verdict.NO_CHANGE
+    if same:
+        decision = replace(decision, verdict=GateVerdict.PASS, open=False)
+    failed = counts.first_failed + counts.second_failed
+    judged = None if each.correction is None or each.by_judge is None else each.correction.judged
+    return Gate(
+        metric=row.metric,
+        kind=Kind.DROP,
+        asked=asked,
+        higher_is_better=row.higher_is_better,
+        decision=decision,
+        samples=counts.pairs,
+        missing=counts.left_out,
+        deciding=row.one_sided[:failed] if decision.open else (),
+        sequential=found.sequential,
+        same_outputs=same,
+        basis=row.basis,
+        labelled=row.labelled,
+        by_judge=None
+        if judged is None or judged.difference is None
+        else _improvement(judged.difference, judged.interval.ends, sign),
+        withheld=row.reason if row.unchecked or _refuted(decision, row) else "",
+        means=None if row.base_mean is None or row.run_mean is None else (row.base_mean, row.run_mean),
+    )
+
+
+def _refuted(decision: Decision, row: Row) -> bool:
+    """Return True if the numbers say worse, and the comparison gives a reason why that is not shown."""
+    return decision.verdict is GateVerdict.FAIL and row.verdict is Verdict.CANNOT_TELL
+
+
+def _improvement(difference: float, ends: tuple[float, float] | None, sign: float) -> Number:
+    low, high = (None, None) if ends is None else sorted(sign * end for end in ends)
+    return Number(sign * difference, low, high)
+
+
+def _named(ids: Sequence[str], failed: NDArray[np.bool_], decision: Decision) -> tuple[str, ...]:
+    """Return the first failed samples if samples without a score keep the gate open."""
+    import numpy as np
+
+    if not decision.open:
+        return ()
+    return tuple([ids[int(place)] for place in np.flatnonzero(failed)[:MAX_DECIDING]])

@@ -37,8 +37,7 @@ def import_(
     score: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COL[=LOW..HIGH]",
-            help="Column of scores, with its possible range. [default: 0..1] Repeatable.",
+            metavar="COL[=LOW..HIGH]", help="Column of scores, with its possible range. [default: 0..1] Repeatable."
         ),
     ] = None,
     lower_is_better: Annotated[

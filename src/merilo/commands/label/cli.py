@@ -51,8 +51,7 @@ def label(
         typer.Option(metavar="M", help="Metric to label. [default: that of the fault table; for a pair, relevance]"),
     ] = None,
     number: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Number of samples to draw. [default: 30 to 40]"),
+        int | None, typer.Option(metavar="N", min=1, help="Number of samples to draw. [default: 30 to 40]")
     ] = None,
     items: Annotated[
         int | None,
@@ -76,8 +75,7 @@ def label(
     until: Annotated[
         str | None,
         typer.Option(
-            metavar="WHAT",
-            help="Stop once `compare` or the gates of a suite file are decided (up to 320 samples).",
+            metavar="WHAT", help="Stop once `compare` or the gates of a suite file are decided (up to 320 samples)."
         ),
     ] = None,
     out: Annotated[
@@ -99,8 +97,7 @@ def label(
             raise UsageError(f"The tasks are in {what}; leave out --out and the second run.")
         _label_file(what, html, annotator, json=json)
         return
-    from merilo.commands.calibrate.people import readable_labels
-    from merilo.commands.calibrate.price import labelling_price, seconds_of, without_labelled
+    from merilo.commands.calibrate.people import labelling_price, readable_labels, seconds_of, without_labelled
     from merilo.commands.label.run import SOME, label_run, tasks_file
     from merilo.commands.label.task_file import TaskFile
     from merilo.commands.label.text import drawn_page

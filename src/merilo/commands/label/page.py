@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.commands.label.task_file import READ, Key, TaskFile, keys_of, meant, named, open_task, range_of
 from merilo.commands.label.tasks import ASSUMED_S, COLUMNS, PAUSE_S, first_ticket, read_seconds
 from merilo.errors import DataError, RunError, UsageError
-from merilo.rendering.html import write_page
-from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, json_text, policy, raw_element
+from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, json_text, policy, raw_element, write_page
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 
@@ -78,9 +77,7 @@ def label_page(records: Sequence[Mapping[str, object]], *, save: str | None = No
 
 
 def _data(
-    records: Sequence[Mapping[str, object]],
-    tasks: Sequence[OpenTask | None],
-    save: str | None,
+    records: Sequence[Mapping[str, object]], tasks: Sequence[OpenTask | None], save: str | None
 ) -> dict[str, Any]:  # Any: JSON
     forms: list[dict[str, Any]] = []  # Any: JSON
     form_of: list[int] = []

@@ -80,7 +80,6 @@ class Tasks:
         return sum(line.label != SETTLED for line in self.lines)
 
     def __repr__(self) -> str:
-        """Return the main facts, shortened."""
         return short_repr(
             self,
             metric=self.metric,
@@ -217,15 +216,7 @@ class _Drawing:
             for sample in self._shuffled(drawn_samples)
             for line in self._lines(drawn_samples[sample], unit, chances[sample], drawn_from, column.span)
         ]
-        return Tasks(
-            self.metric,
-            unit,
-            len(drawn_samples),
-            len(ids),
-            tuple(lines),
-            self.seed,
-            tuple(remarks),
-        )
+        return Tasks(self.metric, unit, len(drawn_samples), len(ids), tuple(lines), self.seed, tuple(remarks))
 
     def _power(self, scores: Sequence[RunScores], ids: Sequence[str], labelled: int) -> list[str]:
         """Return how likely this number of labelled samples shows a difference of two runs, if the judge is useless."""
@@ -264,12 +255,7 @@ class _Drawing:
         return sorted(samples, key=lambda each: self._key("order", each))
 
     def _lines(
-        self,
-        cases: Sequence[JudgedSample],
-        unit: Unit,
-        chance: float,
-        drawn_from: _Among,
-        span: tuple[float, float],
+        self, cases: Sequence[JudgedSample], unit: Unit, chance: float, drawn_from: _Among, span: tuple[float, float]
     ) -> list[TaskLine]:
         """Return the tasks of one sample. Those of a pair are shuffled, and a question of both is asked once."""
         first, *others = (run.manifest.fingerprint for run in self.runs)
@@ -305,7 +291,6 @@ class _Drawing:
         ]
 
     def _drawn_items(self, case: JudgedSample, unit: Unit) -> list[Item]:
-        """Return the items of one sample to label."""
         # The order depends on the item alone, so that items of both runs of a pair are mostly drawn in both.
         found = sorted(case.items, key=lambda each: self._key("item", f"{case.sample.id} {each.mark}"))
         return found[: self.items or SOME] if unit is Unit.ITEMS else found
@@ -326,7 +311,6 @@ class _Drawing:
 
 
 def _scored(scores: RunScores, metric: str) -> set[str]:
-    """Return the ids of the samples with a score."""
     return {sample for sample, there in zip(scores.ids, scores.columns[metric].scored.tolist(), strict=True) if there}
 
 

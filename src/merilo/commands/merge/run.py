@@ -245,7 +245,6 @@ def _merged_usage(path: Path, parts: Sequence[Part], store: Store) -> dict[str, 
 
 
 def _merge_ledgers(path: Path, parts: Sequence[Part], store: Store) -> Balance:
-    """Write the ledger of all requests, if a shard has one, and return its balance."""
     ledger = Ledger(path / LEDGER)
     with closing(ledger):
         for part in parts:

@@ -36,11 +36,7 @@ NATIVE: Final[Mapping[Lineage, tuple[str, ...]]] = {
         "context_relevance(unit=context)",
         "context_relevance(unit=sentence)",
     ),
-    Lineage.CONTEXT_PRECISION: (
-        "context_precision(against=reference)",
-        "context_precision",
-        "context_ranking",
-    ),
+    Lineage.CONTEXT_PRECISION: ("context_precision(against=reference)", "context_precision", "context_ranking"),
     Lineage.CONTEXT_RECALL: ("context_recall",),
     Lineage.FAITHFULNESS: ("faithfulness",),
     Lineage.ANSWER_RELEVANCY: ("answer_relevancy",),
@@ -110,7 +106,6 @@ class DefinitionTables:
     left_out: Mapping[str, str]
 
     def __repr__(self) -> str:
-        """Return the main facts, shortened."""
         return short_repr(self, run=self.run.path, family=self.family, rows=self.rows, left_out=self.left_out)
 
 
@@ -141,7 +136,6 @@ def _family(name: str) -> Lineage:
 
 
 def _metrics(family: Lineage) -> dict[str, str | Metric]:
-    """Return definition → the metric to compute for it, native ones first."""
     found: dict[str, str | Metric] = {text: text for text in NATIVE[family]}
     found |= {definition: SameVerdicts(of=definition) for definition, form in FORMS.items() if form.lineage is family}
     return found

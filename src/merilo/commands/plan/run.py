@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 
 async def run_estimate(
-    data: str | PathLike[str] | Records,
-    options: Options,
-    *,
-    sample: int | None = LOOKED_AT,
+    data: str | PathLike[str] | Records, options: Options, *, sample: int | None = LOOKED_AT
 ) -> Estimate:
     """Run the plans of an evaluation dry.
 
@@ -104,12 +101,7 @@ def _look_up(begun: Path | None, options: Options, stack: ExitStack) -> LookUp:
 def _metrics(counted: Mapping[str, QuestionCounts], scale: float) -> tuple[MetricEstimate, ...]:
     return tuple(
         MetricEstimate(
-            text,
-            each.questions,
-            each.held,
-            each.alone.times(scale),
-            each.added.times(scale),
-            each.at_most.times(scale),
+            text, each.questions, each.held, each.alone.times(scale), each.added.times(scale), each.at_most.times(scale)
         )
         for text, each in counted.items()
     )

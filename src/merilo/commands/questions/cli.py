@@ -14,7 +14,7 @@ from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import Options
 from merilo.commands.flags import Json, Quiet
 from merilo.commands.option_flags import takes_options
-from merilo.commands.questions.settings import NUMBER, SENTENCES, DrawSettings
+from merilo.commands.questions.run import NUMBER, SENTENCES, DrawSettings
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def questions(
         bool, typer.Option("--stratify", help="Draw at least one passage of each document, so that weights differ.")
     ] = False,
     templates: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="File of questions, one on each line, such as: What is {title}?"),
+        str | None, typer.Option(metavar="FILE", help="File of questions, one on each line, such as: What is {title}?")
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
     json: Json = False,

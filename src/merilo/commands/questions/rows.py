@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from merilo.commands.questions.asking import KeptQuestion
-    from merilo.commands.questions.run import SampledQuestions
+    from merilo.commands.questions.run import KeptQuestion, SampledQuestions
     from merilo.data.corpus import SourceDocument
 
     Row = dict[str, Any]  # Any: JSON
@@ -79,10 +78,7 @@ def _lines(path: Path) -> list[str]:
 def questions_page(found: SampledQuestions, output: str, without: str | None, width: int) -> Page:
     """Return the number of questions, the draw, the dropped questions and the cost."""
     page = Page(width)
-    page.text(
-        f"{count(len(found.kept), 'question')}, each with an unanswerable twin, in {output}.",
-        tone=Tone.STRONG,
-    )
+    page.text(f"{count(len(found.kept), 'question')}, each with an unanswerable twin, in {output}.", tone=Tone.STRONG)
     if without is not None:
         page.text(f"The documents without the passages of these questions are in {without}.")
     page.text(f"{_drawn(found)}.")

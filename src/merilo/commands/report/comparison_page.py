@@ -9,7 +9,6 @@ from merilo.commands.compare.notes import comparison_notes
 from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.text import to_decide
 from merilo.commands.report.charts import forest_row, reach_of
-from merilo.commands.report.compared import compared_samples
 from merilo.commands.report.page import (
     cautions,
     chip,
@@ -26,12 +25,13 @@ from merilo.commands.report.page import (
 )
 from merilo.commands.report.plain import plain_pairs
 from merilo.commands.report.result import Caution
+from merilo.commands.report.run import compared_samples
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.wording import number
 
 if TYPE_CHECKING:
     from merilo.commands.compare.result import Row, RunComparison
-    from merilo.commands.report.compared import ComparedSamples
+    from merilo.commands.report.run import ComparedSamples
 
 _HEAD: Final = ("Metric", "Means", "Difference", "Plot", "Verdict")
 _TONES: Final = {Verdict.BETTER: "good", Verdict.WORSE: "bad"}
@@ -65,9 +65,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
         [head, el("main", numbers, app), drawer("broad")],
         scripts=("table.js", "sample.js", "compare.js"),
         data=page_data(
-            _columns(found, shown),
-            {f"details{place}": own for place, own in enumerate(shown.entries)},
-            shown.passages,
+            _columns(found, shown), {f"details{place}": own for place, own in enumerate(shown.entries)}, shown.passages
         ),
         after=plain_pairs(found, shown),
     )

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.commands.compare.result import RunComparison
-    from merilo.commands.report.compared import ComparedSamples
     from merilo.commands.report.result import Entry, RunReport, Value
+    from merilo.commands.report.run import ComparedSamples
 
 _IN_FULL: Final = 100
 """Number of samples whose texts and verdicts are in the plain copy."""

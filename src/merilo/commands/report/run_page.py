@@ -19,16 +19,16 @@ from merilo.commands.report.page import (
     page,
     page_data,
     rounded,
+    slice_columns,
+    slice_section,
     text,
 )
 from merilo.commands.report.plain import plain_copy
 from merilo.commands.report.run import report_run
-from merilo.commands.report.slices import slice_columns, slice_section
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
-from merilo.rendering.faults import fault_count, fault_sentence, fault_share
-from merilo.rendering.html import write_page
-from merilo.rendering.markup import Markup, el, joined
+from merilo.rendering.markup import Markup, el, joined, write_page
+from merilo.rendering.overview import fault_count, fault_sentence, fault_share
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span
@@ -46,11 +46,7 @@ if TYPE_CHECKING:
 _BESIDE: Final = 6
 """The number of metrics that fit next to the fault table."""
 _HELD: Final = {Held.ENOUGH: "contexts hold the answer", Held.SHORT: "they do not", Held.UNKNOWN: "responses"}
-_ANSWER: Final = {
-    Answer.SUPPORTED: "all supported",
-    Answer.STRAYED: "not all supported",
-    Answer.DECLINED: "declined",
-}
+_ANSWER: Final = {Answer.SUPPORTED: "all supported", Answer.STRAYED: "not all supported", Answer.DECLINED: "declined"}
 
 
 def write_report(
@@ -104,7 +100,6 @@ def run_page(found: RunReport) -> str:
 
 
 def _lead(found: RunReport) -> list[object]:
-    """Return the sentence on the faults, and a link to the worst sample."""
     said = fault_sentence(found.faults) or f"{count(found.samples, 'sample')}, the lowest scores first."
     if not found.entries:
         return [said]

@@ -32,8 +32,7 @@ def runs(
     json: Json = False,
 ) -> None:
     """Find and list runs."""
-    from merilo.commands.runs.run import list_runs
-    from merilo.commands.runs.text import runs_page, runs_record
+    from merilo.commands.runs.run import list_runs, runs_page, runs_record
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 

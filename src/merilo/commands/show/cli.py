@@ -106,20 +106,18 @@ def _sample(
 def _worst(
     path: str, most: int, metric: str | None, language: str | None, *, json: bool
 ) -> Page | dict[str, Any]:  # Any: JSON
-    from merilo.commands.show import worst
+    from merilo.commands.show.summary import metric_of, worst, worst_page, worst_record
     from merilo.rendering.terminal import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    found, texts = worst.worst(run, worst.metric_of(run, metric), most)
-    return (
-        worst.worst_record(run, found, texts) if json else worst.worst_page(run, found, texts, page_width(), language)
-    )
+    found, texts = worst(run, metric_of(run, metric), most)
+    return worst_record(run, found, texts) if json else worst_page(run, found, texts, page_width(), language)
 
 
 def _people(path: str, by: Sequence[str], *, full: bool, json: bool) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.human_labels import attached_file
-    from merilo.commands.calibrate.price import labelling_price
+    from merilo.commands.calibrate.people import labelling_price
     from merilo.commands.calibrate.run import label_agreement
     from merilo.commands.calibrate.text import people_page, people_record
     from merilo.metrics.registry import asks_judge
@@ -136,7 +134,6 @@ def _people(path: str, by: Sequence[str], *, full: bool, json: bool) -> Page | d
 
 
 def _check_parts(sample: str | None, *, listed: bool, people: bool, by: list[str] | None, reports: bool) -> None:
-    """Raise UsageError for options that show different parts of the run."""
     if by and (sample is not None or listed):
         raise UsageError("--by shows slices of the run, or with --people where the judge errs; leave out the rest.")
     if (sample is not None) + listed + people > 1:

@@ -7,25 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.calibrate.correction import corrected_of
-from merilo.commands.calibrate.faults import faults_of
-from merilo.commands.calibrate.price import labelling_price
-from merilo.commands.calibrate.slices import slices_of
+from merilo.commands.calibrate.people import labelling_price
+from merilo.commands.calibrate.slices import faults_of, slices_of
 from merilo.data.sample import DOUBT
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
-from merilo.rendering.overview import (
-    command,
-    lead,
-    overview_page,
-    overview_record,
-    title,
-    unpriced,
-    until_decided,
-)
-from merilo.rendering.page import GAP, Page, Tone, cells_of, cut, cut_id, pad
+from merilo.rendering.overview import command, lead, overview_page, overview_record, title, unpriced, until_decided
+from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, cut, cut_id, pad
 from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
 from merilo.rendering.slices import add_slices
@@ -33,8 +24,9 @@ from merilo.rendering.weak import WeakMarks, left_out_note, neighbours_note, unr
 from merilo.rendering.wording import STOPPED, count, number, spent_text
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_metrics, worst_faults
 from merilo.results.sample_detail import SampleDetail
-from merilo.runs.metric_names import metric_to_inspect, worst_scores
-from merilo.runs.run import open_store
+from merilo.runs.metric_names import WorstScores, metric_to_inspect, worst_scores
+from merilo.runs.run import metric_in, open_store
+from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,9 +35,12 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 
+
 MAX_LINES: Final = 25
 _MIN_ROWS: Final = 4
 _WORST: Final = 3
+# -- the worst samples of a metric --------------------------------------------------------------------
+
 _WIDEST_ID: Final = 33
 _WIDTH: Final = 80
 _MARKDOWN_WIDTH: Final = 100
@@ -105,12 +100,7 @@ class RunView:
             title(page, self.run, self.faults, self.corrected)
         elif full:
             page = overview_page(
-                self.run,
-                width,
-                again=again,
-                corrections=self.corrections,
-                faults=self.faults,
-                language=language,
+                self.run, width, again=again, corrections=self.corrections, faults=self.faults, language=language
             )
         else:
             page = summary_page(self, width, again=again, language=language)
@@ -327,3 +317,80 @@ def _worst_blocks(view: RunView) -> list[str]:
         add_evidence(page, case, metric, indent=2)
         blocks.append(details(f"{sample}: {why}", str(page)))
     return blocks
+
+
+_WIDEST_SAMPLE = 36
+_MIN_TEXT = 24
+_VALUE = 5
+
+
+def metric_of(run: Run, wanted: str | None) -> str:
+    """Return the full text of the metric with this name; for None, the one whose mean is farthest from its best value.
+
+    Raises UsageError if the run has no such metric or no score.
+    """
+    if wanted is not None:
+        return metric_in(run, wanted)
+    found = metric_to_inspect(run.manifest, run.metrics)
+    if found is None:
+        raise UsageError(f"{run.path} has no scored sample.")
+    return found
+
+
+def worst(run: Run, metric: str, count: int) -> tuple[WorstScores, dict[str, str | None]]:
+    """Return the `count` worst samples of a metric, and their user inputs by id."""
+    found = worst_scores(run.manifest, run.brief_records([metric]), metric, count)
+    with closing(open_store(run)) as store:
+        samples = {sample: store.sample(sample) for sample, _ in found.samples}
+    return found, {sample: None if each is None else each.user_input for sample, each in samples.items()}
+
+
+def worst_record(run: Run, found: WorstScores, texts: Mapping[str, str | None]) -> dict[str, Any]:  # Any: JSON
+    """Return the worst samples as a JSON-able object."""
+    return {
+        "run": str(run.path),
+        "metric": found.metric,
+        "weak": found.metric in weak_metrics(run.manifest),
+        "higher_is_better": found.higher_is_better,
+        "scored": found.scored,
+        "undefined": found.undefined,
+        "failed": found.failed,
+        "worst": [{"sample": sample, "value": value, "user_input": texts[sample]} for sample, value in found.samples],
+    }
+
+
+def worst_page(
+    run: Run, found: WorstScores, texts: Mapping[str, str | None], width: int, language: str | None = None
+) -> Page:
+    """Return a page that lists the worst samples: value, id and user input; in the language of the run by default."""
+    page = Page(width, language or run.manifest.language)
+    say = page.translation.phrase
+    end = "lowest" if found.higher_is_better else "highest"
+    marks = WeakMarks.of(run.manifest)
+    page.text(
+        f"{marks.name(found.metric)}: the {len(found.samples):,} {end} of {found.scored:,} scored", tone=Tone.STRONG
+    )
+    if found.undefined or found.failed:
+        page.text(f"Not listed: {found.undefined:,} undefined and {found.failed:,} failed, which have no score.")
+    if legend := marks.legend([found.metric]):
+        page.text(legend, tone=Tone.QUIET)
+    if not found.samples:
+        return page
+    page.blank()
+    headings = [say(each) for each in ("value", "sample", "user input")]
+    first = max(_VALUE, cells_of(headings[0]))
+    longest = max(cells_of(headings[1]), *(cells_of(clean(sample)) for sample, _ in found.samples))
+    column = min(longest, _WIDEST_SAMPLE)
+    room = page.width - first - column - 2 * GAP
+    side_by_side = longest == column and room >= _MIN_TEXT
+    third = f"  {headings[2]}" if side_by_side else ""
+    page.line(Span(f"{pad(headings[0], first, right=True)}  {pad(headings[1], column)}{third}", Tone.STRONG))
+    for sample, value in found.samples:
+        text = cut(texts[sample] or "", room if side_by_side else page.width - first - GAP)
+        start = f"{pad(number(value), first, right=True)}  {pad(clean(sample), column)}"
+        page.line(start, *(("  ", Span(text)) if side_by_side else ()))
+        if not side_by_side:
+            page.line(" " * (first + GAP), Span(text, Tone.QUIET))
+    page.heading("Next")
+    page.line("  " + command("show", str(run.path), "--sample", found.samples[0][0]))
+    return page

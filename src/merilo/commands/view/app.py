@@ -21,11 +21,18 @@ from merilo.commands.label.page import label_page, store_answer
 from merilo.commands.label.task_file import TaskFile
 from merilo.commands.report.run_page import report_text
 from merilo.commands.runs.run import State
-from merilo.commands.view.catalog import Catalog, Stamps, stamps_of
+from merilo.commands.view.catalog import (
+    Catalog,
+    LiveProgress,
+    ProgressWatch,
+    Stamps,
+    ViewedTasks,
+    attached_to,
+    stamps_of,
+    task_files,
+)
 from merilo.commands.view.guard import Guard, own_hosts, policy_headers
 from merilo.commands.view.html import back, error_page, list_page, progress_page
-from merilo.commands.view.labels import ViewedTasks, attached_to, task_files
-from merilo.commands.view.progress import LiveProgress, ProgressWatch
 from merilo.commands.view.trends import trend_groups
 from merilo.errors import MeriloError, RunError, UsageError
 
@@ -214,8 +221,7 @@ def _answered(page: Page, site: Site, asked: Asked) -> Response:
         _log.exception("A page could not be made.")
         problem = f"{type(error).__name__}: {error}"
         return html(
-            error_page("This cannot be shown", f"It may be damaged ({problem}). Check it: merilo runs verify."),
-            422,
+            error_page("This cannot be shown", f"It may be damaged ({problem}). Check it: merilo runs verify."), 422
         )
 
 

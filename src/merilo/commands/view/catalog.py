@@ -1,4 +1,4 @@
-"""The runs below a directory: searched for each list, and read again only if their files changed.
+"""The runs and the files of tasks below a directory: searched for each list, and read again if their files changed.
 
 A run is addressed by an id, which is looked up among the runs that were found. So no address can name another path.
 Each run is read in its own thread, and the list waits for it for a limited time: a run that takes longer is a row that
@@ -7,29 +7,39 @@ says so, and hides no other.
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import Future, wait
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.commands.calibrate.correction import corrected_of
+from merilo.commands.calibrate.human_labels import attach_files, read_people
+from merilo.commands.label.page import answer_files
+from merilo.commands.label.tasks import first_ticket
 from merilo.commands.runs.run import ListedRun, State, listed_run, run_directories
-from merilo.errors import RunError
+from merilo.engine.budget import spent_record
+from merilo.errors import RunError, UsageError
 from merilo.rendering.correction import corrected_aggregates
+from merilo.rendering.progress_stats import ProgressMeter
+from merilo.rendering.wording import count, duration, money
 from merilo.results.contents import questions_digest
-from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
+from merilo.runs.directory_usage import balance_in
+from merilo.runs.files import LABELS, LEDGER, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, bounded_lines
 from merilo.runs.lock import is_locked
+from merilo.runs.publish import part_of
 from merilo.runs.run import Run
 from merilo.runs.seal import stamp
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
 
 Stamps = tuple[tuple[int, ...], ...]
 _FILES: Final = (SEAL, MANIFEST, SUMMARY, USAGE, LABELS, OUTCOMES, STORE)
@@ -175,3 +185,196 @@ def _questions_in(store: Path) -> bytes | None:
             return questions_digest(opened.sample_records())
     except RunError:
         return None
+
+
+# -- files of tasks, addressed by an id like a run ----------------------------------------------------
+
+_SUFFIX: Final = ".jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedTasks:
+    """A file of tasks."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        """The name of the file as the last part of an address."""
+        return blake2b(self.path.name.encode("utf-8", "surrogatepass"), digest_size=_ID_BYTES).hexdigest()
+
+    @property
+    def metric(self) -> str:
+        """The metric that the tasks are for."""
+        ticket = first_ticket(self.path)
+        return "" if ticket is None else ticket.metric
+
+    @property
+    def annotators(self) -> int:
+        """The number of annotators with a file of answers."""
+        return len(answer_files(self.path))
+
+
+def task_files(directory: Path) -> tuple[ViewedTasks, ...]:
+    """Return the files of tasks directly in a directory, by name; files of answers are not listed."""
+    found = [path for path in sorted(directory.glob(f"*{_SUFFIX}")) if path.is_file() and first_ticket(path)]
+    answers = {each for path in found for each in answer_files(path)}
+    return tuple(ViewedTasks(path) for path in found if path not in answers)
+
+
+def attached_to(tasks: ViewedTasks, runs: Sequence[ViewedRun]) -> tuple[ViewedRun, ...]:
+    """Attach the answers of all annotators to the finished runs that the tasks were drawn from; return these runs.
+
+    Raises UsageError if nothing is answered yet, or if none of the runs is of these tasks.
+    """
+    files = answer_files(tasks.path)
+    labels = [each for each in read_people(files).labels if not each.ticket.settled] if files else []
+    if not labels:
+        raise UsageError("There are no answers yet.")
+    drawn_from = {found for each in labels for found in (each.ticket.fingerprint, each.ticket.other)}
+    found = [
+        run
+        for run in runs
+        if run.listed.state is State.FINISHED
+        and run.listed.manifest is not None
+        and run.listed.manifest.fingerprint in drawn_from
+    ]
+    if not found:
+        raise UsageError("The runs that the tasks were drawn from are not in this directory.")
+    attach_files([str(run.listed.path) for run in found], [str(file) for file in files])
+    return tuple(found)
+
+
+# -- progress of runs that are being written ----------------------------------------------------------
+# The outcomes so far are in a part file, one line for each sample and metric. Only new lines are read each time. The
+# ledger has the requests and their cost. The time left comes from the same estimate as the line of `merilo run`.
+
+_MIN_PAUSE_S: Final = 0.5
+"""Seconds for which a progress is reused; longer if reading it takes long."""
+_LOAD: Final = 10
+"""Reading takes at most one part in this many of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveProgress:
+    """The progress of a run that another process is writing; None for what is unknown, or not known yet."""
+
+    done: int
+    samples: int
+    failed: int
+    """Number of failed outcomes so far."""
+    requests: int = 0
+    cost_usd: float | None = None
+    seconds_left: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The progress in words."""
+        if not self.samples:  # the run is still reading its data
+            return "starting"
+        parts = [f"{self.done:,} of {count(self.samples, 'sample')} ({self.done / self.samples:.0%})"]
+        if self.failed:
+            parts.append(f"{self.failed:,} failed")
+        if self.requests:
+            parts.append(count(self.requests, "request"))
+        if self.cost_usd:
+            parts.append(f"${money(self.cost_usd)} so far")
+        if self.seconds_left is not None and self.done < self.samples:
+            parts.append(f"{duration(max(1.0, self.seconds_left))} left")
+        return ", ".join(parts)
+
+    def record(self) -> Mapping[str, Any]:  # Any: JSON
+        """Return the progress as a JSON-able object."""
+        return {**asdict(self), "text": self.text}
+
+
+@dataclass(slots=True)
+class PartReader:
+    """Counts the lines of a growing file."""
+
+    offset: int = 0
+    lines: int = 0
+    failed: int = 0
+
+    def read(self, path: Path) -> None:
+        """Count the whole lines that were added since the last call; all of them if the file was begun again."""
+        try:
+            with path.open("rb") as file:
+                if file.seek(0, 2) < self.offset:
+                    self.offset = self.lines = self.failed = 0
+                file.seek(self.offset)
+                for line in bounded_lines(file):
+                    if not line.endswith(b"\n"):  # half a line, which is read once it is whole
+                        break
+                    self.offset += len(line)
+                    self.lines += 1
+                    self.failed += _is_failed(line)
+        except (OSError, ValueError):  # not begun, just published, or no file of ours
+            return
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One run in progress: how far its files were read."""
+
+    meter: ProgressMeter
+    first: int
+    """Number of samples that were done when the run was first read."""
+    latest: LiveProgress
+    part: PartReader
+    again_at: float = 0.0
+
+
+class ProgressWatch:
+    """The progress of all runs that are being written, for several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._watched: dict[str, _Watched] = {}
+
+    def look(self, running: Sequence[ViewedRun]) -> Mapping[str, LiveProgress]:
+        """Return the progress by id of these runs, which are all that are being written now."""
+        with self._lock:
+            for gone in self._watched.keys() - {run.id for run in running}:
+                del self._watched[gone]
+            return {run.id: self._look(run) for run in running}
+
+    def _look(self, run: ViewedRun) -> LiveProgress:
+        began = self._clock()
+        watched = self._watched.get(run.id)
+        if watched is not None and began < watched.again_at:
+            return watched.latest
+        manifest, path = run.listed.manifest, run.listed.path
+        if manifest is None:  # it is still reading its data
+            return LiveProgress(0, 0, 0)
+        part = PartReader() if watched is None else watched.part
+        part.read(part_of(path / OUTCOMES))
+        done = min(manifest.samples, part.lines // max(1, len(manifest.metrics)))
+        found = replace(_spent(path), done=done, samples=manifest.samples, failed=part.failed)
+        if watched is None:
+            meter = ProgressMeter(manifest.samples - done, began)
+            watched = self._watched[run.id] = _Watched(meter, done, found, part)
+        left = watched.meter.look(began, max(0, done - watched.first), None).seconds_left
+        watched.latest = replace(found, seconds_left=left)
+        now = self._clock()
+        watched.again_at = now + max(_MIN_PAUSE_S, _LOAD * (now - began))
+        return watched.latest
+
+
+def _spent(path: Path) -> LiveProgress:
+    """Return a progress with the requests and the cost so far; the cost is None if it is unknown."""
+    if not (path / LEDGER).exists():  # no model was asked that may cost something
+        return LiveProgress(0, 0, 0)
+    try:
+        spent: dict[str, Any] = spent_record(balance_in(path), "charged")  # Any: numbers and nulls
+    except RunError:
+        return LiveProgress(0, 0, 0)
+    return LiveProgress(0, 0, 0, requests=spent["requests"], cost_usd=spent["cost_usd"])
+
+
+def _is_failed(line: bytes) -> bool:
+    try:
+        return bool(json.loads(line)["outcome"] == "failed")
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False

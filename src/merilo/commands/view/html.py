@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from merilo.commands.view.catalog import ViewedRun
-    from merilo.commands.view.labels import ViewedTasks
-    from merilo.commands.view.progress import LiveProgress
+    from merilo.commands.view.catalog import LiveProgress, ViewedRun, ViewedTasks
     from merilo.commands.view.trends import Change, Point, Trend, TrendGroup
 
 SHOWN: Final = 500
@@ -262,10 +260,7 @@ def _sortable(label: str, key: str, *, order: str | None = None, cls: str = "") 
 
 
 def _row(
-    run: ViewedRun,
-    metrics: Sequence[str],
-    changed: Mapping[tuple[str, str], Change],
-    live: Mapping[str, LiveProgress],
+    run: ViewedRun, metrics: Sequence[str], changed: Mapping[tuple[str, str], Change], live: Mapping[str, LiveProgress]
 ) -> Markup:
     listed = run.listed
     usable = listed.done is not None and listed.state in {State.FINISHED, State.INTERRUPTED}

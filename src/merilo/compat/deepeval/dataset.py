@@ -64,11 +64,9 @@ class EvaluationDataset:
         return evaluate(self.test_cases, metrics, **options)
 
     def __iter__(self) -> Iterator[LLMTestCase]:
-        """Iterate over the test cases."""
         return iter(self.test_cases)
 
     def __len__(self) -> int:
-        """Return the number of test cases."""
         return len(self.test_cases)
 
     def __getattr__(self, name: str) -> object:

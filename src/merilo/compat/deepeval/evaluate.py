@@ -94,7 +94,6 @@ class EvaluationResult:
     runs: tuple[Run, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
-        """Return a line for each metric of each test case, and the number that pass."""
         lines = [
             f"{'pass' if data.success else 'FAIL'}  {result.name}  {data.name}: {_shown(data)}"
             for result in self.test_results

@@ -152,7 +152,6 @@ class BaseMetric:
         return bool(self.success)
 
     def __repr__(self) -> str:
-        """Return the class and the definition."""
         return f"{type(self).__qualname__}({self.definition})"
 
 

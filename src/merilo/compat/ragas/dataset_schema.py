@@ -119,11 +119,9 @@ class EvaluationDataset:
         return SingleTurnSample
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self.samples)
 
     def __iter__(self) -> Iterator[SingleTurnSample]:
-        """Iterate over the samples."""
         return iter(self.samples)
 
     def __getitem__(self, place: int | slice) -> Any:
@@ -133,7 +131,6 @@ class EvaluationDataset:
         return self.samples[place]
 
     def __repr__(self) -> str:
-        """Return the fields and the size."""
         return f"EvaluationDataset(features={sorted(self.features())}, len={len(self)})"
 
 

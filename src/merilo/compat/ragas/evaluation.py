@@ -65,7 +65,6 @@ class EvaluationResult:
         return found if self.line.mean_items else [row[name] for row in self.scores]
 
     def __repr__(self) -> str:
-        """Return the means, as ragas prints them."""
         means = sorted(self.means().items(), key=lambda each: each[0] != self.line.harmonic)
         return "{" + ", ".join(f"'{name}': {mean:.4f}" for name, mean in means) + "}"
 

@@ -69,7 +69,6 @@ def _line_module(line: Line, name: str) -> None:
 def _metrics_module(
     line: Line, package: str, name: str = "metrics", base: type[RagasMetric] = RagasMetric
 ) -> Mapping[str, object]:
-    """Make the module of a line's metrics, and return its names."""
     module = _module(package, name, f"The metrics of ragas {line.name}.")
     names = metrics_of(line, base) | {"DistanceMeasure": DistanceMeasure, "MetricResult": MetricResult}
     _fill(module, names)

@@ -126,7 +126,6 @@ class RagasMetric:
         return found.outcomes[0][0]
 
     def __repr__(self) -> str:
-        """Return the class and the definition."""
         return f"{type(self).__name__}({self.definition})"
 
 
@@ -137,17 +136,14 @@ class MetricResult:
         self.value, self.reason = value, reason
 
     def __float__(self) -> float:
-        """Return the value."""
         return float(self.value)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the values; a number is compared too."""
         return bool(self.value == (other.value if isinstance(other, MetricResult) else other))
 
     __hash__ = None  # type: ignore[assignment]  # it equals a number, and values may be NaN
 
     def __repr__(self) -> str:
-        """Return the value, as ragas does."""
         return f"MetricResult(value={self.value})"
 
 

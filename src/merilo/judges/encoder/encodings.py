@@ -8,7 +8,7 @@ from merilo.bounded_cache import BoundedCache
 from merilo.cancellation import check_cancelled
 from merilo.data.sentences import sentences
 from merilo.judges.encoder.model import MARKS
-from merilo.judges.encoder.windows import Window, windows
+from merilo.judges.encoder.wordpiece import Window, windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,24 +6,151 @@ too, at first use. Each text is a separate call without padding, so other texts 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import mmap
+import os
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, cast
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import numpy as np
 
 from merilo.bounded_cache import BoundedCache
+from merilo.cancellation import check_cancelled
 from merilo.errors import DataError, UsageError
-from merilo.judges.encoder.graphs import Graph
-from merilo.judges.encoder.windows import Window
-from merilo.judges.encoder.wordpiece import WordPiece
+from merilo.judges.encoder.wordpiece import Window, WordPiece
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
+    from onnxruntime import InferenceSession
 
-    from merilo.judges.encoder.weights import Weights
+
+# -- sessions of onnxruntime --------------------------------------------------------------------------
+# The only module that opens sessions of onnxruntime: a graph of tensor operations, ready to run on one CPU core.
+# From version 1.29, onnxruntime writes a machine identifier to the user's folder and reports its use to its maker,
+# unless `ORT_DISABLE_TELEMETRY` is set before it is loaded. merilo sends no telemetry, so it is set here. The wheels
+# for Windows emit events of the system's own tracing instead; those are switched off after the import.
+
+_ERRORS_ONLY: Final = 3
+
+
+class Graph:
+    """A graph that takes named arrays and returns one array of 32-bit floats; threads may share it.
+
+    Equal arrays give equal bytes, also in other processes of the machine: each call uses one thread.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        """Load a serialised ONNX model; its weights are converted to floats here, once."""
+        self._session = open_session(content)
+
+    def __call__(self, **arrays: NDArray[Any]) -> NDArray[np.float32]:  # Any: the graph defines the types it takes
+        """Return the output for these inputs."""
+        return self._session.run(None, arrays)[0]
+
+
+def open_session(model: bytes | str) -> InferenceSession:
+    """Return a session on one CPU core for a serialised model, or for the path of a model file."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _ERRORS_ONLY
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+# -- the file of weights ------------------------------------------------------------------------------
+# The layout is that of the `safetensors` format (8 bytes of length, a JSON header, the tensors without gaps), so other
+# tools can open it. Its `__metadata__` contains `sha256`, the digest of all bytes after the header, and `model`, a
+# JSON object about the model. It contains no Python code.
+
+_LENGTH_BYTES: Final = 8
+_MAX_HEADER_BYTES: Final = 1 << 20
+_TYPES: Final[Mapping[str, type[np.generic]]] = {"F32": np.float32, "I8": np.int8, "U8": np.uint8}
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The content of a weights file. The arrays are read-only views into the file."""
+
+    fingerprint: str
+    """SHA-256 of the header, which contains the digest of the rest: changes with any byte of the file."""
+    model: Mapping[str, Any]  # Any: parsed JSON
+    """Metadata of the model in the file: sizes, names of heads, calibration."""
+    _tensors: Mapping[str, NDArray[Any]] = field(repr=False)  # Any: the file declares the type
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read weights from a file and check them against its digest; takes about 20 ms for 27 MB.
+
+        Raises DataError if the file is missing, truncated, changed or not a weights file.
+        """
+        try:
+            with path.open("rb") as file:
+                try:
+                    content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                except ValueError:  # an empty file cannot be mapped
+                    content = memoryview(b"")
+            return cls._of(content)
+        except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+            message = (
+                f"{path} is not a complete file of encoder weights ({error}); reinstall merilo or export it again."
+            )
+            raise DataError(message) from error
+
+    @classmethod
+    def _of(cls, content: memoryview) -> Self:
+        begin = _LENGTH_BYTES + int.from_bytes(content[:_LENGTH_BYTES], "little")
+        # The length comes from the file: a damaged one could ask for gigabytes.
+        if not _LENGTH_BYTES < begin <= min(len(content), _MAX_HEADER_BYTES):
+            raise ValueError("its header is missing")
+        header: dict[str, Any] = json.loads(bytes(content[_LENGTH_BYTES:begin]))
+        metadata = header.pop("__metadata__")
+        digest = sha256(content[begin:]).hexdigest()
+        if digest != metadata["sha256"]:
+            raise ValueError(f"the SHA-256 of its tensors is {digest}, expected {metadata['sha256']}")
+        model: dict[str, Any] = json.loads(metadata["model"])
+        tensors = {name: _tensor(each, content[begin:]) for name, each in header.items()}
+        return cls(sha256(content[:begin]).hexdigest(), model, tensors)
+
+    def floats(self, name: str) -> NDArray[np.float32]:
+        """Return a tensor of 32-bit floats."""
+        return self._typed(name, np.float32)
+
+    def bytes_of(self, name: str) -> bytes:
+        """Return a copy of a tensor of bytes: a graph or a text."""
+        return self._typed(name, np.uint8).tobytes()
+
+    def int8(self, name: str) -> NDArray[np.int8]:
+        """Return a tensor of whole numbers in [-127, 127]."""
+        return self._typed(name, np.int8)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors
+
+    def _typed(self, name: str, wanted: type[Any]) -> NDArray[Any]:
+        found = self._tensors.get(name)
+        if found is None or found.dtype != np.dtype(wanted):
+            actual = "no tensor" if found is None else str(found.dtype)
+            raise DataError(f"The encoder weights need the tensor {name!r} as {np.dtype(wanted)}, got {actual}.")
+        return found
+
+
+def _tensor(entry: Mapping[str, Any], data: memoryview) -> NDArray[Any]:  # Any: the file declares the type
+    low, high = cast("tuple[int, int]", entry["data_offsets"])
+    if not 0 <= low <= high <= len(data):
+        raise ValueError(f"a tensor has the offsets {low} to {high} in {len(data)} bytes")
+    return np.frombuffer(data[low:high], dtype=_TYPES[entry["dtype"]]).reshape(entry["shape"])
+
+
+# -- the encoder and the reader -----------------------------------------------------------------------
 
 FORMAT: Final = 1
 """Version of the names and shapes in a weights file."""
@@ -208,3 +335,49 @@ def _spans(heads: Mapping[str, int]) -> dict[str, slice]:
         spans[name] = slice(start, start + width)
         start += width
     return spans
+
+
+# -- scores of pairs ----------------------------------------------------------------------------------
+
+_LEAST: Final = np.float32(1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class PairScore:
+    """The scores of one pair of a short text and a long one."""
+
+    logits: NDArray[np.float32]
+    """The logits of the reader, all heads."""
+    covered: float
+    """Mean over the short text's tokens of the highest cosine with a token of the long text; rare tokens weigh more."""
+
+
+class PairScorer:
+    """Scorer of pairs of a short text and a long one, each encoded already; threads may share it."""
+
+    def __init__(self, reader: Reader, rarity: NDArray[np.float32]) -> None:
+        """Create a scorer. `rarity`: for each token of the vocabulary, from 0 (in most texts) to 1 (in few)."""
+        self._reader = reader
+        self._rarity = rarity
+
+    def see(self, short: Encoded, long: Encoded | Part) -> PairScore:
+        """Return the scores of one pair."""
+        check_cancelled()
+        near, rare = self._reader.nearest(short, long), self._rarity[short.ids]
+        logits = self._reader.logits(short, long, features=np.stack([near, rare], 1))
+        return PairScore(logits, _covered(near, rare))
+
+    def covered(self, short: Encoded, long: Encoded | Part) -> float:
+        """Return `PairScore.covered` alone, at a thirtieth of the cost."""
+        check_cancelled()
+        return _covered(self._reader.nearest(short, long), self._rarity[short.ids])
+
+    def logits_of(self, task: str, sights: Sequence[PairScore], part: int = 0) -> NDArray[np.float64]:
+        """Return one logit of a task for each pair."""
+        place = self._reader.heads[task].start + part
+        return np.array([sight.logits[place] for sight in sights], dtype=np.float64)
+
+
+def _covered(near: NDArray[np.float32], rare: NDArray[np.float32]) -> float:
+    weight = rare + _LEAST
+    return float((near * weight).sum() / weight.sum())

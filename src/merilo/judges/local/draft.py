@@ -111,11 +111,7 @@ def draft_card(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-_CHECKS: Final = (
-    "[answers.support]",
-    'use = { premise = "context", hypothesis = "statement" }',
-    "cut = 0.5",
-)
+_CHECKS: Final = ("[answers.support]", 'use = { premise = "context", hypothesis = "statement" }', "cut = 0.5")
 _RANKS: Final = (
     "[answers.relevance]",
     'use = { query = "user_input", premise = "context" }',

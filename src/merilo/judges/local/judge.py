@@ -13,17 +13,18 @@ from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from threading import Lock
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.data.config_files import MAX_BYTES
 from merilo.data.language import OTHER_SCRIPTS, identify_language
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import ProviderDown, UsageError
-from merilo.judges.base import OutgoingRequest
+from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import EmbeddedProvider
 from merilo.judges.english_detection import is_english, split_english
-from merilo.judges.in_process import answer_batch, thread_count
+from merilo.judges.in_process import FreeProvider, answer_batch, thread_count
 from merilo.judges.local.answers import ANSWERS, RULES_VERSION
 from merilo.judges.local.card import builtin_cards
 from merilo.judges.local.find import digests, external_files, find_model
@@ -34,11 +35,10 @@ from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.questions import QuestionRequest, answer_in, answer_text, gathered
+from merilo.providers.questions import QuestionRequest, answer_in, answer_text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.errors import ProviderError
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from merilo.judges.local.find import FoundModel
     from merilo.judges.local.scores import GoldenCheck
     from merilo.judging.ask import Answer
-    from merilo.providers.base import Connection, Provider, Reply, Request, Usage
+    from merilo.providers.base import Provider, Reply, Request
+
 
 AGREEMENT_NAME: Final = "agreement.json"
 """File name of the agreement with human labels, next to `judge.lock` or in the folder of the model."""
@@ -63,7 +64,7 @@ UNPROVED: Final = "its card was written from the named sources and never run on 
 
 
 @dataclass(frozen=True, eq=False)
-class LocalJudge:
+class LocalJudge(JudgeDefaults):
     """A model on this machine. Equal questions always get equal verdicts, whatever other questions are asked."""
 
     provider: LocalProvider
@@ -94,11 +95,6 @@ class LocalJudge:
         return frozenset(kind for kind in ANSWERS if kind.kind in self.card.answers.given)
 
     @property
-    def together(self) -> frozenset[type[Question[Any]]]:
-        """Always empty: each pair is judged separately."""
-        return frozenset()
-
-    @property
     def agreement_note(self) -> str | None:
         """The digest of the model, its agreement with human labels if it was checked, and what is not known."""
         card = self.card
@@ -117,11 +113,6 @@ class LocalJudge:
     def weak_metrics(self) -> frozenset[str]:
         """Metrics whose questions are derived from scores that mean something else."""
         return frozenset(metric for kind, metric in _WEAK.items() if kind in self.card.answers.given)
-
-    @property
-    def cacheable(self) -> bool:
-        """Always True: the digests of the files, the card and the versions determine every verdict."""
-        return True
 
     @property
     def supports_batches(self) -> bool:
@@ -163,11 +154,6 @@ class LocalJudge:
             "splitter": SPLITTER_ID,
             "statements": EmbeddedJudge().fingerprint(),
         }
-
-    def rubric(self, question: Question[Any] | Pack) -> str:
-        """Return an empty text: the judge uses no rubric."""
-        del question
-        return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question, with one request to the model or the rules for each."""
@@ -237,33 +223,18 @@ def read_agreement(folder: Path, fingerprint: Mapping[str, object]) -> str | Non
 
 
 @dataclass(frozen=True, eq=False)
-class LocalProvider:
+class LocalProvider(FreeProvider):
     """A free provider for the kinds of question that the card of a model answers, in batches and on this machine.
 
     Equal questions are answered once, short ones first, so that memory grows late. Each processor runs one pair at a
     time, and a verdict never depends on the other questions in the batch.
     """
 
-    drops_at_limit: ClassVar[bool] = True
-    """A run that reaches a limit does not wait for its replies: they cost nothing."""
+    provider: ClassVar[str] = "local"
 
     found: FoundModel
     _lock: Lock = field(default_factory=Lock, repr=False)
     _loaded: list[PairScorer] = field(default_factory=list[PairScorer], repr=False)
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return its name; the judge's fingerprint contains everything that affects a verdict."""
-        return {"provider": "local"}
-
-    def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
-        """Return a connection for runs that use other providers too; nothing is opened, and `known` is unused."""
-        del known
-        return gathered(self)
-
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return 0.0: it is free."""
-        del usage
-        return 0.0
 
     def scorer(self) -> PairScorer:
         """Return the loaded model; it is loaded once. Raises UsageError if it is damaged or needs too much memory."""
@@ -317,3 +288,72 @@ def _answer(scorer: PairScorer, question: Question[Any]) -> Any:  # Any: a verdi
     except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
         _log.exception("a local judge raised an exception")
         return Failure(FailureKind.BROKEN, f"the local judge raised {type(error).__name__}: {error}")
+
+
+# -- time for some questions --------------------------------------------------------------------------
+
+SHORTEST_S: Final = 60.0
+"""Shorter times are not reported."""
+_MEASURED: Final = 2
+"""Number of questions that are answered for each model and kind. Their pairs stay known, so no work is lost."""
+
+
+@dataclass(slots=True)
+class _Questions:
+    """The questions of one kind to one model."""
+
+    provider: LocalProvider
+    characters: int = 0
+    count: int = 0
+    first: list[Question[Any]] = field(default_factory=list["Question[Any]"])
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTime:
+    """An estimate of the time that local models take on this machine."""
+
+    seconds: float
+    questions: int
+    """Number of questions it was measured on."""
+
+
+@dataclass(slots=True)
+class LocalWork:
+    """Counts questions to local models."""
+
+    _by_kind: dict[tuple[int, str], _Questions] = field(default_factory=dict[tuple[int, str], _Questions])
+
+    def add(self, send: OutgoingRequest) -> None:
+        """Count a request, if it is for a local model."""
+        if not isinstance(send.provider, LocalProvider) or not isinstance(send.request, QuestionRequest):
+            return
+        question = send.request.question
+        if question is None:
+            return
+        kind = self._by_kind.setdefault((id(send.provider), question.kind), _Questions(send.provider))
+        kind.characters += sum(map(len, question.all_texts))
+        kind.count += 1
+        if len(kind.first) < _MEASURED:
+            kind.first.append(question)
+
+    def time(self, scale: float = 1.0, clock: Callable[[], float] | None = None) -> LocalTime | None:
+        """Return the time for all questions, `scale` times as many; None if it is below `SHORTEST_S`.
+
+        Time is proportional to the characters of a kind. Loads the models; None if one cannot be loaded, which a run
+        reports as an error.
+        """
+        now = perf_counter if clock is None else clock
+        total, measured = 0.0, 0
+        for kind in self._by_kind.values():
+            try:
+                kind.provider.scorer()
+            except UsageError:
+                return None
+            began = now()
+            for question in kind.first:
+                kind.provider.answer_one(question)
+            spent = now() - began
+            read = sum(len(text) for question in kind.first for text in question.all_texts)
+            total += spent * kind.characters * scale / max(read, 1) / min(thread_count(), max(kind.count, 1))
+            measured += len(kind.first)
+        return LocalTime(total, measured) if total >= SHORTEST_S else None

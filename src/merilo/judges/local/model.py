@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.errors import UsageError
-from merilo.judges.encoder.graphs import open_session
-from merilo.judges.local.options import filled
+from merilo.judges.encoder.model import open_session
+from merilo.judges.local.card import filled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,7 +133,6 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
 
 
 def _explicit(form: Input, tokenizer: Tokenizer, file: Path) -> tuple[_Special | _Text, ...]:
-    """Return the pieces that the card lists."""
     pieces: list[_Special | _Text] = []
     for piece in form.special:
         if piece.startswith("text:"):

@@ -14,9 +14,8 @@ from merilo.judges.local.card import FIELDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from merilo.judges.local.card import Calibration, Card, Output, Windows
+    from merilo.judges.local.card import Calibration, Card, OptionQuestion, Output, Windows
     from merilo.judges.local.model import PairTokens, TokenIds
-    from merilo.judges.local.options import OptionQuestion
 
 
 class Window(NamedTuple):

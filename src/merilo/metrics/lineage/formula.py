@@ -58,7 +58,6 @@ class DefinitionFormula(Generic[S]):
     score: Callable[[Sample, S], Score | Undefined]
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """Compute the definition's value for one sample, from native verdicts."""
         seen = yield from self.shared.plan(sample)
         return self.score(sample, seen)
 

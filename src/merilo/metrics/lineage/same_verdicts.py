@@ -69,9 +69,7 @@ class SameVerdicts(MetricDefaults):
         return self.form.shared.asks
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the upper bound of the native metric whose questions the family shares."""
         return self.form.shared.max_questions(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
         return (yield from self.form.plan(sample))

@@ -191,11 +191,7 @@ class Asker:
         return Reply(question, (yield from ask(question)))
 
     def read(
-        self,
-        template: RequestTemplate[T],
-        values: Mapping[str, str],
-        *,
-        recovery: Recovery[T] | None = None,
+        self, template: RequestTemplate[T], values: Mapping[str, str], *, recovery: Recovery[T] | None = None
     ) -> Plan[ReadReply[T]]:
         """Return a reply and what was read from it. Raises AskFailed when there is none, or none that can be read."""
         question = self.question(template.rubric, values, likely=template.likely, schema=template.schema)
@@ -294,7 +290,6 @@ class Reask(Generic[T]):
     times: int
 
     def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
-        """See `Recovery.again`."""
         del number
         correction = f"{fault} Correct it, and reply with the whole JSON object only."
         return (yield from self.asker.reask(reply, correction)), self.template.read

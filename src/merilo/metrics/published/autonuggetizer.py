@@ -47,7 +47,6 @@ class _Reask:
     read: Callable[[Reply], list[str]]
 
     def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], list[str]]]]:
-        """See `Recovery.again`."""
         del fault
         question = replace(reply.question, temperature=_REASK_TEMPERATURE, draw=number)
         return Reply(question, (yield from ask(question))), self.read

@@ -238,12 +238,7 @@ class Faithfulness(AxionMetric):
 
 
 _WEIGHTS: Final[Mapping[Faith, float]] = MappingProxyType(
-    {
-        Faith.FULLY_SUPPORTED: 1.0,
-        Faith.PARTIALLY_SUPPORTED: 0.5,
-        Faith.NO_EVIDENCE: 0.0,
-        Faith.CONTRADICTORY: -1.0,
-    }
+    {Faith.FULLY_SUPPORTED: 1.0, Faith.PARTIALLY_SUPPORTED: 0.5, Faith.NO_EVIDENCE: 0.0, Faith.CONTRADICTORY: -1.0}
 )
 
 

@@ -244,7 +244,6 @@ class WithThreshold(Published):
         return DeepEvalVerdict(place, word, reason, statement)
 
     def _schema(self, layout: DeepEvalReplySchema) -> Mapping[str, object]:
-        """Return the schema of one verdict."""
         literal = self.verdict_rule is VerdictRule.LITERAL
         words = [self.unsure if word == BORDERLINE else word for word in _in_order(layout.words)]
         free = literal and BORDERLINE not in layout.words  # 4.1.10 compares any text with yes

@@ -137,9 +137,7 @@ class AnswerRelevancy(RagasV00):
         if len(known) < len(cosines):
             return Undefined(_NO_LENGTH)
         return Score(
-            mean(known),
-            evidence=evidence_of(EvidenceTarget.TEXT, replies, known),
-            counts={"questions": len(known)},
+            mean(known), evidence=evidence_of(EvidenceTarget.TEXT, replies, known), counts={"questions": len(known)}
         )
 
 
@@ -220,12 +218,7 @@ class AspectCritique(Critique):
             return Undefined(BLANK)
         replies = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).samples(
             "aspect_critique",
-            {
-                "user_input": user_input,
-                "contexts": contexts,
-                "response": response,
-                "criterion": self.criterion,
-            },
+            {"user_input": user_input, "contexts": contexts, "response": response, "criterion": self.criterion},
             self.replies,
             likely="The submission gives no reason to say so.\n\nNo",
         )

@@ -142,7 +142,6 @@ class ContextRelevancy(RagasV00):
         )
 
     def _pieces(self, contexts: str, replies: Sequence[str]) -> Plan[tuple[list[Pieces], list[Pieces], list[Pieces]]]:
-        """Return the sentences of the contexts, those of the replies to be compared, and what is counted in them."""
         compared = list(replies) if self.strictness > 1 else []
         counted = [reply.strip() for reply in replies] if self.reply_units is ReplyUnit.SENTENCES else []
         found = yield from self._cut([contexts, *compared, *counted])

@@ -144,9 +144,7 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     _row(AnswerRelevancy, "ragas-0.0.12:answer_relevancy"),
     _row(AspectCritique, "ragas-0.0.12:aspect_critique"),
     _row(
-        ContextRelevancy,
-        "ragas-0.0.13:context_relevancy",
-        ": one reply, and contexts without a sentence are Undefined",
+        ContextRelevancy, "ragas-0.0.13:context_relevancy", ": one reply, and contexts without a sentence are Undefined"
     ),
     _row(ContextRecall, "ragas-0.0.13:context_recall"),
     _row(Faithfulness, "ragas-0.0.13:faithfulness"),

@@ -96,7 +96,6 @@ class RepairOnce(Generic[T]):
     times: Final = 1
 
     def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
-        """See `Recovery.again`."""
         del fault, number
         asked = zip(reply.question.names, reply.question.values, strict=True)
         request = "\n\n".join(f"{name}:\n{text}" for name, text in asked)

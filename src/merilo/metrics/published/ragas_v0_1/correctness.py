@@ -229,10 +229,7 @@ _KEYPHRASES: Final = json_template(
     replies.texts("keyphrases"),
 )
 _QUESTIONS: Final = json_template(
-    "summary.questions",
-    'An object {"questions": [texts]}.',
-    '{"questions": ["Is it so?"]}',
-    replies.texts("questions"),
+    "summary.questions", 'An object {"questions": [texts]}.', '{"questions": ["Is it so?"]}', replies.texts("questions")
 )
 _ANSWERS: Final = json_template(
     "summary.answers", 'An object {"answers": ["1" or "0", ...]}.', '{"answers": ["1"]}', replies.texts("answers")

@@ -14,14 +14,7 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.definition import BLANK, bound, is_blank, joined
-from merilo.metrics.published.ragas_v0_1.asking import (
-    SUPPORT,
-    JsonAsker,
-    Voting,
-    elected,
-    failure,
-    statements_of,
-)
+from merilo.metrics.published.ragas_v0_1.asking import SUPPORT, JsonAsker, Voting, elected, failure, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from merilo.judging.json_types import as_object
-from merilo.metrics.published.replies import (
-    ReplyFault,
-    UnmatchedBrackets,
-    fields_of,
-    given,
-    items_of,
-    partial_json,
-)
+from merilo.metrics.published.replies import ReplyFault, UnmatchedBrackets, fields_of, given, items_of, partial_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -155,13 +155,12 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
 
 _SINCE_0_4: Final[tuple[type[Metric], ...]] = (texts.IDBasedPrecision, texts.IDBasedRecall, texts.Chrf)
 _CHANGED_SINCE_0_3: Final[Mapping[type[Metric], Mapping[str, object]]] = {
-    response.AnswerRelevancy: {"one_request": False, "zeroed_by": response.Zeroes.ANY},
+    response.AnswerRelevancy: {"one_request": False, "zeroed_by": response.Zeroes.ANY}
 }
 """Parameters that differ in 0.3.0, apart from the temperature, which differs wherever a judge is asked."""
 
 
 def _earlier(metric: type[Metric]) -> type[Metric]:
-    """Return a metric of 0.4.3 as 0.3.0 computes it."""
     temperature = {"temperature": EARLIER_TEMPERATURE} if issubclass(metric, JudgedMetric) else {}
     changed = _CHANGED_SINCE_0_3.get(metric, {})
     return variant(

@@ -145,7 +145,6 @@ class Repair(Generic[T]):
     times: int
 
     def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
-        """See `Recovery.again`."""
         del fault
         likely = self.schema.likely
         for _ in range(number + 1):
@@ -337,7 +336,6 @@ def _texts(name: str) -> Callable[[Fields, Whole], tuple[str, ...]]:
 
 
 def _verdicts_on(statements: Sequence[str]) -> RagasV04ReplySchema[Judgements]:
-    """Return the schema of a verdict on each of these statements."""
     likely = [{"statement": statement, "reason": "It follows.", "verdict": 1} for statement in statements]
     return RagasV04ReplySchema(
         '{"statements": [{"statement": text, "reason": text, "verdict": integer}, ...]}',

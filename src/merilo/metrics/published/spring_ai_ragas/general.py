@@ -76,11 +76,7 @@ class Iterated(SeveralModels):
         return len(self.names) * self.strictness if self.needs <= sample.present else 0
 
     def iterated(
-        self,
-        panel: Panel,
-        ask: tuple[str, Mapping[str, str], str],
-        read: Callable[[object], float],
-        voted: Aggregator,
+        self, panel: Panel, ask: tuple[str, Mapping[str, str], str], read: Callable[[object], float], voted: Aggregator
     ) -> Plan[Score | Undefined]:
         """Return the outcome of several replies of each model. `ask`: rubric, values and likely reply."""
         asks = [ModelRequest(role, *ask) for role in self.names for _ in range(self.strictness)]

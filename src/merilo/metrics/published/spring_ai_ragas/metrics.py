@@ -8,59 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.metrics.published.spring_ai_ragas.facts import AnswerCorrectness, FactualCorrectness, SemanticSimilarity
-from merilo.metrics.published.spring_ai_ragas.general import AspectCritic, NoiseSensitivity, SimpleCriteriaScore
-from merilo.metrics.published.spring_ai_ragas.models import Aggregator, NoConsensus, aggregate
-from merilo.metrics.published.spring_ai_ragas.ratings import (
-    AnswerAccuracy,
-    ContextRelevance,
-    ResponseGroundedness,
-    normalised,
-)
-from merilo.metrics.published.spring_ai_ragas.response import Faithfulness, Hallucination, ResponseRelevancy
-from merilo.metrics.published.spring_ai_ragas.retrieval import ContextEntityRecall, ContextPrecision, ContextRecall
+from merilo.metrics.published.spring_ai_ragas import facts, general, ratings, response, retrieval
 
 if TYPE_CHECKING:
     from merilo.metrics.base import Metric
 
-__all__ = [
-    "METRICS",
-    "Aggregator",
-    "AnswerAccuracy",
-    "AnswerCorrectness",
-    "AspectCritic",
-    "ContextEntityRecall",
-    "ContextPrecision",
-    "ContextRecall",
-    "ContextRelevance",
-    "FactualCorrectness",
-    "Faithfulness",
-    "Hallucination",
-    "NoConsensus",
-    "NoiseSensitivity",
-    "ResponseGroundedness",
-    "ResponseRelevancy",
-    "SemanticSimilarity",
-    "SimpleCriteriaScore",
-    "aggregate",
-    "normalised",
-]
-
 METRICS: Final[tuple[type[Metric], ...]] = (
-    ContextRelevance,
-    ResponseGroundedness,
-    AnswerAccuracy,
-    ContextPrecision,
-    ContextRecall,
-    ContextEntityRecall,
-    Faithfulness,
-    NoiseSensitivity,
-    ResponseRelevancy,
-    Hallucination,
-    FactualCorrectness,
-    SemanticSimilarity,
-    AnswerCorrectness,
-    AspectCritic,
-    SimpleCriteriaScore,
+    ratings.ContextRelevance,
+    ratings.ResponseGroundedness,
+    ratings.AnswerAccuracy,
+    retrieval.ContextPrecision,
+    retrieval.ContextRecall,
+    retrieval.ContextEntityRecall,
+    response.Faithfulness,
+    general.NoiseSensitivity,
+    response.ResponseRelevancy,
+    response.Hallucination,
+    facts.FactualCorrectness,
+    facts.SemanticSimilarity,
+    facts.AnswerCorrectness,
+    general.AspectCritic,
+    general.SimpleCriteriaScore,
 )
 """The metrics of this module, in the order in which they are shown."""

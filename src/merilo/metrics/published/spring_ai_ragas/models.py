@@ -143,13 +143,7 @@ class Panel:
         return tuple(self._kept(reply) for reply in replies)
 
     def ask(
-        self,
-        roles: Sequence[str],
-        rubric: str,
-        values: Mapping[str, str],
-        *,
-        likely: str,
-        read: Callable[[object], R],
+        self, roles: Sequence[str], rubric: str, values: Mapping[str, str], *, likely: str, read: Callable[[object], R]
     ) -> Plan[dict[str, ReadReply[R]]]:
         """Return the reply of each model to the same request, by role; models without a reply are left out."""
         replies = yield from self.read([ModelRequest(role, rubric, values, likely) for role in roles], read)
@@ -214,7 +208,6 @@ class SeveralModels(Published):
         return self._bound or self._named or ("judge",)
 
     def max_questions(self, sample: Sample) -> int:
-        """Return the maximum for all models, each of which is asked at most `most` questions."""
         return bound(sample, self.needed, self.most * len(self.names))
 
     def for_judges(self, names: Sequence[str]) -> Self:
@@ -244,11 +237,7 @@ class SeveralModels(Published):
         return aggregate(scores, self.aggregator, tolerance=self.tolerance)
 
     def outcome(
-        self,
-        panel: Panel,
-        scores: Mapping[str, float],
-        evidence: Sequence[Evidence],
-        counts: Mapping[str, int | None],
+        self, panel: Panel, scores: Mapping[str, float], evidence: Sequence[Evidence], counts: Mapping[str, int | None]
     ) -> Score | Undefined:
         """Return the outcome of scores by model. Raises AskFailed when no model has one."""
         if not scores:

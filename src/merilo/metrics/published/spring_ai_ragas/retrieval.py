@@ -214,9 +214,6 @@ class ContextEntityRecall(ScoresEmpty):
             if wanted is not None and found is not None:
                 both = wanted.value & found.value
                 scores[role] = self.share(panel, len(both), len(wanted.value), "entity in the reference")
-                counts = {
-                    "entities": counts["entities"] + len(wanted.value),
-                    "found": counts["found"] + len(both),
-                }
+                counts = {"entities": counts["entities"] + len(wanted.value), "found": counts["found"] + len(both)}
         evidence = [each.evidence(EvidenceTarget.TEXT, 0, value=float(len(each.value))) for each in replies if each]
         return self.judged(panel, scores, evidence, counts, what="entity in the reference")
