@@ -64,7 +64,7 @@ def test_every_metric_and_definition_is_on_the_page() -> None:
 
 def test_every_option_and_public_name_is_on_a_page() -> None:
     """Commands and Python have one page: each option of each command is there, and each name but those of errors."""
-    found: Any = typer.main.get_command(app)
+    found: Any = typer.main.get_command(app())
     commands = [
         (found.commands[group].commands if group else found.commands).values() for group in ("", "runs", "judge")
     ]

@@ -65,7 +65,7 @@ def other_options() -> str:
 
 def _commands() -> dict[str, Any]:  # Any: typer carries click's classes under different names
     """Return every visible command by its full name such as "judge check", in the app's order."""
-    return dict(_leaves(typer.main.get_command(app), ""))
+    return dict(_leaves(typer.main.get_command(app()), ""))
 
 
 def _leaves(group: Any, before: str) -> Iterator[tuple[str, Any]]:  # Any: as above

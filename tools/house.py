@@ -114,16 +114,16 @@ def _surface() -> dict[str, int]:
     import typer
 
     import merilo
-    from merilo.cli import COMMANDS, app
+    from merilo.cli import app, commands
 
     shown: dict[str, int] = {}
-    for command in COMMANDS:
-        found = typer.main.get_command(app)
+    for command in commands():
+        found = typer.main.get_command(app())
         for word in command.name.split():
             found = found.commands[word]
         shown[command.name] = sum(each.param_type_name == "option" and not each.hidden for each in found.params)
     return {
-        "commands": len(COMMANDS),
+        "commands": len(commands()),
         "run": shown["run"],
         "options": sum(shown.values()),
         "names": len(merilo.__all__),

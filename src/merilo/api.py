@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from merilo.commands.blocking import run_blocking
-from merilo.commands.evaluate.distributed import run_anywhere
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.pipeline_options import PipelineOptions
 from merilo.commands.keywords import keyword_options, public
@@ -57,6 +56,8 @@ def evaluate(
         LimitReached: a limit stopped a run with `runner`; the same call with a higher limit resumes it.
         Interrupted: Ctrl-C was pressed; the same call resumes the run.
     """
+    from merilo.commands.evaluate.distributed import run_anywhere
+
     return run_blocking(run_anywhere(data, keyword_options(Options, {"metrics": metrics, **keywords})))
 
 
@@ -70,6 +71,8 @@ async def aevaluate(
 
     Cancelling it leaves a run that the same call resumes.
     """
+    from merilo.commands.evaluate.distributed import run_anywhere
+
     return await run_anywhere(data, keyword_options(Options, {"metrics": metrics, **keywords}))
 
 

@@ -10,61 +10,35 @@ import signal
 import sys
 import threading
 from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from merilo.commands.cache.cli import COMMAND as RUNS_CACHE
-from merilo.commands.check.cli import COMMAND as JUDGE_CHECK
-from merilo.commands.command import Command, Section
-from merilo.commands.compare.cli import COMMAND as COMPARE
-from merilo.commands.config.cli import COMMAND as RUNS_CONFIG
-from merilo.commands.demo.cli import COMMAND as DEMO
-from merilo.commands.evaluate.cli import COMMAND as RUN
+from merilo.commands.command import Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.export.cli import COMMAND as EXPORT
-from merilo.commands.gate.cli import COMMAND as GATE
-from merilo.commands.imports.cli import COMMAND as IMPORT
-from merilo.commands.label.cli import COMMAND as LABEL
-from merilo.commands.merge.cli import COMMAND as RUNS_MERGE
-from merilo.commands.metrics.cli import COMMAND as METRICS
 from merilo.commands.option_flags import GroupedOptions
-from merilo.commands.questions.cli import COMMAND as QUESTIONS
-from merilo.commands.report.cli import COMMAND as REPORT
-from merilo.commands.runs.cli import COMMAND as RUNS_LIST
-from merilo.commands.show.cli import COMMAND as SHOW
 from merilo.commands.standard_streams import OutputLost, flush_at_exit, prepare_standard_streams
-from merilo.commands.verify.cli import COMMAND as RUNS_VERIFY
-from merilo.commands.view.cli import COMMAND as VIEW
 from merilo.data.guesses import guesses
 from merilo.errors import Interrupted, MeriloError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS: Final[tuple[Command, ...]] = (
-    RUN,
-    IMPORT,
-    QUESTIONS,
-    DEMO,
-    SHOW,
-    EXPORT,
-    REPORT,
-    VIEW,
-    METRICS,
-    COMPARE,
-    GATE,
-    LABEL,
-    JUDGE_CHECK,
-    RUNS_LIST,
-    RUNS_VERIFY,
-    RUNS_MERGE,
-    RUNS_CACHE,
-    RUNS_CONFIG,
-)
-"""All commands, in the order of the help."""
+    from merilo.commands.command import Command
+
+_FOLDERS: Final = {
+    "run": ("evaluate",),
+    "import": ("imports",),
+    **{word: (word,) for word in ("questions", "demo", "show", "export", "report", "view", "metrics", "compare", "gate")},
+    "label": ("label",),
+    "judge": ("check",),
+    "runs": ("runs", "verify", "merge", "cache", "config"),
+}
+"""First word of a command → the folders of the commands that begin with it, in the order of the help."""
 _EXIT_SECONDS: Final = 10
 """How long threads of plugins may delay the exit after everything was printed."""
 _GROUPS: Final = {
@@ -86,14 +60,12 @@ class _Sections(TyperGroup):
         """Write one list for each section."""
         del ctx
         rows: dict[Section, list[tuple[str, str]]] = {section: [] for section in Section}
+        section_of = {each.name.partition(" ")[0]: each.section for each in commands()}
         for name, command in self.commands.items():
-            rows[_SECTION_OF[name]].append((name, command.get_short_help_str(limit=100)))
+            rows[section_of[name]].append((name, command.get_short_help_str(limit=100)))
         for section in Section:
             with formatter.section(section.value):
                 formatter.write_dl(rows[section])
-
-
-_SECTION_OF: Final = {command.name.partition(" ")[0]: command.section for command in COMMANDS}
 
 
 def _print_version(wanted: bool) -> None:
@@ -163,16 +135,19 @@ def _group(context: typer.Context) -> None:
         _help_alone(context)
 
 
-app = _collected(COMMANDS)
+@cache
+def commands(*words: str) -> tuple[Command, ...]:
+    """Return the commands that begin with these words, or all, in the order of the help."""
+    folders = [folder for word in words or _FOLDERS for folder in _FOLDERS[word]]
+    return tuple(import_module(f"merilo.commands.{each}.cli").COMMAND for each in folders)
 
 
-def _app_for(arguments: Sequence[str]) -> typer.Typer:
+def app(arguments: Sequence[str] = ()) -> typer.Typer:
     """Return the app of the command that the first argument names, or of all commands.
 
-    Typer reads the options of every command in an app, which would double the time of each start.
+    Importing all commands and reading their options, as typer does, would triple the time of each start.
     """
-    named = [command for command in COMMANDS if command.name.split()[0] in arguments[:1]]
-    return _collected(named) if named else app
+    return _collected(commands(*(word for word in arguments[:1] if word in _FOLDERS)))
 
 
 def main() -> None:
@@ -247,7 +222,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     words = ["--help" if each == "--help-all" else each for each in arguments if each != "--debug"]
     arguments = _named(words)
     try:
-        code = typer.main.get_command(_app_for(arguments)).main(arguments, prog_name="merilo", standalone_mode=False)
+        code = typer.main.get_command(app(arguments)).main(arguments, prog_name="merilo", standalone_mode=False)
     except typer.Abort:
         return Exit.INTERRUPTED
     except Exception as error:

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pytest
 import typer
 
-from merilo.cli import COMMANDS, app, outcome
+from merilo.cli import app, commands, outcome
 
-BY_NAME = {command.name: command for command in COMMANDS}
+BY_NAME = {command.name: command for command in commands()}
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ALWAYS: Final = {"--help", "--help-all", "--debug", "--version"}
@@ -18,7 +18,7 @@ OF_OTHERS: Final = {"--api-key", "--max-model-len", "--output", "--parallel", "-
 
 
 def params(name: str) -> list[Any]:
-    found: Any = typer.main.get_command(app)
+    found: Any = typer.main.get_command(app())
     for word in name.split():
         found = found.commands[word]
     return [each for each in found.params if each.param_type_name == "option"]

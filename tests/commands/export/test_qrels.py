@@ -153,14 +153,14 @@ def test_the_labels_score_other_chunks(tmp_path: Path, documents: Path) -> None:
     run = run_of(tmp_path / "run", f"{BUILT} {IRON} {HIGH} {VISIT}")
     out, trec = tmp_path / "qrels.jsonl", tmp_path / "qrels.trec"
     for path in (trec, out):
-        done = CliRunner().invoke(app, ["export", str(run), "--documents", str(documents), "-o", str(path)])
+        done = CliRunner().invoke(app(), ["export", str(run), "--documents", str(documents), "-o", str(path)])
         assert done.exit_code == 0, done.output
         assert "2 spans of 1 sample in 1 document" in done.output
     assert trec.read_text(encoding="utf-8") == "q 0 tower 2\n"
     data = written(tmp_path / "d.jsonl", {"id": "q", "user_input": "?", "retrieved_contexts": ["1889. It is made of"]})
     judgements = ["--qrels", str(out), "--documents", str(documents)]
     metrics = ["--metrics", "span_recall,span_precision", "--out", str(tmp_path / "scored"), "--quiet"]
-    done = CliRunner().invoke(app, ["run", str(data), *judgements, *metrics])
+    done = CliRunner().invoke(app(), ["run", str(data), *judgements, *metrics])
     assert done.exit_code == 0, done.output
     scored = merilo.Run.open(tmp_path / "scored")
     assert scored.metrics["span_recall"].mean == 5 / 23

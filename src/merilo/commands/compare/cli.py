@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import AcrossData, By, Cluster, GitHub, Json, JudgeOnly, metric_texts
+from merilo.commands.flags import AcrossData, By, Cluster, GitHub, Json, JudgeOnly
+from merilo.commands.option_values import metric_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

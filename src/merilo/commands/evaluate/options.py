@@ -11,8 +11,8 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
-from merilo.commands.flags import column_mapping, metric_texts, unanswered_as
 from merilo.commands.option import OptionGroup, keyword, opt, part
+from merilo.commands.option_values import column_mapping, metric_texts, unanswered_as
 from merilo.data.aliases import language_code
 from merilo.engine.rate_limits import CONCURRENCY
 

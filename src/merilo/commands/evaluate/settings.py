@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from merilo.commands.evaluate.options import Model
-from merilo.commands.flags import metric_texts
 from merilo.commands.keywords import part_from
+from merilo.commands.option_values import metric_texts
 from merilo.data import check
 from merilo.engine.installed.worded import INSTALLED, OWN
 from merilo.engine.repeated import MOST_DRAWS

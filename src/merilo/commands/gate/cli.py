@@ -9,7 +9,8 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, Markdown, given, split_texts
+from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, Markdown, given
+from merilo.commands.option_values import split_texts
 from merilo.errors import RunError, UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import Cluster, ColumnFields, Json, column_mapping, given
+from merilo.commands.flags import Cluster, ColumnFields, Json, given
+from merilo.commands.option_values import column_mapping
 from merilo.errors import UsageError
 
 HELP = """Import scores that another tool computed as a run, to show, compare and gate them without a judge call.

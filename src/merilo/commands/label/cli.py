@@ -10,7 +10,8 @@ import typer
 
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Json, given, metric_texts
+from merilo.commands.flags import Json, given
+from merilo.commands.option_values import metric_texts
 from merilo.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
