@@ -5,7 +5,6 @@ The caller registers an event with `cancelled_by`; the computation calls `check_
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from threading import Thread
@@ -52,6 +51,8 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
     A thread cannot be stopped. If the wait is cancelled, the thread continues alone, and unlike the threads of an
     executor it keeps neither the event loop nor the process from ending.
     """
+    import asyncio
+
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 

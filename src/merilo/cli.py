@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _FOLDERS: Final = {
     "run": ("evaluate",),
     "import": ("imports",),
-    **{word: (word,) for word in ("questions", "demo", "show", "export", "report", "view", "metrics", "compare", "gate")},
-    "label": ("label",),
+    **{each: (each,) for each in ("questions", "demo", "show", "export", "report", "view", "metrics")},
+    **{each: (each,) for each in ("compare", "gate", "label")},
     "judge": ("check",),
     "runs": ("runs", "verify", "merge", "cache", "config"),
 }

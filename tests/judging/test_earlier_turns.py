@@ -21,7 +21,7 @@ from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
 from merilo.judging.synthetic import Odds
 from merilo.metrics.base import drive, is_composite
-from merilo.metrics.registry import NATIVE, parse_metric, published_metrics
+from merilo.metrics.registry import native, parse_metric, published_metrics
 from merilo.metrics.synthetic import sample
 from merilo.providers.base import Reply, ReplyPath
 from merilo.providers.openai import OpenAIProvider
@@ -132,7 +132,7 @@ def test_native_metrics_read_the_history() -> None:
     """Each question about the user input has the turns; support by contexts is judged without them."""
     turned = replace(sample(2), history=["Who?", "Anna."])
     seen: dict[str, bool] = {}
-    for metric in NATIVE:
+    for metric in native():
         if metric.name not in {"hit_rate", "precision", "recall", "critique", "rubric_metric"}:
             for question in asked_by(metric.name, turned):
                 if getattr(question, "user_input", ""):

@@ -24,7 +24,7 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Metric, NeedsLibrary, Score, Undefined, drive, is_composite
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.published.asking import ask_similarities
-from merilo.metrics.registry import NATIVE, parse_metric, published_metrics
+from merilo.metrics.registry import native, parse_metric, published_metrics
 from merilo.metrics.synthetic import SyntheticAnswers
 
 T = TypeVar("T")
@@ -123,7 +123,7 @@ def metric(text: str) -> Metric:
 
 METRICS: Final = tuple(
     metric(CHOSEN.get(each.name, each.name))
-    for each in (*published_metrics(), *NATIVE)
+    for each in (*published_metrics(), *native())
     if hasattr(each, "plan") and each.name != "rubric_metric" and not issubclass(each, NeedsLibrary)
 )
 """One of each class, at its defaults where it has them all."""
@@ -321,6 +321,6 @@ def test_vectors_without_a_finite_length_have_no_cosine() -> None:
 def test_a_metric_that_was_chosen_is_in_the_list() -> None:
     """Every class in the registry is tried, but for the one that needs a file."""
     names = {each.name for each in METRICS}
-    assert {each.name for each in NATIVE} - names == {"rubric_metric"}
+    assert {each.name for each in native()} - names == {"rubric_metric"}
     with pytest.raises(UsageError):
         parse_metric("critique")

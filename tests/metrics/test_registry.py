@@ -36,7 +36,6 @@ from merilo.metrics.id_metrics import (
 )
 from merilo.metrics.noise_sensitivity import NoiseSensitivity, NoiseSource
 from merilo.metrics.registry import (
-    NATIVE,
     Parameter,
     all_metrics,
     core_metrics,
@@ -44,6 +43,7 @@ from merilo.metrics.registry import (
     find_metric,
     metric_names,
     metric_text,
+    native,
     native_metrics,
     parameters_of,
     parse_metric,
@@ -257,7 +257,7 @@ def test_a_choice_that_must_be_made_is_named() -> None:
 
 def test_native_metrics_are_listed() -> None:
     """The names of our own metrics are known, in the order in which they are shown."""
-    assert native_metrics() == tuple(metric.name for metric in NATIVE)
+    assert native_metrics() == tuple(metric.name for metric in native())
     assert set(native_metrics()) <= set(metric_names())
 
 
@@ -302,7 +302,7 @@ def test_families_name_every_metric_once() -> None:
     assert set(native_metrics()) <= {*families()[Family.RETRIEVAL], *families()[Family.RESPONSE]}
 
 
-@each_case("metric", NATIVE)
+@each_case("metric", native())
 def test_every_native_metric_has_a_full_card(metric: type[Metric]) -> None:
     """A card leaves nothing out, and its relatives are metrics."""
     card = metric.card

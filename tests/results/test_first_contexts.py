@@ -13,7 +13,7 @@ from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
 from merilo.metrics.base import JudgesContextsAlone, Score
-from merilo.metrics.registry import NATIVE, parse_metric
+from merilo.metrics.registry import native, parse_metric
 from merilo.results.judged_samples import score_of_first, scores_of_first
 from merilo.runs.run import OUTCOMES
 
@@ -131,7 +131,7 @@ def test_a_missing_verdict_gives_no_score(tmp_path: Path) -> None:
 
 def test_metrics_that_judge_each_context_alone_declare_it() -> None:
     """Only relevance, precision and ranking of contexts do; recall and sufficiency read all contexts together."""
-    declared = {metric.name for metric in NATIVE if isinstance(metric, JudgesContextsAlone)}
+    declared = {metric.name for metric in native() if isinstance(metric, JudgesContextsAlone)}
     assert declared == {"context_relevance", "context_precision", "context_ranking"}
 
 

@@ -14,7 +14,6 @@ from merilo.data import check
 from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
 from merilo.metrics.base import DECLARED, MetricDefaults, is_composite
-from merilo.metrics.lineage.same_verdicts import SameVerdicts
 from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_of, read_call, with_version
 from merilo.plugins import OWN_PACKAGE, Group, modules_with, names_file, object_in_file, plugins, split_file
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL",
-    "NATIVE",
     "Parameter",
     "all_metrics",
     "core_metrics",
@@ -35,6 +33,7 @@ __all__ = [
     "known_metric",
     "metric_names",
     "metric_text",
+    "native",
     "native_metrics",
     "parameters_of",
     "parse_metric",
@@ -82,6 +81,8 @@ _CORE_RETRIEVAL: Final = ("context_sufficiency", "context_relevance", "context_p
 ALL: Final = "all"
 """Names all metrics that data and judge allow."""
 
+_NAMED: Final = re.compile(r'^    (?:name: ClassVar\[str\] = )?"(\w+)",?$', re.MULTILINE)
+"""Matches a name where a class or a row of a module declares it. Longer lists may match too."""
 _SUFFIX: Final = re.compile(r"[\W_]|(?:metric|score|evaluator)$")
 """Signs, and what classes of other tools add to a name."""
 
@@ -98,7 +99,12 @@ def _definitions_in(found: object, name: str) -> list[type[Definition]]:
     return [cast("type[Definition]", each) for each in listed]
 
 
-def _native() -> tuple[type[Metric], ...]:
+@cache
+def native() -> tuple[type[Metric], ...]:
+    """Return merilo's own metrics, in the order in which they are shown.
+
+    They are those in `METRICS` of the modules of this folder.
+    """
     modules = modules_with("merilo.metrics", "METRICS")
     definitions = [each for module in modules for each in _definitions_in(import_module(module), module)]
     place = {name: index for index, name in enumerate(_ORDER)}
@@ -106,11 +112,41 @@ def _native() -> tuple[type[Metric], ...]:
     return tuple(cast("type[Metric]", each) for each in definitions)  # all composites are published ones
 
 
-NATIVE: Final = _native()
-"""merilo's own metrics: those in `METRICS` of the modules of this folder, in the order in which they are shown."""
+_SAME_VERDICTS: Final = "same_verdicts"
+_registered: dict[str, type[Definition]] = {}
+"""The published metrics, once they are needed, and those of users and plug-ins."""
 
-_OWN: Final[tuple[type[Definition], ...]] = (*NATIVE, SameVerdicts)
-_known: dict[str, type[Definition]] = {metric.name: metric for metric in _OWN}
+
+@cache
+def _homes() -> dict[str, list[str]]:
+    """Return name → the modules of which one declares the metric with this name; none is imported."""
+    found: dict[str, list[str]] = {}
+    for module, source in modules_with("merilo.metrics", "METRICS").items():
+        for word in {*_NAMED.findall(source)}:
+            found.setdefault(word, []).append(module)
+    return found
+
+
+@cache
+def _own(name: str) -> type[Definition] | None:
+    """Return merilo's own metric with this name; imports the module that declares it."""
+    if name == _SAME_VERDICTS:
+        from merilo.metrics.lineage.same_verdicts import SameVerdicts
+
+        return SameVerdicts
+    modules = _homes().get(name.partition(".")[0], ())  # answering.right is defined where answering is
+    found = (each for module in modules for each in _definitions_in(import_module(module), module))
+    return next((each for each in found if each.name == name), None)
+
+
+def _known(name: str) -> type[Definition] | None:
+    return _registered.get(name) or _own(name)
+
+
+def _all_known() -> dict[str, type[Definition]]:
+    own = {each.name: each for each in native()}
+    same = _own(_SAME_VERDICTS)
+    return {**own, **({} if same is None else {_SAME_VERDICTS: same}), **_registered}
 
 
 @cache
@@ -160,7 +196,7 @@ def register(metric_class: C) -> C:
             f"Invalid metric name {name!r}; a name has letters, digits and any of '_.:/+-', "
             "and begins with a letter or a digit."
         )
-    taken = _known.setdefault(name, metric_class)
+    taken = _own(name) or _registered.setdefault(name, metric_class)
     if taken is not metric_class:
         raise UsageError(
             f"The metric name {name!r} is taken by {taken.__module__}.{taken.__qualname__}; choose another."
@@ -181,7 +217,7 @@ def _check_class(metric_class: type[Definition]) -> None:
 
 def native_metrics() -> tuple[str, ...]:
     """Return the names of merilo's own metrics, in the order in which they are shown."""
-    return tuple(metric.name for metric in NATIVE)
+    return tuple(metric.name for metric in native())
 
 
 def core_metrics(fields: Collection[str]) -> tuple[str, ...]:
@@ -200,13 +236,13 @@ def all_metrics() -> tuple[str, ...]:
 def metric_names() -> tuple[str, ...]:
     """Return the names of all known metrics, native ones first."""
     _plugin_problems()
-    return tuple(_known)
+    return tuple(_all_known())
 
 
 def families() -> dict[str, tuple[str, ...]]:
     """Return the names of all known metrics by the family on their cards, in the order of registration."""
     found: dict[str, tuple[str, ...]] = {}
-    for name, metric_class in _known.items():
+    for name, metric_class in _all_known().items():
         family = str(metric_class.card.family)
         found[family] = (*found.get(family, ()), name)
     return found
@@ -224,12 +260,12 @@ def find_metric(name: str, *, recorded: bool = False) -> type[Definition]:
         return _in_file(name)
     if name.endswith(".py"):
         raise UsageError(f"Name the metric class in {name}: {name}:CLASS.")
-    if ":" in name and name not in _known:
+    if ":" in name and name not in _registered:
         published_metrics()
-    if (found := _known.get(name) or _known.get(with_version(name))) is not None:
+    if (found := _known(name) or _known(with_version(name))) is not None:
         return found
     problems = _plugin_problems()
-    if (found := _known.get(name)) is not None:
+    if (found := _known(name)) is not None:
         return found
     near = _near(name)
     advice = f"did you mean {' or '.join(near)}?" if near else "to list all: merilo metrics."
@@ -256,7 +292,7 @@ def _near(name: str) -> list[str]:
     low = name.lower()
     if low and (of_system := [f"{system}:..." for system in systems() if system.startswith(low)]):
         return of_system
-    shown = {known.lower(): known for known in _known if known != SameVerdicts.name and (":" in known) == (":" in low)}
+    shown = {each.lower(): each for each in _all_known() if each != _SAME_VERDICTS and (":" in each) == (":" in low)}
     if low in shown:
         return [shown[low]]
     return [shown[found] for found in get_close_matches(low, shown, n=3, cutoff=0.5)]
@@ -285,7 +321,7 @@ def parse_recorded(text: str) -> Definition:
 
 def known_definition(text: str) -> Definition | None:
     """Parse a recorded text; return None for another version's, a file's, a script's or an imported one."""
-    return _recorded(text, len(_known))
+    return _recorded(text, len(_registered))
 
 
 @lru_cache(maxsize=256)

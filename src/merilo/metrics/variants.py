@@ -74,13 +74,14 @@ def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: ob
             body[key] = _without_relative(value, name) if isinstance(value, Card) else value
         else:
             raise TypeError(f"{name}: {base.__name__} has no parameter and no attribute {key!r}.")
-    if not body["__annotations__"]:  # a dataclass as its base is: decorating it takes a third of a millisecond
+    if not body["__annotations__"]:  # it is a dataclass as its base is; decorating it again takes 0.3 ms
         body["__slots__"] = ()
     made = new_class(
         class_name or camel_case(name.rpartition(":")[2]), (base,), exec_body=lambda space: space.update(body)
     )
-    # It has the attributes of its base.
-    return cast("D", dataclass(frozen=True, slots=True)(made) if body["__annotations__"] else made)
+    if body["__annotations__"]:  # the fields are those of the base, and so are repr, equality and hash
+        made = dataclass(frozen=True, slots=True, repr=False, eq=False)(made)
+    return cast("D", made)  # it has the attributes of its base
 
 
 def _without_relative(card: Card, name: str) -> Card:

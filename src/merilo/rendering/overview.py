@@ -24,7 +24,6 @@ from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embe
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Answer, Faults, Held, worst_faults
 from merilo.runs.metric_names import metric_to_inspect, worst_scores
 from merilo.runs.weak import unread_metrics, weak_metrics
-from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -91,7 +90,6 @@ def _name(key: str) -> str:
 
 
 _SHOWN_SKIPPED = 3
-_TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.STRONG}
 
 
 def overview_record(
@@ -372,12 +370,16 @@ def until_decided(page: Page, run: Run) -> None:
     found = run.until_decided
     if found is None:
         return
+    from merilo.stats.gate import GateVerdict  # late, as few runs have gates
+
+    tones = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.STRONG}
     taken, saved = int(found["samples"]), int(found["saved"])
     page.heading(_decided(taken, saved, decided=bool(found["decided"])))
     marks = WeakMarks.of(run.manifest)
     for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.results.early_stopping` made
         verdict = GateVerdict(gate["verdict"])
-        page.entry(verdict.value, _gate_text(gate, verdict, marks), column=15, indent=2, tone=_TONES[verdict])
+        text = _gate_text(gate, marks, decided=verdict is not GateVerdict.CANNOT_TELL)
+        page.entry(verdict.value, text, column=15, indent=2, tone=tones[verdict])
     rule = cast("Mapping[str, object]", run.manifest.until or {})
     units = "Samples" if rule.get("cluster") is None else "Clusters"
     order = f"{units} were taken in random order (seed {rule.get('seed')})."
@@ -391,7 +393,7 @@ def _decided(taken: int, saved: int, *, decided: bool) -> str:
     return f"Not all gates decided after {of}"
 
 
-def _gate_text(gate: dict[str, Any], verdict: GateVerdict, marks: WeakMarks) -> str:  # Any: JSON
+def _gate_text(gate: dict[str, Any], marks: WeakMarks, *, decided: bool) -> str:  # Any: JSON
     drop = gate["kind"] == "drop"
     bound = f"{'minimum' if gate['higher_is_better'] else 'maximum'} {gate['asked']:g}"
     if drop:
@@ -399,7 +401,7 @@ def _gate_text(gate: dict[str, Any], verdict: GateVerdict, marks: WeakMarks) -> 
     limits = "" if gate["lower"] is None else f"; limits {gate['lower']:.3f} to {gate['upper']:.3f}"
     if drop and limits:
         limits = f"; improvement {gate['lower']:+.3f} to {gate['upper']:+.3f}"
-    when = "" if verdict is GateVerdict.CANNOT_TELL else f", decided after {count(int(gate['samples']), 'sample')}"
+    when = f", decided after {count(int(gate['samples']), 'sample')}" if decided else ""
     return f"{marks.name(str(gate['metric']))}: {bound}{limits}{when}."
 
 

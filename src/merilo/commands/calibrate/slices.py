@@ -1,12 +1,13 @@
-"""The faults and the slices of a run, corrected by the human labels stored with the run."""
+"""The faults and the slices of a run, corrected by the human labels stored with the run.
+
+What corrects them is imported if there are labels: a run without labels is shown in half the time.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from merilo.commands.calibrate.correction import correction_of, match
-from merilo.commands.calibrate.people import readable_labels
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
 from merilo.results.faults import CANNOT_TELL, Faults, judged_metrics, sample_faults
@@ -48,6 +49,11 @@ def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
 
 def _corrected_shares(scores: RunScores, samples: Mapping[str, str], joint: str) -> dict[str, MeanEstimate]:
     """Return the corrected share of each category; empty unless labels correct all."""
+    if scores.run.labels is None:
+        return {}
+    from merilo.commands.calibrate.correction import correction_of, match
+    from merilo.commands.calibrate.people import readable_labels
+
     labels = readable_labels(scores.run)
     if not labels:
         return {}
@@ -82,6 +88,9 @@ def slices_of(run: Run, field: str, *, judge_only: bool = False) -> Slices:
 
 def slices_by(run: Run, fields: Sequence[str], *, judge_only: bool = False) -> tuple[Slices, ...]:
     """Return what `slices_of` returns for each of these fields; scores and labels are read once."""
+    from merilo.commands.calibrate.correction import match
+    from merilo.commands.calibrate.people import readable_labels
+
     scores, faults = read_scores(run), faults_of(run, judge_only=True)
     labels = [] if judge_only else readable_labels(run)
     try:
@@ -102,6 +111,8 @@ def slices_by(run: Run, fields: Sequence[str], *, judge_only: bool = False) -> t
 
 def _corrected(own: Slice, scores: RunScores, matched: dict[str, MatchedLabels]) -> Slice:
     """Return the slice with corrected means. A uniform draw from all samples is uniform in a slice."""
+    from merilo.commands.calibrate.correction import correction_of
+
     inside, means, labelled = frozenset(own.samples), dict(own.means), dict[str, int]()
     for text, every in matched.items():
         here = [place for place, sample in enumerate(every.samples) if sample in inside]

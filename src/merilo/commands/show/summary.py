@@ -1,4 +1,7 @@
-"""The screen of a run in at most 25 lines, for the terminal, `print(run)`, Markdown and notebooks; and as JSON."""
+"""The screen of a run in at most 25 lines, for the terminal, `print(run)`, Markdown and notebooks; and as JSON.
+
+The modules for human labels and for slices are imported if the run has labels and if slices are shown.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.calibrate.correction import corrected_of
-from merilo.commands.calibrate.people import labelling_price
-from merilo.commands.calibrate.slices import faults_of, slices_of
+from merilo.commands.calibrate.slices import faults_of
 from merilo.data.sample import DOUBT
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
@@ -17,13 +18,10 @@ from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import command, lead, overview_page, overview_record, title, unpriced, until_decided
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, cut, cut_id, pad
-from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
-from merilo.rendering.slices import add_slices
 from merilo.rendering.weak import WeakMarks, left_out_note, neighbours_note, unread_line
 from merilo.rendering.wording import STOPPED, count, number, spent_text
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_metrics, worst_faults
-from merilo.results.sample_detail import SampleDetail
 from merilo.runs.metric_names import WorstScores, metric_to_inspect, worst_scores
 from merilo.runs.run import metric_in, open_store
 from merilo.runs.weak import weak_metrics
@@ -31,6 +29,7 @@ from merilo.runs.weak import weak_metrics
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from merilo.results.slices import Slices
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
@@ -59,7 +58,11 @@ class RunView:
     @classmethod
     def of(cls, run: Run, *, judge_only: bool = False) -> RunView:
         """Return the view; `judge_only`: without labels."""
-        corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(run)
+        corrections: Mapping[str, Correction] = {}
+        if not judge_only and run.labels is not None:
+            from merilo.commands.calibrate.correction import corrected_of
+
+            corrections = corrected_of(run)
         done = any(each.scored or each.undefined or each.failed for each in run.metrics.values())
         faults = faults_of(run, judge_only=judge_only) if done else Faults({})
         return cls(run, faults, corrections, judge_only)
@@ -76,7 +79,7 @@ class RunView:
 
     def record(self, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: JSON
         """Return the view as a JSON-able object; `by`: with the slices by these fields."""
-        slices = {each: slices_of(self.run, each, judge_only=self.judge_only).record() for each in by}
+        slices = {each: self._slices(each).record() for each in by}
         found = overview_record(self.run, corrections=self.corrections, faults=self.faults)
         return {**found, **({"slices": slices} if slices else {})}
 
@@ -106,8 +109,15 @@ class RunView:
             page = summary_page(self, width, again=again, language=language)
         for each in by:
             page.blank()
-            add_slices(page, slices_of(self.run, each, judge_only=self.judge_only))
+            from merilo.rendering.slices import add_slices
+
+            add_slices(page, self._slices(each))
         return page
+
+    def _slices(self, field: str) -> Slices:
+        from merilo.commands.calibrate.slices import slices_of
+
+        return slices_of(self.run, field, judge_only=self.judge_only)
 
 
 def run_page(run: Run, width: int, *, full: bool = False, again: str = "", by: Sequence[str] = ()) -> Page:
@@ -295,6 +305,8 @@ def _minutes_to_check(view: RunView) -> str:
     """Return the time that labels take; empty if some correct a mean, or if none would."""
     if view.corrected or view.run.manifest.origin or not any(map(asks_judge, view.run.manifest.metrics)):
         return ""
+    from merilo.commands.calibrate.people import labelling_price
+
     try:
         price = labelling_price([view.run])
     except (RunError, UsageError):  # no sample has an outcome yet, or a score that could be labelled
@@ -304,6 +316,9 @@ def _minutes_to_check(view: RunView) -> str:
 
 def _worst_blocks(view: RunView) -> list[str]:
     """Return the worst samples with the evidence for the score of the metric that is farthest from its best value."""
+    from merilo.rendering.sample_evidence import add_evidence
+    from merilo.results.sample_detail import SampleDetail
+
     run = view.run
     metric = metric_to_inspect(run.manifest, run.metrics)
     heading, worst = _worst(view)
