@@ -13,7 +13,7 @@ from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import UsageError
-from merilo.judges.base import PACK_SIZE, BundlingJudge
+from merilo.judges.base import PACK_SIZE, is_bundling
 from merilo.judges.routed import Routed, part_for, parts_of
 from merilo.judging.digests import FRAME, digest_bytes, digest_json, digest_of, digest_text, framed
 from merilo.judging.kinds.completion import Completion
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.engine.cache import VerdictCache
-    from merilo.judges.base import Judge
+    from merilo.judges.base import BundlingJudge, Judge
     from merilo.judging.ask import Answer, Group, Step
     from merilo.runs.store import SavedReplies, Store
 
@@ -78,7 +78,7 @@ class JudgeRoles:
     def bundlers(self) -> list[BundlingJudge]:
         """The judges that are asked questions of several kinds in one request."""
         parts = chain.from_iterable(map(parts_of, self.judges.values()))
-        return [each for each in parts if isinstance(each, BundlingJudge)]
+        return [each for each in parts if is_bundling(each)]
 
     def lacking(self, kinds: Iterable[type[Question[Any]]], role: str = "judge") -> str | None:
         """Return why the first of these question types cannot be answered, as a phrase; None if all can."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,7 +127,6 @@ class JudgeDefaults:
         return ""
 
 
-@runtime_checkable
 class BundlingJudge(Judge, Protocol):
     """A judge that is asked all questions about one view of a sample in one `Bundle`.
 
@@ -140,6 +139,11 @@ class BundlingJudge(Judge, Protocol):
         `sample`: whose texts other questions are about; None if there is none.
         """
         ...
+
+
+def is_bundling(judge: Judge) -> TypeGuard[BundlingJudge]:
+    """Return True for a judge that is asked in bundles. `isinstance` would read every property, and so load a model."""
+    return hasattr(judge, "view")
 
 
 JudgeLike: TypeAlias = "str | Judge | AnswerWith"

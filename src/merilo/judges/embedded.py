@@ -7,6 +7,8 @@ cannot judge better than by chance, it does not judge (`FailureKind.NOT_JUDGED`)
 
 Vectors and similarities come from the same encoder. For texts in another language they come from
 `merilo.judges.ngrams`, which compares words and parts of words but not meaning.
+
+Each run creates this judge, for vectors and similarities. The model is imported when the judge is asked.
 """
 
 from __future__ import annotations
@@ -18,11 +20,18 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import UsageError
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
-from merilo.judges.blended import CURVES_FILE, RULES_VERSION, WEIGHTS_FILE, BlendedModel
-from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.english_detection import is_english, split_english
 from merilo.judges.measured_agreement import embedded_agreement, weak_kinds
 from merilo.judges.ngrams import NAME
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure
 from merilo.providers.questions import QuestionRequest, answer_in
@@ -32,10 +41,11 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
-    from merilo.providers.base import Reply
+    from merilo.providers.base import Provider, Reply
 
-_PROVIDER: Final = EmbeddedProvider()
-
+_ANSWERS: Final[frozenset[type[Question[Any]]]] = frozenset(
+    {Relevance, Usefulness, Statements, Support, Sufficiency, Addresses, Noncommittal, Embeddings, Similarities}
+)
 _USE: Final = (
     "Use it for a first look, for regressions of one system and to find evidence; not for single verdicts, absolute "
     "levels or comparisons of different kinds of retrievers"
@@ -58,7 +68,7 @@ class EmbeddedJudge(JudgeDefaults):
     @property
     def answers(self) -> frozenset[type[Question[Any]]]:
         """Judgements, vectors and similarities; no free text and no sentences of other splitters."""
-        return frozenset(RULES)
+        return _ANSWERS
 
     @property
     def deterministic(self) -> bool:
@@ -68,6 +78,8 @@ class EmbeddedJudge(JudgeDefaults):
     @property
     def agreement_note(self) -> str | None:
         """The model's digest, and its agreement with human labels, with 95 % intervals over families of sources."""
+        from merilo.judges.blended import BlendedModel
+
         return f"model {BlendedModel.load().fingerprint[:_MARK]}; {_measured()}"
 
     @property
@@ -96,6 +108,8 @@ class EmbeddedJudge(JudgeDefaults):
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digest of the model files, and the versions of rules, sentence splitter and vectors."""
+        from merilo.judges.blended import CURVES_FILE, RULES_VERSION, WEIGHTS_FILE, BlendedModel
+
         return {
             "judge": "embedded",
             "model": f"{WEIGHTS_FILE}, {CURVES_FILE}",
@@ -108,8 +122,16 @@ class EmbeddedJudge(JudgeDefaults):
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question, with one request to the model for each."""
         questions = question.questions if isinstance(question, Pack) else (question,)
-        replies = yield tuple(OutgoingRequest(_PROVIDER, QuestionRequest((), question=each)) for each in questions)
+        provider = _provider()
+        replies = yield tuple(OutgoingRequest(provider, QuestionRequest((), question=each)) for each in questions)
         return tuple(map(_read, questions, replies))
+
+
+@cache
+def _provider() -> Provider:
+    from merilo.judges.embedded_provider import EmbeddedProvider
+
+    return EmbeddedProvider()
 
 
 @cache

@@ -20,7 +20,7 @@ from merilo.rendering.page import Page, Tone
 from merilo.rendering.spring_ai_wording import interpret_means
 from merilo.rendering.weak import WeakMarks, neighbours_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, count, counts_text, number, span, spent_text
-from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embedded, noise_record
+from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embedded, noise_record, recorded_judge
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Answer, Faults, Held, worst_faults
 from merilo.runs.metric_names import metric_to_inspect, worst_scores
 from merilo.runs.weak import unread_metrics, weak_metrics
@@ -90,6 +90,7 @@ def _name(key: str) -> str:
 
 
 _SHOWN_SKIPPED = 3
+_UNKNOWN = "agreement with human labels unknown"
 
 
 def overview_record(
@@ -203,8 +204,8 @@ def _skipped(page: Page, skipped: Sequence[str]) -> None:
 
 
 def judge_name(run: Run) -> str:
-    """Return the name of the judge in the role `judge`; `-` if there is none."""
-    return str(run.manifest.judges.get("judge", {}).get("name", NONE))
+    """Return the name of the judge as `recorded_judge` does; `-` if there is none."""
+    return recorded_judge(run.manifest) or NONE
 
 
 def agreement(run: Run) -> str | None:
@@ -249,7 +250,7 @@ def title_text(run: Run, corrected: Collection[str] = (), shown: Callable[[str],
     """
     manifest = run.manifest
     judge = shown(judge_name(run))
-    by = f"judged by {judge}"
+    by = f"judged by {judge}" if manifest.judges else judge
     if manifest.origin:
         by = f"scores of {shown(manifest.origin)}"
     elif not corrected and any(asks_judge(text) for text in manifest.metrics):
@@ -325,7 +326,7 @@ def origin_rows(run: Run) -> list[tuple[str, str]]:
         return [("scores", f"imported from {manifest.origin}; no judge was asked"), *notes]
     adaptations: dict[str, dict[str, str]] = run.usage.get("adaptations") or {}
     return [
-        ("judge", f"{judge_name(run)}; {agreement(run) or 'agreement with human labels unknown'}"),
+        ("judge", "; ".join([judge_name(run), *([agreement(run) or _UNKNOWN] if manifest.judges else [])])),
         *((role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"),
         *_wordings(manifest),
         *(("packing", note) for note in [neighbours_note(run.usage)] if note),

@@ -41,6 +41,14 @@ def basis_of(metric: str, *, corrected: bool) -> Basis:
     return Basis.JUDGE if asks_judge(metric) else Basis.NO_JUDGE
 
 
+def recorded_judge(manifest: Manifest) -> str | None:
+    """Return the name of the judge in the role `judge`; `no judge` if no metric asks one, None for imported scores."""
+    if not manifest.judges:
+        return None if manifest.origin else Basis.NO_JUDGE.value
+    name = manifest.judges.get("judge", {}).get("name")
+    return None if name is None else str(name)
+
+
 def judged_by_embedded(manifest: Manifest, metric: str | None = None) -> bool:
     """Return True if the embedded judge answers questions of the run.
 

@@ -6,12 +6,10 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from merilo.engine.batch_rounds import WINDOW, BatchRounds, waiting_record
 from merilo.engine.budget import providers_of
 from merilo.engine.rate_limits import asks_no_model
 from merilo.engine.rounds import in_rounds
 from merilo.errors import UsageError
-from merilo.providers.batch_apis import check_batches
 from merilo.runs.batch_store import BatchStore
 from merilo.runs.files import BATCHES
 
@@ -60,6 +58,8 @@ class RunBatches:
         note: Callable[[str], None],
     ) -> AsyncGenerator[list[Result], None]:
         """Yield the results of each sample up to the first that waits for a reply; submit what is missing."""
+        from merilo.engine.batch_rounds import WINDOW, BatchRounds
+
         rounds = BatchRounds(self._store, dispatcher, self._providers, directory=self._directory, note=note)
         dispatcher.on_stop(rounds.stop)
         price, count = dispatcher.price, dispatcher.count
@@ -76,6 +76,8 @@ class RunBatches:
 
     def record(self, *, complete: bool) -> dict[str, object]:
         """Return what `usage.json` holds of the batches; remove the replies of a complete run: its store has them."""
+        from merilo.engine.batch_rounds import waiting_record
+
         waiting = self._store.waiting()
         if complete and not waiting:
             self._store.finish()
@@ -91,6 +93,8 @@ def batches_of(path: Path, metrics: Iterable[Metric], roles: JudgeRoles, options
     if not options.storage.batched:
         _check_none(path)
         return None
+    from merilo.providers.batch_apis import check_batches
+
     if options.until is not None:
         raise UsageError("--batch cannot be combined with --until, which stops between single samples.")
     asked = {

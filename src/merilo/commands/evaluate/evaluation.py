@@ -8,7 +8,6 @@ import time
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
-from merilo.commands.evaluate.local_time import asks_local_model, local_time, time_sentence
 from merilo.engine.budget import Reached, spent_record
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
@@ -16,6 +15,7 @@ from merilo.engine.event_loop import rare_collections
 from merilo.engine.rounds import Batches, in_rounds
 from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError
+from merilo.judges.routed import each_judge
 from merilo.rendering.wording import count, spent_so_far
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
@@ -130,7 +130,10 @@ class RunEvaluation:
     def _note_local_time(self) -> None:
         """Report how long local models will take, unless the caller reports it or no progress is shown."""
         options = self._options
-        if options.reports_local_time and options.progress is not None and asks_local_model(self._judges):
+        local = any(each.name.startswith("local:") for each in each_judge(self._judges))
+        if local and options.reports_local_time and options.progress is not None:
+            from merilo.commands.evaluate.local_time import local_time, time_sentence
+
             time = local_time(self._manifest.samples, self._selection.metrics, self._answers, self._look_up)
             if time is not None:
                 self._progress.note(time_sentence(time))

@@ -7,27 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.engine.dry_run import DryRun
 from merilo.judges.in_process import thread_count
-from merilo.judges.local.judge import LocalJudge
-from merilo.judges.routed import each_judge, parts_of
 from merilo.rendering.wording import count, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from merilo.commands.evaluate.look_up import LookUp
     from merilo.engine.answer_store import AnswerStore
-    from merilo.judges.base import Judge
     from merilo.judges.local.judge import LocalTime
     from merilo.metrics.base import Metric
 
 _LOOKED_AT: Final = 200
 """Maximum samples whose questions are counted, spread evenly."""
-
-
-def asks_local_model(judges: Iterable[Judge]) -> bool:
-    """Return True if one of these judges, a part or a stage of one, is a local model."""
-    parts = [part for judge in judges for part in parts_of(judge)]
-    return any(isinstance(each, LocalJudge) for each in each_judge(parts))
 
 
 def local_time(samples: int, metrics: Mapping[str, Metric], answers: AnswerStore, look_up: LookUp) -> LocalTime | None:

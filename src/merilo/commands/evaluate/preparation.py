@@ -103,12 +103,15 @@ def _undefined(intake: Intake, selection: Selection) -> dict[str, str]:
 
 
 def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest:
-    """Return the manifest of a run: what it evaluates, and with which judges, metrics and rubrics."""
+    """Return the manifest of a run: what it evaluates, and with which judges, metrics and rubrics.
+
+    It has no judge if no metric asks a question, and none is left out because the judge is weak at it.
+    """
     intake, roles, selection = ready
     first = roles.judges["judge"]
     used = frozenset[str]().union(*(metric.needs for metric in selection.metrics.values()))
     others = {role: judge for role, judge in roles.judgements.items() if judge is not first}
-    judges = {"judge": first} | others | roles.special(selection.kinds)
+    judges = {"judge": first} | others | roles.special(selection.kinds) if selection.kinds or selection.weak else {}
     return Manifest(
         merilo=version(),
         data=dataset.name,

@@ -18,6 +18,7 @@ from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry_run import DryRun
 from merilo.providers.prices import prices_from
+from merilo.results.basis import Basis
 from merilo.runs.directory_usage import measured_in
 from merilo.runs.manifest_diff import broken_files
 from merilo.runs.run import STORE
@@ -67,7 +68,7 @@ async def run_estimate(
     at_most = sum((each.at_most for each in metrics), Amount())
     return Estimate(
         data=dataset.name,
-        judge=roles.judges["judge"].name,
+        judge=roles.judges["judge"].name if selection.kinds else Basis.NO_JUDGE.value,
         samples=intake.samples,
         looked_at=looked_at,
         metrics=metrics,

@@ -13,6 +13,7 @@ from merilo.rendering.sanitize import json_text
 from merilo.rendering.terminal import DEFAULT_WIDTH, page_width, show, tell, write
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, duration, money
+from merilo.results.basis import Basis
 
 if TYPE_CHECKING:
     from merilo.engine.amounts import Amount, Estimate, MetricEstimate
@@ -75,7 +76,8 @@ def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False)
     `_MAX_RATIO` times the estimate.
     """
     page = Page(width)
-    page.text(f"{found.data}: {count(found.samples, 'sample')}, to be judged by {found.judge}", tone=Tone.STRONG)
+    by = found.judge if found.judge == Basis.NO_JUDGE else f"to be judged by {found.judge}"
+    page.text(f"{found.data}: {count(found.samples, 'sample')}, {by}", tone=Tone.STRONG)
     page.text("Nothing was sent. All amounts are estimates.")
     page.blank()
     _table(page, found)

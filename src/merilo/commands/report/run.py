@@ -25,7 +25,7 @@ from merilo.rendering.correction import corrected_aggregates, label_rows, row_na
 from merilo.rendering.overview import judge_name, origin_rows, sections
 from merilo.rendering.spring_ai_wording import mean_rows
 from merilo.rendering.weak import left_out_note, unread_note
-from merilo.rendering.wording import HUMAN_LABELS, NONE, STOPPED, count, percent, spent_text
+from merilo.rendering.wording import HUMAN_LABELS, STOPPED, count, percent, spent_text
 from merilo.results.basis import BY_JUDGE, judged_by_embedded
 from merilo.results.contents import has_order
 from merilo.results.faults import CANNOT_TELL, JUDGED, PLACES, judged_metrics
@@ -193,7 +193,9 @@ def _cards(run: Run, rows: RowTotals, corrections: Mapping[str, Correction]) -> 
 def _facts(run: Run) -> tuple[str, ...]:
     manifest, judge = run.manifest, judge_name(run)
     levels = ", ".join(dict.fromkeys(percent(each.level) for each in run.metrics.values()))
-    by = f"scores of {manifest.origin}" if manifest.origin is not None else "" if judge == NONE else f"judge {judge}"
+    by = f"judge {judge}" if manifest.judges else judge
+    if manifest.origin is not None:
+        by = f"scores of {manifest.origin}"
     facts = (
         f"{manifest.data}: {count(run.done, 'sample')}",
         by,

@@ -20,6 +20,7 @@ from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut,
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import NONE, count, money, number
+from merilo.results.basis import Basis, recorded_judge
 from merilo.runs.directory import RUNS
 from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.lock import is_locked
@@ -71,6 +72,13 @@ class ListedRun:
     failed: int = 0
     """Number of failed outcomes, over all metrics."""
     manifest: Manifest | None = None
+
+    @property
+    def by(self) -> str:
+        """The origin of the scores: a judge, no judge, or the program that computed them."""
+        if self.origin:
+            return f"scores of {self.origin}"
+        return self.judge if self.judge == Basis.NO_JUDGE else f"judge {self.judge or NONE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +194,7 @@ def _read(path: Path, changed: datetime) -> ListedRun:
         changed,
         str(usage.get("stopped") or _KILLED),
         data=manifest.data,
-        judge=_judge(manifest),
+        judge=recorded_judge(manifest),
         origin=manifest.origin,
         samples=manifest.samples,
         cost_usd=usage.get("cost_usd"),
@@ -205,11 +213,6 @@ def _read(path: Path, changed: datetime) -> ListedRun:
         failed=sum(row.failed for row in summary.metrics if not row.parts),
         weak=weak_metrics(manifest),
     )
-
-
-def _judge(manifest: Manifest) -> str | None:
-    name = manifest.judges.get("judge", {}).get("name")
-    return None if name is None else str(name)
 
 
 # -- the list as a page -------------------------------------------------------------------------------
@@ -261,8 +264,7 @@ def _cells(run: ListedRun) -> tuple[str, ...]:
 
 def _about(run: ListedRun, width: int) -> str:
     """Return data, judge and the first means that fit in one line."""
-    by = f"scores of {run.origin}" if run.origin else f"judge {run.judge or NONE}"
-    about = clean(f"{run.data}, {by}")
+    about = clean(f"{run.data}, {run.by}")
     marks = WeakMarks(run.weak)
     known = [f"{clean(marks.name(metric))} {number(mean)}" for metric, mean in run.means.items() if mean is not None]
     for shown in range(min(MEANS, len(known)), 0, -1):

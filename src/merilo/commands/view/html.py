@@ -10,7 +10,7 @@ from merilo.commands.runs.run import State
 from merilo.commands.view.trends import MOST, changes
 from merilo.rendering.markup import Markup, el, json_text, raw_element
 from merilo.rendering.weak import WeakMarks, weak_legend
-from merilo.rendering.wording import NONE, count, money, number
+from merilo.rendering.wording import count, money, number
 from merilo.results.basis import BY_JUDGE
 
 if TYPE_CHECKING:
@@ -303,12 +303,11 @@ def _mean(run: ViewedRun, metric: str, change: Change | None) -> Markup:
 def _about(run: ViewedRun) -> str:
     """Return samples, judge, failures and cost in a line."""
     listed = run.listed
-    by = f"scores of {listed.origin}" if listed.origin else f"judge {listed.judge or NONE}"
     parts = [listed.data or ""]
     if listed.samples is not None:
         part = "" if listed.done in {None, listed.samples} else f"{listed.done:,} of "
         parts.append(f"{part}{count(listed.samples, 'sample')}")
-    parts += [by, f"{listed.failed:,} failed" if listed.failed else ""]
+    parts += [listed.by, f"{listed.failed:,} failed" if listed.failed else ""]
     if listed.cost_usd:
         parts.append(f"${money(listed.cost_usd)}")
     return " \u00b7 ".join(filter(None, parts))
