@@ -141,6 +141,10 @@ def identifiers(value: object, field: str, problems: list[Problem]) -> tuple[str
     if not is_ordered(value):
         problems.append(Problem("a list of ids", shown(value), field))
         return None
+    if is_list(value) and {*map(type, value)} == {str} and all(value):
+        texts = cast("Sequence[str]", value)  # as just checked
+        if text_fault("".join(texts)) is None:  # nearly always; otherwise each id is checked, to name it
+            return tuple(texts)
     found: list[str] = []
     for place, item in _until_many(enumerate(value), problems):
         one = identifier(item, f"{field}[{place}]", problems)

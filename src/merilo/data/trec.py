@@ -14,7 +14,9 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from array import array
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -23,19 +25,23 @@ from merilo.data import check
 from merilo.data.aliases import letters
 from merilo.data.context import matching_id
 from merilo.data.json_records import JsonText
-from merilo.data.lines import BOM, SHOWN_PROBLEMS, Lines, refusal
+from merilo.data.lines import BOM, BUFFER_BYTES, SHOWN_PROBLEMS, Lines, refusal
 from merilo.data.sample import Dataset, Sample
 from merilo.data.source import data_name, no_such_file, open_unpacked, unreadable
 from merilo.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from os import PathLike
 
     from merilo.data.check import JSON
+    from merilo.data.lines import Peekable
+
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _MAX_LINE_BYTES: Final = 2**20
 _HEAD_BYTES: Final = 256
+_END: Final = "\1"
+"""Marks the end of a line among the fields of a block."""
 _RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
 _QRELS_FIELDS: Final = "four fields: topic iteration document grade"
 _ADVICE: Final = "name the columns of a table in its first line: query-id corpus-id score"
@@ -110,6 +116,34 @@ class _Table:
         topic, _, document, *_, self.tag = fields
         self.add(topic, document, fields[4 if self.of_run else 3], problem)
 
+    def take_lines(self, block: bytes) -> bool:
+        """Take complete lines at once if nothing about them needs a message; return False if none was taken."""
+        if not block.isascii() or b"\0" in block or _END.encode() in block:
+            return False
+        fields, lines = block.decode().replace("\n", f" {_END} ").split(), block.count(b"\n")
+        width = 6 if self.of_run else 4
+        if len(fields) != lines * (width + 1) or fields[width :: width + 1].count(_END) != lines:
+            return False
+        topics, documents, written = (fields[place :: width + 1] for place in (0, 2, 4 if self.of_run else 3))
+        values = _numbers(written) if self.of_run else _grades(written)
+        if values is None:
+            return False
+        found, start = list[tuple[str, dict[str, float]]](), 0
+        for topic, same in groupby(topics):
+            end = start + len([*same])
+            own = dict(zip(documents[start:end], values[start:end], strict=True))
+            if len(own) < end - start or not self.values.get(topic, {}).keys().isdisjoint(own):
+                return False
+            found.append((topic, own))
+            start = end
+        if len({topic for topic, _ in found}) < len(found):  # its documents were compared with earlier blocks only
+            return False
+        for topic, own in found:
+            self.values.setdefault(topic, {}).update(own)
+        if self.of_run:
+            self.tag = fields[-2]
+        return True
+
     def add(self, topic: str, document: str, written: str, problem: Callable[[str, str], None]) -> None:
         value = _number(written) if self.of_run else _whole(written)
         if value is None:
@@ -127,7 +161,10 @@ class _Table:
     def ranked(self, topic: str) -> list[str]:
         """Return the documents of a topic of a run, best first, as trec_eval orders them."""
         scores = self.values.get(topic, {})
-        return sorted(scores, key=lambda document: (scores[document], document.encode()), reverse=True)
+        if len({*scores.values()}) == len(scores):
+            return sorted(scores, key=scores.__getitem__, reverse=True)
+        # Texts are ordered by code points, as their bytes in UTF-8 are. The sort by score keeps that order on ties.
+        return sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
 
 
 def _sample(topic: str, run: _Table, qrels: _Table) -> Sample:
@@ -147,7 +184,7 @@ def _read(path: Path, table: _Table, problems: list[Problem]) -> None:
             if stream.peek(_HEAD_BYTES).removeprefix(BOM).lstrip()[:1] in (b"{", b"["):
                 is_empty = not _read_json(JsonText(stream, name), table, problems)
             else:
-                is_empty = not _read_lines(Lines(stream, _MAX_LINE_BYTES, name), table, problems)
+                is_empty = not _read_lines(stream, table, problems)
     except UnicodeDecodeError as error:
         problems.append(Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X}", source=name))
     except FileNotFoundError as error:
@@ -159,10 +196,15 @@ def _read(path: Path, table: _Table, problems: list[Problem]) -> None:
             problems.append(Problem("at least one line", "an empty file", source=name))
 
 
-def _read_lines(lines: Lines, table: _Table, problems: list[Problem]) -> bool:
-    """Read lines until there are enough problems; return True if any line was not blank."""
+def _read_lines(stream: Peekable, table: _Table, problems: list[Problem]) -> bool:
+    """Read lines until there are enough problems; return True if any line was not blank.
+
+    Blocks of lines without a header are taken at once. A block with anything unusual is read line by line.
+    """
     has_lines = False
     header: _Header | None = None
+    lines = Lines(stream, _MAX_LINE_BYTES, table.name)
+    checked = 0
     for line in lines:
         if len(problems) >= SHOWN_PROBLEMS:
             return True
@@ -189,6 +231,13 @@ def _read_lines(lines: Lines, table: _Table, problems: list[Problem]) -> bool:
                 topic, document, written = (cells[place] for place in header.places)
                 table.add(matching_id(topic), matching_id(document), written.removesuffix(".0"), problem)
         has_lines = True
+        if header is None and lines.number > checked:
+            ahead = stream.peek(BUFFER_BYTES)
+            block = ahead[: ahead.rfind(b"\n") + 1]
+            checked = lines.number + block.count(b"\n")
+            if block and table.take_lines(block):
+                stream.read(len(block))
+                lines.number = checked
     return has_lines
 
 
@@ -259,6 +308,21 @@ def _number(text: str) -> float | None:
         return float(struct.unpack("<f", struct.pack("<f", number))[0]) if isfinite(number) else None
     except (ValueError, OverflowError):
         return None
+
+
+def _numbers(texts: Sequence[str]) -> list[float] | None:
+    """Return the numbers of ASCII texts, as `_number` does; None if one of them is not finite."""
+    if "_" in "".join(texts):
+        return None
+    try:
+        found = array("f", map(float, texts)).tolist()
+    except ValueError:
+        return None
+    return found if all(map(isfinite, found)) else None
+
+
+def _grades(texts: Sequence[str]) -> list[int] | None:
+    return [*map(int, texts)] if all(map(_WHOLE.fullmatch, texts)) else None
 
 
 def _whole(text: str) -> int | None:
