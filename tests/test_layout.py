@@ -128,12 +128,39 @@ def test_a_start_is_light(statement: str) -> None:
     assert loaded_by(statement) & set(LATE) == set()
 
 
-def test_the_command_line_starts_without_the_work() -> None:
-    """Collecting the commands imports no statistics, metric or judge, which would double the time of each start."""
-    script = "import merilo.cli, sys\nprint(*sys.modules)"
-    printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
-    heavy = ("merilo.stats.", "merilo.metrics.", "merilo.judges.", "merilo.results.", "merilo.runs.")
-    assert [name for name in printed.split() if name.startswith(heavy)] == []
+WORK = ("merilo.stats.", "merilo.metrics.", "merilo.judges.", "merilo.results.", "merilo.runs.")
+EVALUATE_IDS = """
+import merilo
+row = {"retrieved_context_ids": ["a"], "reference_context_ids": ["a"]}
+merilo.evaluate([row], metrics=["id_recall"], out="run", storage={"cache": False})
+"""
+SHOW = f"""
+import subprocess, sys
+subprocess.run([sys.executable, "-c", {EVALUATE_IDS!r}], check=True)
+from merilo.cli import outcome
+outcome(["show", "run"])
+"""
+MODEL = ("merilo.judges.blended", "merilo.judges.embedded_provider", "merilo.judges.encoder", "merilo.judges.local")
+NOT_LOADED = {
+    "import merilo; merilo.evaluate": (45, (*WORK, "merilo.adapters", "merilo.cli", "typer", "pydantic", "numpy")),
+    "import merilo.cli": (15, (*WORK, "merilo.commands.evaluate", "merilo.engine", "asyncio", "pydantic")),
+    "import merilo.judges.embedded": (70, (*MODEL, "merilo.metrics", "numpy", "pydantic")),
+    EVALUATE_IDS: (190, (*MODEL, "merilo.metrics.faithfulness", "merilo.providers.openai", "typer")),
+    SHOW: (130, (*MODEL, "merilo.metrics.faithfulness", "merilo.providers", "merilo.commands.label", "asyncio.queue")),
+}
+"""Statement → the largest number of modules of merilo afterwards, and what is not loaded."""
+
+
+@each_case("statement", NOT_LOADED)
+def test_nothing_is_loaded_that_is_not_asked_for(statement: str, tmp_path: Path) -> None:
+    """A judge, metric, adapter, provider or command is imported when it is used; a start costs what it needs."""
+    script = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=tmp_path
+    ).stdout.split()
+    most, absent = NOT_LOADED[statement]
+    assert [name for name in loaded if any(f"{name}.".startswith(f"{each.rstrip('.')}.") for each in absent)] == []
+    assert sum(name.startswith("merilo.") for name in loaded) <= most
 
 
 @each_case("path", [path for path in MODULES if path.name == "__init__.py" and name_of(path) not in {"", *FILLED}])

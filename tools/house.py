@@ -32,6 +32,7 @@ _MIN_TOKENS = 50
 _EXCUSE = re.compile(r"# noqa|# type: ignore|# pyright: ignore|\bcast\(")
 _TRACED = """
 import json, sys, tempfile, threading
+import merilo.commands.evaluate.distributed  # otherwise its import would count as calls of `evaluate`
 from merilo import compare, evaluate
 
 row = {"user_input": "When?", "retrieved_contexts": ["In 1889."], "response": "In 1889."}

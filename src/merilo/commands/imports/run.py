@@ -236,13 +236,13 @@ def _write_outcomes(path: Path, store: Store, foreign: Sequence[_Foreign], clust
     tallies = [Tally(each.scale.span, each.text) for each in foreign]
     clusters = cluster_numbers(store, cluster)
     with part_of(path / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:
-        for place, sample in enumerate(store.samples()):
+        for place, sample in enumerate(store.sample_ids()):
             number = next(clusters)
             for each, tally in zip(foreign, tallies, strict=True):
                 value = each.values[place]
                 outcome = Undefined(NOT_SCORED) if isnan(value) else Score(value)
                 tally.add(outcome, number)
-                out.write(Result(sample.id, each.text, outcome).line())
+                out.write(Result(sample, each.text, outcome).line())
     return tallies
 
 
