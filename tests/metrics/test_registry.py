@@ -147,7 +147,7 @@ def test_a_parameter_of_no_known_type_is_refused() -> None:
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registrations of this test end with it."""
-    monkeypatch.setattr(registry, "_known", dict(registry._known))
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
 
 
 @given(NATIVE_METRICS)

@@ -201,10 +201,9 @@ def _read_lines(stream: Peekable, table: _Table, problems: list[Problem]) -> boo
 
     Blocks of lines without a header are taken at once. A block with anything unusual is read line by line.
     """
-    has_lines = False
+    has_lines, checked = False, 0
     header: _Header | None = None
     lines = Lines(stream, _MAX_LINE_BYTES, table.name)
-    checked = 0
     for line in lines:
         if len(problems) >= SHOWN_PROBLEMS:
             return True
@@ -231,14 +230,19 @@ def _read_lines(stream: Peekable, table: _Table, problems: list[Problem]) -> boo
                 topic, document, written = (cells[place] for place in header.places)
                 table.add(matching_id(topic), matching_id(document), written.removesuffix(".0"), problem)
         has_lines = True
-        if header is None and lines.number > checked:
-            ahead = stream.peek(BUFFER_BYTES)
-            block = ahead[: ahead.rfind(b"\n") + 1]
-            checked = lines.number + block.count(b"\n")
-            if block and table.take_lines(block):
-                stream.read(len(block))
-                lines.number = checked
+        checked = _take_ahead(stream, lines, table) if header is None and lines.number > checked else checked
     return has_lines
+
+
+def _take_ahead(stream: Peekable, lines: Lines, table: _Table) -> int:
+    """Take the complete lines that the stream has read ahead, or leave them; return the number of the last one."""
+    ahead = stream.peek(BUFFER_BYTES)
+    block = ahead[: ahead.rfind(b"\n") + 1]
+    last = lines.number + block.count(b"\n")
+    if block and table.take_lines(block):
+        stream.read(len(block))
+        lines.number = last
+    return last
 
 
 class _Header(NamedTuple):

@@ -76,7 +76,7 @@ def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: ob
             raise TypeError(f"{name}: {base.__name__} has no parameter and no attribute {key!r}.")
     if not body["__annotations__"]:  # it is a dataclass as its base is; decorating it again takes 0.3 ms
         body["__slots__"] = ()
-    made = new_class(
+    made: Any = new_class(
         class_name or camel_case(name.rpartition(":")[2]), (base,), exec_body=lambda space: space.update(body)
     )
     if body["__annotations__"]:  # the fields are those of the base, and so are repr, equality and hash

@@ -183,8 +183,7 @@ class Manifest:
         )
         if _has_language_model(self.judges):  # other judges read no rubric
             names = (*names, "rubrics")
-        judges = self.judges if other.judges else {}
-        mine = {**asdict(self), "judges": _without_notes(judges)}
+        mine = {**asdict(self), "judges": _without_notes(self.judges) if other.judges else {}}
         theirs = {**asdict(other), "judges": _without_notes(other.judges)}
         return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))
 
