@@ -32,7 +32,6 @@ _MIN_TOKENS = 50
 _EXCUSE = re.compile(r"# noqa|# type: ignore|# pyright: ignore|\bcast\(")
 _TRACED = """
 import json, sys, tempfile, threading
-import merilo.commands.evaluate.distributed  # otherwise its import would count as calls of `evaluate`
 from merilo import compare, evaluate
 
 row = {"user_input": "When?", "retrieved_contexts": ["In 1889."], "response": "In 1889."}
@@ -56,6 +55,8 @@ def traced(call):
 with tempfile.TemporaryDirectory() as folder:
     options = {"metrics": ["context_precision"], "storage": {"cache": False}}
     judge = {"judge": ASK}
+    first = evaluate([row], out=folder + "/first", **options, **judge)  # imports are not counted
+    compare(first, first)
     run, *evaluated = traced(lambda: evaluate([row], out=folder + "/a", **options, **judge))
     other = evaluate([row], out=folder + "/b", **options, **judge)
     _, *compared = traced(lambda: compare(run, other))

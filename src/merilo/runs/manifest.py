@@ -164,10 +164,7 @@ class Manifest:
         return fields
 
     def differences(self, other: Manifest) -> tuple[str, ...]:
-        """Return the fields that move numbers and differ between two manifests; empty if there are none.
-
-        A judge is left out if the other manifest names none: earlier ones name a judge that no metric asks.
-        """
+        """Return the fields that move numbers and differ between two manifests; empty if there are none."""
         names: tuple[str, ...] = (
             "fingerprint",
             "metrics",
@@ -183,8 +180,7 @@ class Manifest:
         )
         if _has_language_model(self.judges):  # other judges read no rubric
             names = (*names, "rubrics")
-        mine = {**asdict(self), "judges": _without_notes(self.judges) if other.judges else {}}
-        theirs = {**asdict(other), "judges": _without_notes(other.judges)}
+        mine, theirs = ({**asdict(each), "judges": _without_notes(each.judges)} for each in (self, other))
         return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))
 
 
