@@ -14,7 +14,7 @@ from merilo.commands.command import Command, Section
 from merilo.commands.evaluate.options import Options
 from merilo.commands.flags import Json, Quiet
 from merilo.commands.option_flags import takes_options
-from merilo.commands.questions.run import NUMBER, SENTENCES, DrawSettings
+from merilo.commands.questions.settings import NUMBER, SENTENCES, DrawSettings
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:

@@ -34,37 +34,13 @@ if TYPE_CHECKING:
 
     from merilo.commands.evaluate.options import Options
     from merilo.commands.questions.passages import DrawnPassage, Passage
+    from merilo.commands.questions.settings import DrawSettings
     from merilo.data.corpus import SourceDocument
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
-
-
-NUMBER: Final = 100
-SENTENCES: Final = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawSettings:
-    """The settings of a draw; equal settings and equal verdicts give equal questions."""
-
-    number: int = NUMBER
-    """Passages to draw."""
-    sentences: int = SENTENCES
-    """Maximum sentences of a passage."""
-    seed: int = 0
-    stratify: bool = False
-    """Draw from each document."""
-    templates: Path | None = None
-    """A file of questions to ask instead of letting the judge write them."""
-
-    def check(self) -> None:
-        """Raise UsageError for numbers that cannot be used."""
-        if self.number < 1 or self.sentences < 1:
-            raise UsageError(f"--number and --sentences are at least 1, got {self.number} and {self.sentences}.")
-
 
 OTHERS: Final = 5
 """Maximum texts without the passage that are checked, and that are the contexts of a twin."""
