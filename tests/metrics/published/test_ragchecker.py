@@ -21,13 +21,7 @@ from merilo.metrics.published.ragchecker.metrics import METRICS
 from merilo.metrics.published.ragchecker.tables import FORMULAS, Tables
 from merilo.metrics.registry import parse_metric
 
-TRUTH = {
-    "r1": {"the reference", "p1"},
-    "r2": {"p2"},
-    "r3": set[str](),
-    "g1": {"p1", "the response"},
-    "g2": set[str](),
-}
+TRUTH = {"r1": {"the reference", "p1"}, "r2": {"p2"}, "r3": set[str](), "g1": {"p1", "the response"}, "g2": set[str]()}
 """Each claim, and the texts that entail it."""
 SAMPLE = Sample(
     "s", user_input="q", response="the response", reference="the reference", retrieved_contexts=["p1", "p2", "p3"]
