@@ -31,14 +31,20 @@ def compute(case: Case) -> Computed:
             return _aggregated(case)
         case Level.TABLES, "ragchecker", "all":
             module = _published("ragchecker.tables")
-            return Computed(module.scores_of(module.Tables.of_labels(**case.outputs)))
+            tables = module.Tables(**{name: _entailed(labels) for name, labels in case.outputs.items()})
+            return Computed({name: formula(tables) for name, formula in module.FORMULAS.items()})
         case _:
             pytest.fail(f"{case.id}: {case.system} has no {case.level} {case.metric!r}.")
 
 
+def _entailed(labels: Any) -> Any:
+    """The labels of a table as truth values, row by row."""
+    return labels == "Entailment" if isinstance(labels, str) else tuple(map(_entailed, labels))
+
+
 def _aggregated(case: Case) -> Computed:
     """By the aggregator that inputs or configuration name, else the word after `agg` in the id."""
-    spring = _published("spring_ai_ragas.metrics")
+    spring = _published("spring_ai_ragas.models")
     options = {snake(key): value for key, value in {**case.inputs, **case.config}.items()}
     scores, named = options.pop("scores"), options.pop("aggregator", None)
     word = snake(str(named)) if named else case.id.partition("-agg-")[2].partition("-")[0]

@@ -12,11 +12,9 @@ from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Unde
 from merilo.metrics.steps import (
     BLANK_USER_INPUT,
     COUNTED,
-    about_statements,
-    any_averaged,
+    credit_score,
     distinct,
     is_blank,
-    mean_credit,
     states_nothing,
 )
 
@@ -78,12 +76,7 @@ class AnswerCompleteness(MetricDefaults):
             return Undefined(_NO_PART)
         verdicts = yield from _answered(sample, user_input, parts)
         answered = sum(verdict.answered for verdict in verdicts)
-        return Score(
-            mean_credit(verdicts),
-            evidence=about_statements(parts, verdicts),
-            counts={"parts": len(parts), "answered": answered},
-            averaged=any_averaged(verdicts),
-        )
+        return credit_score(parts, verdicts, {"parts": len(parts), "answered": answered})
 
 
 def _answered(

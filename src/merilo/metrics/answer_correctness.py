@@ -51,19 +51,11 @@ class _Agreement:
 class AnswerCorrectness(MetricDefaults):
     """Agreement of the response with the reference in their statements, in [0, 1].
 
-    Formula: F = (1 + beta²) P R / (beta² P + R), with the precision P = statements of the response that the reference
-    supports / distinct statements of the response, and the recall R = statements of the reference that the response
-    supports / distinct statements of the reference; 0 when P or R is. With a judge whose probabilities are averaged, a
-    statement counts as its probability of being supported. With a `similarity_weight` w the value is (1 - w) F + w
-    max(0, cosine of the embeddings of reference and response).
+    F = (1 + beta²) P R / (beta² P + R), 0 when P or R is. 0 when the response is blank, declines, or states nothing.
 
-    0 when the response is blank, declines, or makes no statement. Undefined when the reference is blank or makes no
-    statement, and, with a weight, when the embedding of a text has length 0.
-
-    Source: the answer correctness of the ragas library (F1 over statements, and a weighted similarity), and the claim
-    precision and recall of RAGChecker (Ru et al. 2024, arXiv 2408.08067). Differences from ragas: each statement of
-    one text is judged against the whole other text, not matched with its statements; precision and recall count the
-    statements of their own text; and similarity has no weight by default.
+    Differences from the ragas library: each statement of one text is judged against the whole other text, not matched
+    with its statements; precision and recall count the statements of their own text; and similarity has no weight by
+    default.
     """
 
     name: ClassVar[str] = "answer_correctness"

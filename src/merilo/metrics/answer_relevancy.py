@@ -14,13 +14,11 @@ from merilo.metrics.steps import (
     COUNTED,
     RESPONSE_QUESTIONS,
     RESPONSE_STATES_NOTHING,
-    about_statements,
     addressing_of,
-    any_averaged,
+    credit_score,
     declines,
     is_blank,
     max_statements,
-    mean_credit,
     statements_of,
     states_nothing,
 )
@@ -78,12 +76,7 @@ class AnswerRelevancy(MetricDefaults):
             return Undefined(RESPONSE_STATES_NOTHING)
         verdicts = yield from addressing_of(sample, statements)
         addressing = sum(verdict.addresses for verdict in verdicts)
-        return Score(
-            mean_credit(verdicts),
-            evidence=about_statements(statements, verdicts),
-            counts={"statements": len(statements), "addressing": addressing},
-            averaged=any_averaged(verdicts),
-        )
+        return credit_score(statements, verdicts, {"statements": len(statements), "addressing": addressing})
 
 
 METRICS: Final = (AnswerRelevancy,)

@@ -159,7 +159,11 @@ class _Citations(MetricDefaults):
         ids = own if own is not None and len(own) == len(contexts) else [context.id for context in contexts]
         return cited(sample.require("response"), ids, first=self.first, language=sample.language)
 
-    def _judged(self, sample: Sample) -> Plan[_Judged | Undefined]:
+    @staticmethod
+    def scored(judged: _Judged) -> Score | Undefined:
+        raise NotImplementedError  # each metric has its own
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("user_input")
         sample.require("retrieved_contexts")
         text = self._text(sample)
@@ -173,7 +177,7 @@ class _Citations(MetricDefaults):
             return Undefined(RESPONSE_STATES_NOTHING)
         cited_by = [_Cited(each, _contexts(text, each)) for each in statements]
         verdicts = yield from _support(sample, cited_by, alone=self.alone)
-        return _Judged(text, statements, verdicts)
+        return self.scored(_Judged(text, statements, verdicts))
 
 
 class _Cited(NamedTuple):
@@ -279,10 +283,8 @@ class CitationRecall(_Citations):
         family=Family.RESPONSE,
     )
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        judged = yield from self._judged(sample)
-        if isinstance(judged, Undefined):
-            return judged
+    @staticmethod
+    def scored(judged: _Judged) -> Score | Undefined:
         return judged.score(judged.recall, recall=True, precision=False)
 
 
@@ -316,14 +318,11 @@ class CitationPrecision(_Citations):
         family=Family.RESPONSE,
     )
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        judged = yield from self._judged(sample)
-        if isinstance(judged, Undefined):
-            return judged
-        precision = judged.precision
-        if precision is None:
+    @staticmethod
+    def scored(judged: _Judged) -> Score | Undefined:
+        if judged.precision is None:
             return Undefined(_CITES_NOTHING)
-        return judged.score(precision, recall=False, precision=True)
+        return judged.score(judged.precision, recall=False, precision=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,12 +346,9 @@ class CitationF1(_Citations):
         family=Family.RESPONSE,
     )
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        judged = yield from self._judged(sample)
-        if isinstance(judged, Undefined):
-            return judged
-        value = f_measure(judged.precision or 0.0, judged.recall)
-        return judged.score(value, recall=True, precision=True)
+    @staticmethod
+    def scored(judged: _Judged) -> Score | Undefined:
+        return judged.score(f_measure(judged.precision or 0.0, judged.recall), recall=True, precision=True)
 
 
 METRICS: Final = (CitationRecall, CitationPrecision, CitationF1)

@@ -14,12 +14,10 @@ from merilo.metrics.steps import (
     BLANK_REFERENCE,
     COUNTED,
     NO_CONTEXT,
-    about_statements,
-    any_averaged,
+    credit_score,
     distinct,
     is_blank,
     max_contexts,
-    mean_credit,
     states_nothing,
     texts_of,
 )
@@ -79,12 +77,7 @@ class ContextEntityRecall(MetricDefaults):
             return Undefined(_NO_ENTITY)
         verdicts = yield from _mentions(sample, entities)
         mentioned = sum(verdict.mentioned for verdict in verdicts)
-        return Score(
-            mean_credit(verdicts),
-            evidence=about_statements(entities, verdicts),
-            counts={"entities": len(entities), "mentioned": mentioned},
-            averaged=any_averaged(verdicts),
-        )
+        return credit_score(entities, verdicts, {"entities": len(entities), "mentioned": mentioned})
 
 
 def _mentions(sample: Sample, entities: tuple[DistinctStatement, ...]) -> Plan[tuple[MentionsVerdict, ...]]:

@@ -12,11 +12,9 @@ from merilo.metrics.steps import (
     BLANK_REFERENCE,
     COUNTED,
     REFERENCE_STATES_NOTHING,
-    about_statements,
-    any_averaged,
+    credit_score,
     judged_support_of,
     max_statements,
-    mean_credit,
     most_support,
     statements_of,
     states_nothing,
@@ -71,12 +69,7 @@ class ContextRecall(MetricDefaults):
         if not statements:
             return Undefined(REFERENCE_STATES_NOTHING)
         judged, verdicts = yield from judged_support_of(sample, statements)
-        return Score(
-            mean_credit(verdicts),
-            evidence=about_statements(judged, verdicts),
-            counts=support_counts(verdicts, len(statements) - len(judged)),
-            averaged=any_averaged(verdicts),
-        )
+        return credit_score(judged, verdicts, support_counts(verdicts, len(statements) - len(judged)))
 
 
 METRICS: Final = (ContextRecall,)

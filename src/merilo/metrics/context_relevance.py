@@ -45,19 +45,9 @@ class Unit(StrEnum):
 class ContextRelevance(MetricDefaults):
     """Share of the retrieved text that helps to answer the user input, in [0, 1].
 
-    Formula, over the contexts i with grade g_i in {0, 1, 2}, n_i sentences and e_i evidence sentences:
-
-    - `unit=grade` (default): mean of g_i / 2;
-    - `unit=context`: share of contexts with g_i ≥ `at`; `at=1` for relevant at all, `at=2` for fully;
-    - `unit=sentence`: sum of e_i / sum of n_i, pooled, so that a long context weighs more.
-
-    All three use the same verdicts. With a judge whose probabilities are averaged, a context counts as its probability
-    of being relevant instead, except with `at=2` and `unit=sentence`. Undefined when nothing was retrieved or the user
-    input is blank. A context without any sentence has grade 0 without a question; if all are like this, the value is 0.
-
-    Source: grades 0 to 2 as in graded relevance assessment at TREC. `unit=sentence` is the formula of context
-    relevance in the RAGAS paper (Es et al. 2023, arXiv 2309.15217, section 3). There the judge retypes the sentences
-    of all contexts joined; here it names the sentences of one context by number.
+    The three units use the same verdicts; `unit=sentence` is pooled, so that a long context weighs more. A context
+    without any sentence has grade 0 without a question; if all are like this, the value is 0. In the RAGAS paper (Es et
+    al. 2023, section 3) the judge retypes sentences of all contexts joined; here it names those of one by number.
     """
 
     name: ClassVar[str] = "context_relevance"

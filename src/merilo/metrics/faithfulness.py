@@ -13,12 +13,10 @@ from merilo.metrics.steps import (
     COUNTED,
     RESPONSE_QUESTIONS,
     RESPONSE_STATES_NOTHING,
-    about_statements,
-    any_averaged,
+    credit_score,
     declines,
     judged_support_of,
     max_statements,
-    mean_credit,
     most_support,
     statements_of,
     states_nothing,
@@ -77,12 +75,7 @@ class Faithfulness(MetricDefaults):
         if not statements:
             return Undefined(RESPONSE_STATES_NOTHING)
         judged, verdicts = yield from judged_support_of(sample, statements)
-        return Score(
-            mean_credit(verdicts),
-            evidence=about_statements(judged, verdicts),
-            counts=support_counts(verdicts, len(statements) - len(judged)),
-            averaged=any_averaged(verdicts),
-        )
+        return credit_score(judged, verdicts, support_counts(verdicts, len(statements) - len(judged)))
 
 
 METRICS: Final = (Faithfulness,)

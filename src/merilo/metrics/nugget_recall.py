@@ -24,15 +24,12 @@ class NuggetRecall(MetricDefaults):
     """Share of the question's nuggets that the response states, in [0, 1].
 
     Nuggets are the facts that a good answer has, in the metadata of the sample or in a column `nuggets`: a list of
-    texts, or of objects with `text` and `vital` (or `importance`: "vital" or "okay"). Formula: sum of the weights of
-    the nuggets that the response states in full / sum of all weights. A vital nugget has the weight 1. With a judge
-    whose probabilities are averaged, a nugget counts as its probability of being stated. 0 when the response is blank;
-    no question is asked then. Undefined without nuggets.
+    texts, or of objects with `text` and `vital` (or `importance`: "vital" or "okay"). 0 when the response is blank;
+    no question is asked then.
 
     - `okay_weight`: the weight of a nugget that is not vital, in [0, 1]: 0.5 weighted, 0 vital nuggets only, 1 all.
 
-    Source: the strict scores of the AutoNuggetizer framework (Pradeep et al. 2024, arXiv 2411.09607): vital, all and
-    weighted. Differences: nuggets are judged one by one, and there is no partial support.
+    Differences from the AutoNuggetizer framework: nuggets are judged one by one, and there is no partial support.
     """
 
     name: ClassVar[str] = "nugget_recall"

@@ -30,18 +30,14 @@ _ALL_BLANK: Final = "every text that the rubric shows is blank"
 class RubricMetric(MetricDefaults):
     """The rating of a sample on a custom scale, in [0, 1]; 1 is the best.
 
-    Formula: (points of the label - lowest points) / (highest - lowest), or 1 minus that if the file has
-    `higher_is_better: false`. `merilo.judging.scale` describes the file (YAML, TOML or JSON). The judge sees the
-    texts that the file names, in its order, and picks one label.
+    `merilo.judging.scale` describes the file (YAML, TOML or JSON). The judge sees the texts that the file names, in its
+    order, and picks one label.
 
     `digest` identifies the file's content. It is filled in when the metric is made, so it is part of the metric's
     text: results of an edited file belong to another metric and are never compared with earlier ones by mistake. If
     it is given, a file with other content is an error.
 
-    Undefined when nothing was retrieved though the rubric shows contexts, and when every text shown is blank. Raises
-    UsageError for a file that cannot be read or does not contain a scale.
-
-    Source: merilo's own; rubrics with labels and points as in the G-Eval and Prometheus families of judges.
+    Raises UsageError for a file that cannot be read or does not contain a scale.
     """
 
     name: ClassVar[str] = "rubric_metric"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from math import fsum, log2
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.data.span_view import view_of
 from merilo.errors import UsageError
@@ -162,28 +162,14 @@ def _discounted(gains: Iterable[tuple[float, int]], characters: int | None) -> f
     return fsum(parts)
 
 
-def _card(
-    summary: str,
-    *,
-    meaning: str,
-    formula: str,
-    undefined: str,
-    when: str,
-    when_not: str,
-    relatives: tuple[str, ...],
-    source: str,
-) -> Card:
+def _card(summary: str, formula: str, undefined: str, **rest: Any) -> Card:  # Any: other fields of the card
     return Card(
         summary,
         f"{formula} White space does not count, and repeated text counts once.",
         "None: positions are compared.",
         (undefined, f"{NOT_JUDGED}, or {NOT_LOCATED} (only with unjudged=undefined, the default)", NO_SPANS),
-        when,
-        when_not,
-        relatives,
-        (source,),
-        Family.RETRIEVAL,
-        meaning,
+        family=Family.RETRIEVAL,
+        **rest,
     )
 
 
@@ -199,12 +185,7 @@ SpanPrecision: Final = variant(
     "span_precision",
     f"""Share of the retrieved characters that are labelled as relevant, in [0, 1].
 
-    Formula: distinct retrieved characters with a grade above 0 / distinct retrieved characters. White space does not
-    count.
-
     {_EVIDENCE}
-
-    Source: precision in characters of the focused tasks of INEX (Kamps et al. 2008, "INEX 2007 Evaluation Measures").
     """,
     formula=staticmethod(_precision),
     card=_card(
@@ -215,7 +196,7 @@ SpanPrecision: Final = variant(
         when=_WHEN,
         when_not="Without gold evidence: context_relevance asks a judge.",
         relatives=("span_recall", "id_precision", "context_relevance"),
-        source="Precision in characters of INEX (Kamps et al. 2008).",
+        sources=("Precision in characters of INEX (Kamps et al. 2008).",),
     ),
 )
 SpanRecall: Final = variant(
@@ -223,13 +204,9 @@ SpanRecall: Final = variant(
     "span_recall",
     f"""Share of the relevant characters that were retrieved, in [0, 1].
 
-    Formula: distinct retrieved characters with a grade above 0 / all characters with a grade above 0. White space does
-    not count. Text that was neither judged nor retrieved counts as not relevant. Undefined when no text is labelled as
-    relevant.
+    Text that was neither judged nor retrieved counts as not relevant.
 
     {_EVIDENCE}
-
-    Source: recall in characters of the focused tasks of INEX (Kamps et al. 2008, "INEX 2007 Evaluation Measures").
     """,
     formula=staticmethod(_recall),
     card=_card(
@@ -240,7 +217,7 @@ SpanRecall: Final = variant(
         when=f"{_WHEN} Set `characters` to the amount of text that the generator reads, equal for all.",
         when_not="If other text than the labelled one can contain the answer: context_recall asks a judge.",
         relatives=("span_precision", "id_recall", "context_recall"),
-        source="Recall in characters of INEX (Kamps et al. 2008).",
+        sources=("Recall in characters of INEX (Kamps et al. 2008).",),
     ),
 )
 SpanNDCG: Final = variant(
@@ -248,11 +225,9 @@ SpanNDCG: Final = variant(
     "span_nDCG",
     f"""Normalised discounted cumulated gain of the retrieved characters, in [0, 1]; 1 if the evidence comes first.
 
-    Formula: sum of grade / log2(rank + 1) over the retrieved characters, divided by the same sum over the ideal text,
-    which begins with all labelled characters, highest grade first. The rank of a character is 1 + the retrieved
-    characters before it / {_RANK:,}, in steps of {_STEP} characters, so it does not depend on the chunks. A repeated
-    character takes a place and gains nothing. The bounds hold if no text without a label has a grade above the highest
-    label of the sample; they may be wider than necessary. Undefined when no text is labelled as relevant.
+    Ranks are in steps of characters, so they do not depend on the chunks. A repeated character takes a place and gains
+    nothing. The bounds hold if no text without a label has a grade above the highest label of the sample; they may be
+    wider than necessary.
 
     {_EVIDENCE}
 
@@ -270,7 +245,7 @@ SpanNDCG: Final = variant(
         when=f"{_WHEN} One number for finding the evidence and ranking it first.",
         when_not="If the generator reads all retrieved text in one piece: use span_recall.",
         relatives=("span_recall", "nDCG", "context_ranking"),
-        source="Järvelin & Kekäläinen 2002 (ACM TOIS 20); position in the text as rank: Sakai & Dou (SIGIR 2013).",
+        sources=("Järvelin & Kekäläinen 2002 (ACM TOIS 20); position in the text as rank: Sakai & Dou (SIGIR 2013).",),
     ),
 )
 

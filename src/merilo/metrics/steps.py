@@ -22,11 +22,11 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, Suff
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score
 from merilo.metrics.formulas import mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
@@ -319,6 +319,13 @@ def support_counts(verdicts: Sequence[SupportVerdict], not_judged: int = 0) -> d
         "supported": labels.count(SupportLabel.SUPPORTED),
         "contradicted": labels.count(SupportLabel.CONTRADICTED) if tells else None,
     }
+
+
+def credit_score(
+    statements: Sequence[DistinctStatement], verdicts: Sequence[DecisionVerdict], counts: Mapping[str, int | None]
+) -> Score:
+    """Return the mean credit of the verdicts on these statements as a score, with the verdicts as its evidence."""
+    return Score(mean_credit(verdicts), about_statements(statements, verdicts), counts, averaged=any_averaged(verdicts))
 
 
 def _without(blank: frozenset[int], verdict: SupportVerdict) -> SupportVerdict:

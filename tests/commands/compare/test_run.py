@@ -310,11 +310,7 @@ def test_undefined_as_worst(tmp_path: Path) -> None:
     [
         (many(30, 1), many(30, 1), "the scores of all 30 pairs are equal, their inputs are not"),
         (many(1, 1), many(1, 2), "only 1 of 1 samples differ, and a test needs 6"),
-        (
-            {**many(30, 1), "s0": [2]},
-            many(30, 1),
-            "only 1 of 30 samples differ, and a test needs 6",
-        ),
+        ({**many(30, 1), "s0": [2]}, many(30, 1), "only 1 of 30 samples differ, and a test needs 6"),
         (
             many(8, FAILS),
             many(8, FAILS),

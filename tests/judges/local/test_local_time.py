@@ -32,7 +32,7 @@ def ticking(step_s: float) -> Callable[[], float]:
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads, whatever this machine has."""
-    for module in ("judges.local.timing", "commands.evaluate.local_time"):
+    for module in ("judges.local.judge", "commands.evaluate.local_time"):
         monkeypatch.setattr(f"merilo.{module}.thread_count", lambda: 2)
 
 

@@ -17,21 +17,11 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
-from merilo.metrics.published.ragchecker.metrics import (
-    FORMULAS,
-    METRICS,
-    Tables,
-    scores_of,
-)
+from merilo.metrics.published.ragchecker.metrics import METRICS
+from merilo.metrics.published.ragchecker.tables import FORMULAS, Tables
 from merilo.metrics.registry import parse_metric
 
-TRUTH = {
-    "r1": {"the reference", "p1"},
-    "r2": {"p2"},
-    "r3": set[str](),
-    "g1": {"p1", "the response"},
-    "g2": set[str](),
-}
+TRUTH = {"r1": {"the reference", "p1"}, "r2": {"p2"}, "r3": set[str](), "g1": {"p1", "the response"}, "g2": set[str]()}
 """Each claim, and the texts that entail it."""
 SAMPLE = Sample(
     "s", user_input="q", response="the response", reference="the reference", retrieved_contexts=["p1", "p2", "p3"]
@@ -134,10 +124,8 @@ def test_claims_per_prompt() -> None:
         parse_metric("ragchecker:f1(claims_per_prompt=0)")
 
 
-def test_tables_hold_the_three_labels_only() -> None:
-    """A word that is no label is refused, and so are rows of different length."""
-    with pytest.raises(ValueError, match="Perhaps"):
-        Tables.of_labels(answer2response=["Perhaps"])
+def test_rows_of_tables_have_one_length() -> None:
+    """Rows of different length are refused."""
     with pytest.raises(ValueError, match="same passages"):
         Tables(retrieved2answer=((True,), (True, False)))
 
@@ -158,7 +146,7 @@ def test_no_passages() -> None:
 
 def test_no_tables() -> None:
     """Without any label all eleven are 0."""
-    assert set(scores_of(Tables()).values()) == {0.0}
+    assert {formula(Tables()) for formula in FORMULAS.values()} == {0.0}
 
 
 @pytest.mark.usefixtures("seeds")

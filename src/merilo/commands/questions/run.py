@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
 
-
 OTHERS: Final = 5
 """Maximum texts without the passage that are checked, and that are the contexts of a twin."""
 NO_TITLE: Final = "the template needs a title and the document has none"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
 
-__all__ = ["METRICS", "CitationPrecision", "CitationRecall"]
 
 _NUMBER: Final = re.compile(r"\[(\d{1,9})")
 _MARKER: Final = re.compile(r" ?\[\d+")
@@ -201,4 +200,3 @@ class CitationPrecision(_ALCE):
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (CitationRecall, CitationPrecision)
-"""The metrics of this module, in the order in which they are shown."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric
     from merilo.metrics.published.asking import Reply
 
-__all__ = ["METRICS", "AnswerFaithfulness", "AnswerRelevance", "ContextRelevance"]
 
 _UNREAD: Final = "a reply without a label was scored 0"
 _LIKELY: Final = "[[Yes]]"
@@ -140,4 +139,3 @@ class AnswerRelevance(_Label):
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (ContextRelevance, AnswerFaithfulness, AnswerRelevance)
-"""The metrics of this module, in the order in which they are shown."""

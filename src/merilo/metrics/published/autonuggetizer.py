@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Evidence, Metric
     from merilo.metrics.published.asking import ReadReply
 
-__all__ = ["METRICS", "AllScore"]
 
 _WINDOW: Final = 10
 _TEMPERATURE: Final = 0.0
@@ -209,4 +208,3 @@ METRICS: Final[tuple[type[Metric], ...]] = (
         partial=0.0,
     ),
 )
-"""The metrics of this module, in the order in which they are shown."""

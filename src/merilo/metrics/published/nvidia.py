@@ -392,4 +392,3 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     ),
     _row(AnswerAccuracy, "ragas-0.3.0:nv_accuracy", "", "EarlierNvAccuracy"),
 )
-"""The metrics of this module, in the order in which they are shown."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
 
-__all__ = ["METRICS", "AnswerRelevance", "ContextRelevance", "Groundedness", "Scale"]
 
 _TEMPERATURE: Final = 0.0
 _NUMBER: Final = re.compile(r"[+-]?([0-9]++)(\.?)[0-9]*+")
@@ -300,4 +299,3 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     Groundedness,
     AnswerRelevance,
 )
-"""The metrics of this module, in the order in which they are shown."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric
     from merilo.metrics.published.asking import Reply
 
-__all__ = ["METRICS", "Prompt", "Relevance"]
 
 _UNREAD: Final = "a reply without a label was scored 0"
 # Possessive (*+, ?+, ++), so that a reply of endless white space or letters is read in one pass.
@@ -141,4 +140,3 @@ def label_in(reply: str, *, bare_letter: bool = True, bare_number: bool = True) 
 _LIKELY: Final = "##final score: 1"
 
 METRICS: Final[tuple[type[Metric], ...]] = (Relevance,)
-"""The metrics of this module, in the order in which they are shown."""

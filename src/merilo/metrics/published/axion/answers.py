@@ -18,7 +18,6 @@ from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
     SYSTEM,
     AxionMetric,
-    Mode,
     Notes,
     RelevancyMode,
     RelevancyReply,
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
-
-__all__ = ["AnswerRelevancy", "Mode", "MultiTurn", "RelevancyMode"]
 
 _NO_STATED: Final = "the response makes no statement"
 _NO_TURN: Final = "the conversation has no answer that follows a question"

@@ -38,17 +38,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
 
 
-__all__ = [
-    "ContextualPrecision",
-    "ContextualRanking",
-    "ContextualRelevancy",
-    "ContextualSufficiency",
-    "ContextualUtilization",
-    "Mode",
-    "ModeEffect",
-    "RelevancyMode",
-]
-
 _FAILURES: Final = MappingProxyType({"failures": "failure_scored"})
 _NONE_RELEVANT: Final = "no context is relevant and that was scored 0"
 

@@ -28,4 +28,3 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     AnswerRelevancy,
     FactualAccuracy,
 )
-"""The metrics of this module, in the order in which they are shown."""

@@ -20,7 +20,6 @@ from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
     SYSTEM,
     AxionMetric,
-    Mode,
     Notes,
     StatementsReply,
     Strategy,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
-__all__ = ["ContextualRecall", "Faithfulness", "Mode"]
 
 _NO_REQUIRED: Final = "the reference makes no statement"
 _NO_STATED: Final = "the response makes no statement"

@@ -16,7 +16,6 @@ from merilo.metrics.published.deepeval.steps import (
     YES,
     DeepEvalReplySchema,
     DeepEvalVerdict,
-    VerdictRule,
     Verdicts,
     WithThreshold,
     listed,
@@ -31,15 +30,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric
     from merilo.metrics.published.deepeval.steps import Judging
 
-__all__ = [
-    "METRICS",
-    "AnswerRelevancy",
-    "ContextualPrecision",
-    "ContextualRecall",
-    "ContextualRelevancy",
-    "Faithfulness",
-    "VerdictRule",
-]
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_scores"})
 _NO_CONTEXT: Final = "no context was retrieved"
@@ -308,4 +298,3 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     Faithfulness,
     AnswerRelevancy,
 )
-"""The metrics of this module, in the order in which they are shown."""

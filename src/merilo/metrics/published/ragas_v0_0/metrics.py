@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from merilo.metrics.base import Composite, Metric
 
-__all__ = ["COMPOSITES", "METRICS", "ragas_score"]
 
 _PARTS: Final = ("answer_relevancy", "context_relevancy", "faithfulness", "context_recall")
 
@@ -162,7 +161,6 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     _row(AnswerRelevancy, "ragas-0.0.15:answer_relevancy"),
     _row(AspectCritique, "ragas-0.0.15:aspect_critique"),
 )
-"""The metrics of this module, in the order in which they are shown."""
 
 COMPOSITES: Final[tuple[type[Composite], ...]] = (
     _row(RagasScore, "ragas-0.0.12:ragas_score"),

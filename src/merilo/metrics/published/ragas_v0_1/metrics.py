@@ -73,4 +73,3 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     ),
     _row(SummarizationScore, "ragas-0.1.22:summarization_score"),
 )
-"""The metrics of this module, in the order in which they are shown."""

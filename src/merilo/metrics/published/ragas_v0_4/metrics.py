@@ -179,4 +179,3 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     *_COLLECTIONS,
     *(_earlier(metric) for metric in _NEWEST if metric not in _SINCE_0_4),
 )
-"""The metrics of this module, in the order in which they are shown."""

@@ -16,7 +16,7 @@ from merilo.judging.ask import both, together
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.definition import Published
-from merilo.metrics.published.ragchecker.tables import FORMULAS, Label, Tables, scores_of
+from merilo.metrics.published.ragchecker.tables import FORMULAS, Label, Tables
 from merilo.metrics.published.replies import ReplyFault, object_in, texts_in
 from merilo.metrics.variants import variant
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
     from merilo.metrics.published.asking import ReadReply, Reply
-
-__all__ = ["FORMULAS", "METRICS", "Tables", "scores_of"]
 
 
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
@@ -298,4 +296,3 @@ METRICS: Final[tuple[type[Metric], ...]] = (
         "faithfulness",
     ),
 )
-"""The metrics of this module, in the order in which they are shown."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from merilo.metrics.formulas import f_measure, fraction
 
@@ -45,31 +45,10 @@ class Tables:
                 f"Every claim is checked against the same passages, but there are {sorted(widths)} labels."
             )
 
-    @classmethod
-    def of_labels(
-        cls,
-        *,
-        answer2response: Sequence[str] = (),
-        response2answer: Sequence[str] = (),
-        retrieved2answer: Sequence[Sequence[str]] = (),
-        retrieved2response: Sequence[Sequence[str]] = (),
-    ) -> Self:
-        """Return the tables that these labels make: only Entailment is true. Raises ValueError for any other word."""
-        return cls(
-            answer2response=_entailed(answer2response),
-            response2answer=_entailed(response2answer),
-            retrieved2answer=tuple(_entailed(row) for row in retrieved2answer),
-            retrieved2response=tuple(_entailed(row) for row in retrieved2response),
-        )
-
     @property
     def useful(self) -> tuple[bool, ...]:
         """For each passage: does it entail some claim of the reference?"""
         return tuple(any(column) for column in zip(*self.retrieved2answer, strict=True))
-
-
-def _entailed(labels: Sequence[str]) -> tuple[bool, ...]:
-    return tuple(Label(label) is Label.ENTAILMENT for label in labels)
 
 
 def _share(flags: Sequence[bool]) -> float:
@@ -152,8 +131,3 @@ FORMULAS: Final[Mapping[str, Formula]] = {
     "faithfulness": _faithfulness,
 }
 """Each metric as a function of the tables, in [0, 1]; 0 where a table that it reads has no claims or no passages."""
-
-
-def scores_of(tables: Tables) -> dict[str, float]:
-    """Return all eleven metrics of one sample, by name. Raises ValueError if tables differ in their claims."""
-    return {name: formula(tables) for name, formula in FORMULAS.items()}

@@ -30,4 +30,3 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     general.AspectCritic,
     general.SimpleCriteriaScore,
 )
-"""The metrics of this module, in the order in which they are shown."""
