@@ -56,6 +56,11 @@ class Line:
     """The number of scores at which the line is computed next; 0 until `draw`."""
     step: int = 0
     value: float = 0.0
+    mean: float = 0.0
+    """The weighted mean of the scores by which the line was set."""
+    mean_error: float = 0.0
+    """The standard error of that mean."""
+    variance: float = 0.0
 
     @classmethod
     def of(cls, reference: Iterable[Unit], error: float, tolerance: float = 0.0, *, grows: bool = True) -> Line:
@@ -63,7 +68,7 @@ class Line:
         line = cls(error, tolerance, grows)
         for unit in reference:
             line._count(unit.score, unit.weight)
-        line._raise()
+        line.draw()
         return line
 
     def add(self, score: float, weight: float = 1.0) -> None:
@@ -71,26 +76,27 @@ class Line:
         if self.grows:
             self._count(score, weight)
             if self.count == self.next_count:
-                self._raise()
+                self.draw()
 
-    @property
-    def mean(self) -> float:
-        """The weighted mean of the scores."""
-        return sum(weight * grade for grade, weight in enumerate(self.weights)) / GRADES / sum(self.weights)
+    def draw(self) -> None:
+        """Raise the line to the limit of all scores, less the tolerance, if that is higher.
 
-    @property
-    def variance(self) -> float:
-        """The weighted variance of the scores."""
-        mean, total = self.mean, sum(self.weights)
-        return sum(weight * (grade / GRADES - mean) ** 2 for grade, weight in enumerate(self.weights)) / total
+        The limit is the lower one of Student's t and the exact limit, each wrong with the probability of this step.
+        """
+        import numpy as np
 
-    @property
-    def mean_error(self) -> float:
-        """The standard error of the mean."""
-        mean, total = self.mean, sum(self.weights)
-        units = total * total / sum(self.squares)
-        off = sum(square * (grade / GRADES - mean) ** 2 for grade, square in enumerate(self.squares))
-        return sqrt(off * units / (units - 1)) / total
+        weights, squares, grades = np.array(self.weights), np.array(self.squares), np.arange(GRADES + 1) / GRADES
+        total = float(weights.sum())
+        points = Points(grades[weights > 0], weights[weights > 0])
+        mean, units = float(weights @ grades) / total, total * total / float(squares.sum())
+        mean_error = sqrt(float(squares @ (grades - mean) ** 2) * units / (units - 1)) / total
+        spread = Spread(mean, mean_error, units - 1) if mean_error else None
+        error = self.error / 2 ** (self.step + 1) if self.grows else self.error
+        limit = Summarised(points, (0.0, 1.0), units, units, spread).limits(1 - 2 * error, 1 - error)[0]
+        if not self.step or limit - self.tolerance > self.value:
+            self.value, self.mean, self.mean_error = max(limit - self.tolerance, 0.0), mean, mean_error
+            self.variance = points.variance
+        self.step, self.next_count = self.step + 1, 2 * self.count
 
     def _count(self, score: float, weight: float) -> None:
         left = min(int(score * GRADES), GRADES - 1)
@@ -99,21 +105,6 @@ class Line:
             sums[left] += part * (1 - right)
             sums[left + 1] += part * right
         self.count += 1
-
-    def _raise(self) -> None:
-        error = self.error / 2 ** (self.step + 1) if self.grows else self.error
-        self.value = max(self.value, self._limit(error) - self.tolerance)
-        self.step, self.next_count = self.step + 1, 2 * self.count
-
-    def _limit(self, error: float) -> float:
-        """Return the lower one of Student's t and the exact limit, each wrong with probability `error`."""
-        import numpy as np
-
-        weights = np.array(self.weights)
-        points = Points(np.flatnonzero(weights) / GRADES, weights[weights > 0])
-        units = sum(self.weights) ** 2 / sum(self.squares)
-        spread = Spread(self.mean, self.mean_error, units - 1) if self.mean_error else None
-        return Summarised(points, (0.0, 1.0), units, units, spread).limits(1 - 2 * error, 1 - error)[0]
 
 
 @dataclass(slots=True)
@@ -158,7 +149,7 @@ class DriftDetector:
     @property
     def value(self) -> float:
         """The mean R of the stakes; an alarm if it is at least 1/α."""
-        return min(sum(self.evidence) / len(self.evidence), _MAX_EVIDENCE)
+        return sum(self.evidence) / len(self.evidence)
 
 
 class Unit(NamedTuple):
@@ -215,12 +206,14 @@ class MetricDrift:
 
     def add(self, unit: Unit, *, failed: bool = False) -> None:
         """Add a unit of the traffic. A failed one counts as the best value, and not for the lines."""
-        score, name, weight = unit
-        score = 1.0 if failed else score
-        self.whole.add(score, self.lines[""].value, weight)
+        score, name, weight = (1.0 if failed else unit.score), unit.name, unit.weight
+        pairs = [(self.whole, "")]
         if name in self.slices:
-            for detector in (self.given, self.slices[name]):
-                detector.add(score, self.lines[name].value, weight)
+            pairs += [(self.given, name), (self.slices[name], name)]
+        for detector, line in pairs:
+            # Without a limit, evidence that is ignored for months would be infinite.
+            if detector.value < _MAX_EVIDENCE:
+                detector.add(score, self.lines[line].value, weight)
         # Only now: the line of a score must not depend on the score.
         for key in {"", name} & self.lines.keys() if not failed else ():
             self.lines[key].add(score, weight)

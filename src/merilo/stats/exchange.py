@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from math import comb, exp, fsum, prod
+from math import comb, exp, fsum, log
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.stats.intervals import LEVEL
@@ -19,7 +19,7 @@ _SLOPES = (2.0, 4.0, 6.0)
 """Large slopes find few large changes, small ones many small changes."""
 _STEPS = 10_000
 """Answers are compared in steps of 1 / `_STEPS`."""
-_MAX_VALUE = 1e300
+_MAX_LOG = 690.0
 
 
 class Anchor(NamedTuple):
@@ -42,7 +42,9 @@ def exchange_value(anchors: Sequence[Anchor]) -> float:
     contributes exactly 1. The answers must not be those by which the anchors were chosen. Sum the values of several
     passes with weights, fixed before each pass, that sum to 1 a year: the sum reaches 1/α with probability α at most.
     """
-    return min(fsum(prod(_ratio(each, slope) for each in anchors) for slope in _SLOPES) / len(_SLOPES), _MAX_VALUE)
+    counts = Counter(anchors).items()
+    logs = [fsum(count * log(_ratio(each, slope)) for each, count in counts) for slope in _SLOPES]
+    return fsum(exp(min(each, _MAX_LOG)) for each in logs) / len(logs)
 
 
 def fall_limits(anchors: Sequence[Anchor], *, level: float = LEVEL) -> Interval:
