@@ -126,9 +126,9 @@ class DriftDetector:
 
     @classmethod
     def of(cls, variance: float, lowest: float) -> DriftDetector:
-        """Return a detector without evidence for scores of this variance; `lowest`: the lowest line it will be given.
+        """Return a detector without evidence for scores of this variance; `lowest`: the lowest of its lines.
 
-        Lines of slices count for `lowest`: a stake is at most 0.9 / (1 - lowest), so that no factor is negative.
+        A stake is at most 0.9 / (1 - lowest), so that no factor is negative.
         """
         most = _MAX_LOSS / (1 - lowest)
         return cls([min(drop / (variance + drop * drop), most) for drop in _DROPS])
@@ -187,10 +187,9 @@ class MetricDrift:
             name: Line.of([unit for unit in reference if name in ("", unit.name)], share, tolerance, grows=grows)
             for name, share in shares.items()
         }
-        lowest = min(line.value for line in lines.values())
-        detectors = {name: DriftDetector.of(line.variance, lowest) for name, line in lines.items()}
-        whole = detectors.pop("")
-        return cls(lines, whole, detectors, DriftDetector(whole.stakes))
+        given = DriftDetector.of(lines[""].variance, min(line.value for line in lines.values()))
+        detectors = {name: DriftDetector.of(line.variance, line.value) for name, line in lines.items()}
+        return cls(lines, detectors.pop(""), detectors, given)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> MetricDrift:  # Any: parsed JSON
@@ -230,7 +229,7 @@ def evidence_ratio(value: float, alpha: float) -> float:
 
 
 def e_bh(values: Mapping[_Name, float], alpha: float) -> list[_Name]:
-    """Return the names with evidence of their own, largest first, at a false discovery rate of `alpha`.
+    """Return the names whose own evidence is enough, largest first, at a false discovery rate of `alpha`.
 
     `values`: e-values, or the `value` of detectors. If none of the means fell, any name is ever returned with
     probability `alpha` at most. Source: Wang & Ramdas, "False discovery rate control with e-values", JRSS B 84 (2022).
