@@ -202,7 +202,10 @@ class EndpointQueue:
         waited_s = now - worker.deadline + worker.limit_s
         if worker.deadline == inf or waited_s < LEAST_DEADLINE_S or pending.cut or pending.charge is None:
             return False
-        limit_s = deadline_s(self._reply_times[pending.send.request.schema_name], pending.charge)
+        answered = self._reply_times[pending.send.request.schema_name]
+        if answered and waited_s < 10 * answered[-1][0]:  # the deadline is not sooner, and costs more to compute
+            return False
+        limit_s = deadline_s(answered, pending.charge)
         if worker.overdue or waited_s < limit_s:
             return False
         if pending.permit.number > self._newest:  # the server may be answering no request, so only one is retried
