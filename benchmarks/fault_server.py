@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import re
 import socket
 import struct
 import time
 from collections import Counter, defaultdict
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
@@ -35,6 +36,7 @@ REASKS = 2
 ENLARGEMENTS = 2
 """Maximum requests with a larger limit after a truncated reply."""
 RETRY_AFTER_MS = 50
+"""The wait that a 429 names, unless the server is started with another."""
 STATEMENTS = 3
 _LABELS = ("supported", "contradicted", "not_stated")
 _STATEMENT = re.compile(r"^<<<statement(?: \d+)? ", re.MULTILINE)
@@ -126,9 +128,9 @@ def _status_500(_: Asked, transport: asyncio.Transport) -> None:
     transport.write(framed(body, status="500 Internal Server Error"))
 
 
-def _status_429(_: Asked, transport: asyncio.Transport) -> None:
+def _too_many(transport: asyncio.Transport, wait_ms: int) -> None:
     body = b'{"error": {"message": "Too many requests.", "type": "rate_limit_error"}}'
-    waits = f"Retry-After: {-(-RETRY_AFTER_MS // 1000)}\r\nretry-after-ms: {RETRY_AFTER_MS}\r\n"
+    waits = f"Retry-After: {-(-wait_ms // 1000)}\r\nretry-after-ms: {wait_ms}\r\n"
     transport.write(framed(body, status="429 Too Many Requests", headers=waits))
 
 
@@ -169,7 +171,7 @@ def _without_one(asked: Asked) -> str:
 
 FAULTS: Mapping[str, Callable[[Asked, asyncio.Transport], None]] = {
     "500": _status_500,
-    "429": _status_429,
+    "429": lambda _, transport: _too_many(transport, RETRY_AFTER_MS),
     "reset": _reset,
     "hang": _hang,
     "damaged": _says(_damaged),
@@ -211,15 +213,31 @@ def _is_lost(attempts: list[str], *, rating: bool) -> bool:
 # ---------------------------------------------------------------------------------------------- serving
 
 
+@dataclass(frozen=True)
+class Load:
+    """The time that a reply takes, and the requests that the server accepts; above that it answers 429 at once."""
+
+    latency_s: float = 0.0
+    at_once: float = math.inf
+    per_second: float = math.inf
+    """The rate, and the number of requests that may come at once after a break."""
+    retry_after_ms: int = RETRY_AFTER_MS
+
+
 class Judge:
     """A server's logic that answers requests, or fails as configured."""
 
-    def __init__(self, faults: Mapping[str, float], *, seed: int, first_only: bool, stubborn: float) -> None:
+    def __init__(
+        self, faults: Mapping[str, float], load: Load, *, seed: int, first_only: bool, stubborn: float
+    ) -> None:
         """Set up the faults. `stubborn`: the fraction of conversations that never get a readable reply."""
         self._faults = faults
+        self._load = load
         self._seed = seed
         self._first_only = first_only
         self._stubborn = stubborn
+        self._at_work = 0
+        self._left, self._counted_at = load.per_second, time.monotonic()
         self._attempts: dict[bytes, list[str]] = defaultdict(list)
         self._bodies: set[bytes] = set()
         self._struck = Counter[str]()
@@ -237,14 +255,34 @@ class Judge:
         asked = _asked(body)
         self._too_early += time.monotonic() < self._not_before.get(asked.digest, 0.0)
         attempts = self._attempts[asked.digest]
-        fault = self._fault(asked, len(attempts))
+        fault = "429" if self._full() else self._fault(asked, len(attempts))
         attempts.append(fault)
         if fault and _is_lost(attempts, rating=asked.name == "relevance"):
             self._lost.add(asked.digest)
-        if fault == "429":
-            self._not_before[asked.digest] = time.monotonic() + RETRY_AFTER_MS / 1000
         if fault:
             self._struck[fault] += 1
+        if fault == "429":
+            self._not_before[asked.digest] = time.monotonic() + self._load.retry_after_ms / 1000
+            _too_many(transport, self._load.retry_after_ms)
+        else:
+            self._at_work += 1
+            asyncio.get_running_loop().call_later(self._load.latency_s, self._answer, asked, fault, transport)
+
+    def _full(self) -> bool:
+        """Return True if the server refuses one more request now; otherwise count it for the rate."""
+        now, rate = time.monotonic(), self._load.per_second
+        self._left = min(rate, self._left + (now - self._counted_at) * rate)
+        self._counted_at = now
+        if self._at_work >= self._load.at_once or self._left < 1:
+            return True
+        self._left -= 1
+        return False
+
+    def _answer(self, asked: Asked, fault: str, transport: asyncio.Transport) -> None:
+        self._at_work -= 1
+        if transport.is_closing():
+            return
+        if fault:
             FAULTS[fault](asked, transport)
         else:
             transport.write(framed(completion(json.dumps(_verdict(asked)), tokens_in=asked.tokens)))
@@ -280,12 +318,13 @@ def fault_server(
     seed: int = 0,
     first_only: bool = False,
     stubborn: float = 0.0,
-    latency_s: float = 0.0,
+    load: Load = Load(),
     port: int = 0,
 ) -> Iterator[str]:
     """Yield the base URL of a judge with these rates of faults. `port` 0: any free port."""
     arguments = [f"--fault={name}={share}" for name, share in (faults or {}).items()]
-    arguments += [f"--seed={seed}", f"--stubborn={stubborn}", f"--latency={latency_s}", f"--port={port}"]
+    arguments += [f"--seed={seed}", f"--stubborn={stubborn}", f"--port={port}"]
+    arguments += [f"--{name.replace('_', '-')}={value}" for name, value in asdict(load).items()]
     with serving("fault_server.py", [*arguments, *(["--first-only"] if first_only else [])]) as address:
         yield address
 
@@ -303,14 +342,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first-only", action="store_true", help="only the first attempt of a conversation is struck")
     parser.add_argument("--stubborn", type=float, default=0.0, help="share of conversations never answered readably")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
+    for each in fields(Load):
+        kind = type(each.default)
+        parser.add_argument(f"--{each.name.replace('_', '-')}", type=kind, default=each.default, help="see Load")
     parser.add_argument("--port", type=int, default=0, help="any that is free, if not given")
     chosen = parser.parse_args()
     faults = {name: float(share) for name, _, share in (each.partition("=") for each in chosen.fault)}
     if unknown := faults.keys() - FAULTS.keys():
         parser.error(f"there is no fault {', '.join(sorted(unknown))}; there are {', '.join(FAULTS)}")
-    judge = Judge(faults, seed=chosen.seed, first_only=chosen.first_only, stubborn=chosen.stubborn)
-    asyncio.run(serve(judge.respond, chosen.latency, port=chosen.port))
+    load = Load(**{each.name: getattr(chosen, each.name) for each in fields(Load)})
+    judge = Judge(faults, load, seed=chosen.seed, first_only=chosen.first_only, stubborn=chosen.stubborn)
+    asyncio.run(serve(judge.respond, 0.0, port=chosen.port))
 
 
 if __name__ == "__main__":

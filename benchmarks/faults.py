@@ -11,24 +11,31 @@ other failure is merilo's error, and so is any score that a fault changes.
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
 import logging
 import math
+import statistics
 import sys
 import tempfile
 import time
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fault_server import ENLARGEMENTS, FAULTS, REASKS, TRANSPORT, Tally, fault_server, tally_of
+from fault_server import ENLARGEMENTS, FAULTS, REASKS, TRANSPORT, Load, Tally, fault_server, tally_of
 from figures import report
+from throughput import bodies_of
 
 import merilo
+from merilo.engine.event_loop import loop_factory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
 SAMPLES = 4_000
 SHARE = 0.05
@@ -69,6 +76,10 @@ class Case:
     first_only: bool = False
     most_requests: float | None = 1.10
     """The limit of requests / needed requests."""
+    samples: int = SAMPLES
+    concurrency: int = CONCURRENCY
+    timeout_s: float | None = TIMEOUT_S
+    load: Load = field(default=Load())
 
     @property
     def seed(self) -> int:
@@ -135,7 +146,7 @@ def _metric(fault: str) -> str:
     return PACKED if fault == "missing" else ONE
 
 
-def rows() -> list[dict[str, Any]]:
+def rows(samples: int) -> list[dict[str, Any]]:
     """Return samples that are all different."""
     return [
         {
@@ -144,28 +155,34 @@ def rows() -> list[dict[str, Any]]:
             "retrieved_contexts": [f"River {number} is {number % 700 + 12} km long. Its banks are steep."],
             "reference": f"River {number} is {number % 700 + 12} km long.",
         }
-        for number in range(SAMPLES)
+        for number in range(samples)
     ]
+
+
+def _server(case: Case) -> AbstractContextManager[str]:
+    return fault_server(case.faults, seed=case.seed, first_only=case.first_only, load=case.load)
+
+
+def _options(case: Case, address: str, folder: str) -> dict[str, Any]:
+    return {
+        "metrics": [case.metric],
+        "judge": {"spec": "openai:bench", "base_url": address},
+        "limits": {"concurrency": case.concurrency, "timeout_s": case.timeout_s},
+        "out": Path(folder, "run"),
+        "storage": {"cache": False},
+    }
 
 
 def seen(case: Case) -> Seen:
     """Return the results of one run."""
-    server = fault_server(case.faults, seed=case.seed, first_only=case.first_only)
-    with server as address, tempfile.TemporaryDirectory() as folder:
+    with _server(case) as address, tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        run = merilo.evaluate(
-            rows(),
-            metrics=[case.metric],
-            judge={"spec": "openai:bench", "base_url": address},
-            limits={"concurrency": CONCURRENCY, "timeout_s": TIMEOUT_S},
-            out=Path(folder, "run"),
-            storage={"cache": False},
-        )
+        run = merilo.evaluate(rows(case.samples), **_options(case, address, folder))
         seconds = time.perf_counter() - began
         records = list(run.records())
         values = {each["sample"]: each["value"] for each in records if each["outcome"] == "score"}
         failed = {each["sample"]: each["error"]["kind"] for each in records if each["outcome"] == "failed"}
-        if len(records) != SAMPLES or len(values) + len(failed) != SAMPLES:
+        if len(records) != case.samples or len(values) + len(failed) != case.samples:
             raise SystemExit(f"{case.title}: samples without a score or a failure")
         return Seen(values, failed, tally_of(address), seconds)
 
@@ -213,13 +230,80 @@ def judge_case(case: Case, found: Seen) -> tuple[int, int]:
     return abs(len(found.failed) - found.tally.lost), differ
 
 
+_REFUSING = Case("429", {}, samples=600, concurrency=32, timeout_s=None, load=Load(0.05, retry_after_ms=1_000))
+WAITS = (
+    (replace(_REFUSING, title="5 % of 429", faults={"429": SHARE}), 32),
+    (replace(_REFUSING, title="16 of 32 at once", samples=320, load=replace(_REFUSING.load, at_once=16)), 16),
+)
+"""Servers that refuse, and the number of requests at once of the best client."""
+LIMITED = (
+    replace(_REFUSING, title="50 % of 429", faults={"429": 0.5}, samples=200, most_requests=2.2),
+    replace(
+        _REFUSING, title="10 a second", samples=100, most_requests=1.8, load=replace(_REFUSING.load, per_second=10)
+    ),
+)
+LOST = replace(_REFUSING, title="1 % hang, once", faults={"hang": 0.01}, samples=400, first_only=True)
+
+
+def _alone(address: str, bodies: list[bytes], at_once: int) -> None:
+    """Post these bodies by aiohttp alone; a refused one again after the wait that its own answer names."""
+    import aiohttp
+
+    async def main() -> None:
+        free = asyncio.Semaphore(at_once)
+
+        async def post(body: bytes) -> None:
+            while True:
+                async with free, session.post(f"{address}/chat/completions", data=body) as response:
+                    json.loads(await response.read())
+                    if response.status == HTTPStatus.OK:
+                        return
+                await asyncio.sleep(int(response.headers["retry-after-ms"]) / 1000)
+
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+            await asyncio.gather(*map(post, bodies))
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(main())
+
+
+def measure_waits(rounds: int = 3) -> None:
+    """Report wall times at servers that refuse or hang, in turn with those of aiohttp alone, and the requests sent."""
+    for case, at_once in WAITS:
+        with fault_server() as address, tempfile.TemporaryDirectory() as folder:
+            bodies = bodies_of(rows(case.samples), _options(case, address, folder))
+        ours: list[float] = []
+        alone: list[float] = []
+        for _ in range(rounds):
+            ours.append(seen(case).seconds)
+            with _server(case) as address:
+                began = time.perf_counter()
+                _alone(address, bodies, at_once)
+                alone.append(time.perf_counter() - began)
+        wall, least = statistics.median(ours), statistics.median(alone)
+        report(f"{case.title}: wall s", wall)
+        report(f"{case.title}: wall s of aiohttp alone, {at_once} at once", least)
+        report(f"{case.title}: wall / aiohttp alone", wall / least, at_most=1.5)
+    for case in LIMITED:
+        found = seen(case)
+        report(f"{case.title}: wall s", found.seconds)
+        report(f"{case.title}: requests / needed", found.tally.requests / case.samples, at_most=case.most_requests)
+    found = seen(LOST)
+    report(f"{LOST.title}: wall s", found.seconds, at_most=14)
+    report(f"{LOST.title}: requests / needed", found.tally.requests / LOST.samples, at_most=1.03)
+
+
 def main() -> None:
     """Run all cases."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--table", action="store_true", help="a table in Markdown in the place of figures")
+    parser.add_argument("--waits", action="store_true", help="only the wall times at servers that refuse or hang")
     parser.add_argument("--only", help="cases whose title has this text")
     chosen = parser.parse_args()
     logging.getLogger("merilo").addHandler(logging.NullHandler())
+    if chosen.waits:
+        measure_waits()
+        return
     wanted = [case for case in cases() if chosen.only is None or chosen.only in case.title]
     if chosen.table:
         _table(wanted)
@@ -229,6 +313,8 @@ def main() -> None:
         found = seen(case)
         more, moved = judge_case(case, found)
         unlucky, differ, early = unlucky + more, differ + moved, early + found.tally.too_early
+    if chosen.only is None:
+        measure_waits()
     report("faults: failures that luck does not explain", unlucky, at_most=0)
     report("faults: scores that differ from the undisturbed run", differ, at_most=0)
     report("faults: requests before the time that a 429 named", early, at_most=0)

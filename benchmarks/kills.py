@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from fault_server import fault_server, tally_of
+from fault_server import Load, fault_server, tally_of
 from figures import report
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def over_http(kills: int, samples: int, *, cache: bool) -> None:
     title = f"{kills} kills, {'with' if cache else 'without'} cache"
     metrics = ["--metrics", "context_relevance,context_recall", "--concurrency", str(CONCURRENCY)]
     with tempfile.TemporaryDirectory() as name:
-        with fault_server(stubborn=STUBBORN, latency_s=LATENCY_S) as address:
+        with fault_server(stubborn=STUBBORN, load=Load(LATENCY_S)) as address:
             words = [*metrics, "--judge", "openai:bench", "--base-url", address]
             bench = Bench(Path(name), samples, words, cache=cache)
             start_s = bench.whole("start", "--limit", "1", "--no-cache")
@@ -197,7 +197,7 @@ def over_http(kills: int, samples: int, *, cache: bool) -> None:
             needed = tally_of(address)
         bench.cache.unlink(missing_ok=True)
         port = urlsplit(address).port or 0
-        with fault_server(stubborn=STUBBORN, latency_s=LATENCY_S, port=port) as address:
+        with fault_server(stubborn=STUBBORN, load=Load(LATENCY_S), port=port) as address:
 
             def paid_twice() -> int:
                 told = tally_of(address)

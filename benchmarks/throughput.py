@@ -82,8 +82,8 @@ def _floor(address: str, bodies: list[bytes]) -> None:
         runner.run(main())
 
 
-def _bodies(data: list[dict[str, Any]], address: str, folder: str) -> list[bytes]:
-    """Return the bodies that a run sends."""
+def bodies_of(data: list[dict[str, Any]], chosen: dict[str, Any]) -> list[bytes]:
+    """Return the bodies that a run with these options sends."""
     found: list[bytes] = []
     post = Wire.post
 
@@ -92,7 +92,7 @@ def _bodies(data: list[dict[str, Any]], address: str, folder: str) -> list[bytes
         return post(self, path, body, **given)
 
     with patch.object(Wire, "post", noted):
-        merilo.evaluate(data, **options(address, folder, "noted"))
+        merilo.evaluate(data, **chosen)
     return found
 
 
@@ -106,7 +106,7 @@ def main() -> None:
     ours: list[tuple[float, float]] = []
     floors: list[tuple[float, float]] = []
     with judge_server(LATENCY_S) as address, tempfile.TemporaryDirectory() as folder:
-        bodies = _bodies(data, address, folder)
+        bodies = bodies_of(data, options(address, folder, "noted"))
         for turn in range(chosen.rounds):
             began, cpu = time.perf_counter(), time.process_time()
             _floor(address, bodies)

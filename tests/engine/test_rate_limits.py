@@ -113,66 +113,128 @@ def test_a_run_that_leaves_gives_back_what_it_held() -> None:
     assert limiter.in_flight == 1
 
 
-def test_complaints_halve_once_for_all_that_were_sent_before() -> None:
-    """Of sixteen requests in the air, however many are limited, the width is halved once; later ones cut again."""
+def refuse(share: LimiterHandle, refused: list[Permit], pause_s: float = 0.0) -> None:
+    """The endpoint refuses these requests."""
+    for permit in refused:
+        share.limited(permit, pause_s)
+
+
+@each_case(
+    ("share_of", "width"),
+    [
+        (lambda number: number % 20 == 0, inf),  # 5 of 100
+        (lambda number: number % 8 == 0, 88),  # 12 of 100
+        (lambda number: number in {7, 8, 40, 41}, inf),
+        (lambda number: number in {7, 8, 9}, 97),
+        (lambda number: number > 60, 60),  # those sent before the width was reduced show what is accepted
+    ],
+)
+def test_refusals_narrow_if_many_or_in_a_row(share_of: Callable[[int], bool], width: float) -> None:
+    """Up to 10 of 100 refusals change nothing; more, or three in a row, leave as many in flight as were accepted."""
     limiter = Limiter("x")
-    share = joined(limiter, concurrency=16)
-    for permit in permits(share, 16):
-        share.limited(permit, 0.0)
-    assert limiter.width == 8
-    again = permits(share, 8)
-    assert share.take(0) == inf
-    share.limited(again[0], 0.0)
-    share.limited(again[1], 0.0)
+    share = joined(limiter, concurrency=100)
+    refuse(share, [each for each in permits(share, 100) if share_of(each.number)], pause_s=9.0)
+    assert limiter.width == width
+    assert limiter.paused_s == 0
+
+
+def after_refusals(limiter: Limiter, share: LimiterHandle) -> list[Permit]:
+    """The four requests in flight after the refusal of the other four of eight."""
+    taken = permits(share, 8)
+    refuse(share, taken[4:])
     assert limiter.width == 4
+    return taken[:4]
 
 
-def test_each_full_round_of_successes_adds_one() -> None:
-    """After a cut to 2, two successes allow 3, three more 4, and so on until all is allowed again."""
+def test_the_width_doubles_after_a_wait_and_a_round(clock: Clock) -> None:
+    """After 2 s and a full round of replies twice as many requests may be in flight, and so on after each round."""
+    limiter, widths = Limiter("x"), []
+    share = joined(limiter, concurrency=16)
+    in_flight = after_refusals(limiter, share)
+    clock.now += 2.5
+    for _ in range(4 + 8):
+        share.land(in_flight.pop(), good=True)
+        in_flight += permits(share, 1)
+        widths.append(limiter.width)
+    assert widths == [4] * 3 + [8] * 8 + [inf]
+
+
+def test_the_last_good_width_returns_at_once(clock: Clock) -> None:
+    """A server that refuses all after 100 good replies, and works again, gets its former number at once."""
+    limiter = Limiter("x")
+    share = joined(limiter, concurrency=32)
+    for _ in range(100):
+        share.land(permits(share, 1)[0], good=True)
+    refuse(share, permits(share, 20), pause_s=1.0)
+    assert limiter.width == 1
+    clock.now += 3.0
+    share.land(permits(share, 1)[0], good=True)
+    permits(share, 1)
+    assert limiter.width == 18
+
+
+def test_a_return_that_fails_is_tried_later_each_time(clock: Clock) -> None:
+    """The wait before the width may increase doubles with each return that the endpoint refuses, up to a minute."""
+    limiter = Limiter("x")
+    share, waits = joined(limiter, concurrency=8), []
+    for _ in range(7):
+        for permit in after_refusals(limiter, share):
+            share.land(permit, good=True)
+        waits.append(limiter.widen_at - clock.now)
+        clock.now = limiter.widen_at
+        (permit,) = permits(share, 1)
+        share.land(permit, good=True)
+    assert waits == [2, 4, 8, 16, 32, 60, 60]
+
+
+def test_one_more_is_tried_while_those_in_flight_take_long(clock: Clock) -> None:
+    """A width that a refusal has reduced to what is in flight lets one more through after 2 s without any reply."""
+    limiter = Limiter("x")
+    share = joined(limiter, concurrency=8)
+    after_refusals(limiter, share)
+    assert share.take(0) == pytest.approx(2.0)
+    clock.now += 2.5
+    permits(share, 1)
+    assert share.take(0) == inf
+
+
+def test_a_late_refusal_changes_no_free_width(clock: Clock) -> None:
+    """A refusal of a request that was sent before the width was last reduced counts only while it is reduced."""
     limiter = Limiter("x")
     share = joined(limiter, concurrency=4)
-    taken = permits(share, 4)
-    share.limited(taken.pop(), 0.0)
-    assert limiter.width == 2
-    widths = []
-    for _ in range(5):
-        share.land(taken.pop(), good=True)
-        widths.append(limiter.width)
-        taken += permits(share, 1) if share.in_flight < 2 else []
-    assert widths == [2, 3, 3, 3, inf]
+    late, *taken = permits(share, 4)
+    refuse(share, taken)
+    clock.now += 2.5
+    for _ in range(4):
+        share.land(permits(share, 1)[0], good=True)
+        clock.now += 2.5
+    assert limiter.width == inf
+    refuse(share, [late])
+    assert limiter.width == inf
 
 
 def test_at_least_one_request_is_allowed() -> None:
-    """However often an endpoint complains, one request at a time may be tried."""
+    """However often an endpoint refuses, one request at a time may be tried, until no run is left."""
     limiter = Limiter("x")
     share = joined(limiter, concurrency=4)
     for _ in range(10):
-        (permit,) = permits(share, 1)
-        share.limited(permit, 0.0)
+        refuse(share, permits(share, 1))
     assert limiter.width == 1
-
-
-def test_nothing_is_held_against_an_endpoint_that_nobody_asks() -> None:
-    """When the last run has left, what the endpoint bore is forgotten."""
-    limiter = Limiter("x")
-    share = joined(limiter, concurrency=4)
-    share.limited(permits(share, 4)[0], 0.0)
-    assert limiter.width == 2
     share.leave()
     assert limiter.width == inf
 
 
 def test_a_pause_holds_for_everybody(clock: Clock) -> None:
-    """After a Retry-After no run sends until the time is over; the longest pause wins."""
+    """If an endpoint accepts none of several requests, no run sends until the longest pause that it named is over."""
     limiter = Limiter("x")
     first, second = joined(limiter, concurrency=4), joined(limiter, concurrency=4)
-    taken = permits(first, 2)
-    first.limited(taken[0], 5.0)
-    first.limited(taken[1], 2.0)
+    paused = [
+        first.limited(permit, pause_s) for permit, pause_s in zip(permits(first, 4), (5.0, 3.0, 9.0, 4.0), strict=True)
+    ]
+    assert paused == [0.0, 0.0, 0.0, 9.0]
     clock.now += 1.0
-    assert second.take(0) == pytest.approx(4.0)
-    assert limiter.paused_s == pytest.approx(4.0)
-    clock.now += 4.0
+    assert second.take(0) == pytest.approx(8.0)
+    clock.now += 8.0
     permits(second, 1)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -29,12 +29,14 @@ from merilo.engine.progress import EventKind
 from merilo.engine.rate_limits import PRICED, Permit, RequestLimits, TokenEstimator, asks_no_model, limiter_for
 from merilo.engine.retries import (
     FIRST,
+    LEAST_DEADLINE_S,
     MAX_PAUSE_S,
     RETRIES,
     BreakerAction,
     CircuitBreaker,
     Order,
     PendingRequest,
+    deadline_s,
     jitter_s,
 )
 from merilo.errors import (
@@ -129,6 +131,12 @@ class EndpointQueue:
         self._gone_since = inf
         self._failures = 0  # consecutive, retries included
         self._replies = 0
+        self._newest = 0
+        """Number of the newest permit whose request was answered."""
+        self._tried_at = -1
+        """The newest permit when a request was cancelled although none that was sent after it was answered."""
+        self._reply_times: defaultdict[str, deque[tuple[float, Charge]]] = defaultdict(lambda: deque(maxlen=100))
+        """By the schema's name, the seconds and the charges of the last requests that were answered."""
         self._answered: OutgoingRequest | None = None
         """A request with a reply, to be repeated before failures are blamed on the endpoint."""
         self._check: PendingRequest | None = None
@@ -175,9 +183,9 @@ class EndpointQueue:
 
     def check(self, now: float) -> None:
         """Cancel requests that exceeded their timeout. A worker that does not react to cancellation is abandoned."""
-        for worker in [worker for worker in self._workers if now > worker.deadline]:
+        for worker in tuple(self._workers):
             pending, task = worker.pending, worker.task
-            if pending is None or task is None:
+            if pending is None or task is None or not (now > worker.deadline or self._lost(worker, pending, now)):
                 continue
             if worker.overdue:  # its code swallowed the cancellation: settle the request without it
                 worker.abandoned = True
@@ -188,6 +196,24 @@ class EndpointQueue:
                 worker.overdue = True
                 worker.deadline = now + _GRACE_S
                 task.cancel()
+
+    def _lost(self, worker: _Worker, pending: PendingRequest, now: float) -> bool:
+        """Return True, once for a request, if it has waited much longer than the last replies took."""
+        waited_s = now - worker.deadline + worker.limit_s
+        if worker.deadline == inf or waited_s < LEAST_DEADLINE_S or pending.cut or pending.charge is None:
+            return False
+        answered = self._reply_times[pending.send.request.schema_name]
+        if answered and waited_s < 10 * answered[-1][0]:  # the deadline is not sooner, and costs more to compute
+            return False
+        limit_s = deadline_s(answered, pending.charge)
+        if worker.overdue or waited_s < limit_s:
+            return False
+        if pending.permit.number > self._newest:  # the server may be answering no request, so only one is retried
+            if self._newest <= self._tried_at:
+                return False
+            self._tried_at = self.limiter.number
+        worker.limit_s, pending.cut = round(limit_s), True
+        return True
 
     def close(self) -> list[asyncio.Task[None]]:
         """Process the replies received, cancel all workers and return their tasks."""
@@ -432,6 +458,9 @@ class EndpointQueue:
         self._share.land(pending.permit, good=True, tokens=total)
         self._gone_since, self._failures = inf, 0
         self._replies += 1
+        self._newest = max(self._newest, pending.permit.number)
+        if self._remote and reply.seconds and pending.charge is not None:
+            self._reply_times[pending.send.request.schema_name].append((reply.seconds, pending.charge))
         self._answered, self._check, self._may_check = self._answered or pending.send, None, not self._local
         # replies correct the estimates, on which token limits and reserves are based
         if self._weighs or dispatcher.spending.needs_price:
@@ -458,8 +487,7 @@ class EndpointQueue:
         if isinstance(error, RateLimited):
             asked_s = error.retry_after_s or 0.0
             # a longer pause ends this run; other runs of the process must not wait for it
-            pause_s = asked_s if asked_s <= MAX_PAUSE_S else 0.0
-            self._share.limited(pending.permit, pause_s)
+            pause_s = self._share.limited(pending.permit, asked_s if asked_s <= MAX_PAUSE_S else 0.0)
             self._dispatcher.tell(EventKind.LIMITED, self.title, pause_s, error)
         else:
             self._share.land(pending.permit, good=False)
@@ -536,7 +564,9 @@ class EndpointQueue:
             return None  # or other requests were answered while this one failed, so that it fails alone
         if isinstance(error, RateLimited):
             if (asked_s := error.retry_after_s or 0.0) <= MAX_PAUSE_S:
-                return pending.limited_again_s(error)
+                again_s = pending.limited_again_s(error)
+                # a pause of the whole endpoint is waited for in the queue, where the order is kept
+                return None if again_s is None else again_s + max(0.0, asked_s - self.limiter.paused_s)
             wait = f"The server asked to wait {asked_s:.0f} s (merilo waits at most {MAX_PAUSE_S:.0f} s)."
             self._dispatcher.fail(ProviderDown(f"{error} {wait} Repeat the command after that."))
             return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 CONCURRENCY: Final = 16
 _FIRST_OUTPUT_TOKENS: Final = 256
+_IN_A_ROW: Final = 3
+_SOME: Final = 10
+"""Number of refusals among the last 100 requests that do not narrow the width."""
+_MAX_HOLD_S: Final = 60.0
 PRICED: Final = Usage(1_000, 1_000, 0)
 """A usage that has a price above 0 at any provider that is not free."""
 
@@ -59,8 +64,10 @@ class Permit(NamedTuple):
 class Limiter:
     """State of one endpoint in this process; use it through `join`. Thread-safe.
 
-    A "too many requests" reply (429) halves the requests that may be in flight, once for all requests sent before it.
-    Each full round of successes adds one, until every run is back at its own limit.
+    A "too many requests" reply (429) delays its own request only, unless three requests sent one after another are
+    refused, or more than 10 of the last 100. Then no more are in flight than the endpoint has accepted. If it accepts
+    none, nothing is sent until the pause that it named is over. Later the last good width is tried again, or twice the
+    present one. The wait before that doubles each time that it was too short.
     """
 
     def __init__(self, title: str) -> None:
@@ -75,11 +82,18 @@ class Limiter:
         self.cut_at = 0
         """The value of `number` when the width was last reduced."""
         self.width = inf
-        """Estimated number of requests that the endpoint accepts at once; infinite until it answers "too many
-        requests".
-        """
+        """Number of requests that the endpoint accepts at once; infinite until it refuses too many."""
+        self.last_good = 0.0
+        """The width before the last reduction if it was good for long; otherwise 0."""
         self.good = 0
         """Number of replies since the width last changed."""
+        self.refused: deque[int] = deque(maxlen=_SOME + 1)
+        """Numbers of the last requests that were refused."""
+        self.hold_s = 0.0
+        self.widen_at = inf
+        """When the width may increase again, `hold_s` after its last reduction."""
+        self.asked_until = 0.0
+        """The latest time that a refusal has named; it holds for all requests if several are refused in a row."""
         self.paused_until = 0.0
 
     def join(
@@ -97,6 +111,37 @@ class Limiter:
                     share.meters.append((kind, self.meters.setdefault((kind, rate), new)))
             self.shares.append(share)
         return share
+
+    def widen(self) -> None:
+        """Return to the last good width, or double the present one, after a full round of replies.
+
+        Try one more request if none was sent since the last reduction: those in flight may take long.
+        """
+        if self.good >= self.width:
+            self.width, self.last_good, self.good = max(2 * self.width, self.last_good), 0.0, 0
+        elif self.number == self.cut_at:
+            self.width = self.in_flight + 1
+        # no run is restricted by it any longer
+        if self.width >= max((each.limits.concurrency for each in self.shares), default=1):
+            self.width = self.widen_at = inf
+
+    def refuse(self, permit: Permit, pause_s: float) -> None:
+        """Narrow the width, and pause, if this refusal shows that too much is sent. `permit` is no longer in flight."""
+        self.refused.append(permit.number)
+        refused, now = list(self.refused), time.monotonic()
+        self.asked_until = max(self.asked_until, now + pause_s)
+        in_a_row = len(refused) >= _IN_A_ROW and max(refused[-_IN_A_ROW:]) - min(refused[-_IN_A_ROW:]) < _IN_A_ROW
+        many = len(refused) > _SOME and refused[0] > max(self.cut_at, self.number - 10 * _SOME)
+        if permit.number <= self.cut_at and self.width < inf:  # sent before the last reduction, which was not enough
+            self.width = min(self.width, max(1, self.in_flight))
+        elif in_a_row or many:
+            lasted = self.good >= 10 * _SOME
+            self.last_good = min(self.width, self.in_flight + 1) if lasted else 0.0
+            self.hold_s = max(2 * max(pause_s, 1.0), 0.0 if lasted else min(2 * self.hold_s, _MAX_HOLD_S))
+            self.widen_at = now + self.hold_s
+            self.width, self.good, self.cut_at = max(1, self.in_flight), 0, self.number
+        if in_a_row and not self.in_flight:
+            self.paused_until = self.asked_until
 
     @property
     def paused_s(self) -> float:
@@ -118,18 +163,20 @@ class LimiterHandle:
     def take(self, tokens: int) -> Permit | float:
         """Return a permit to send a request of this many tokens now, or the seconds after which to ask again.
 
-        The seconds are infinite if a request has to finish first. `wake` is called when another run's request finishes.
+        The seconds are infinite if a request has to finish first. `wake` is called if another run's request finishes.
         """
         limiter = self._limiter
         with limiter.lock:
             now = time.monotonic()
             if now < limiter.paused_until:
                 return limiter.paused_until - now
+            if now >= limiter.widen_at:
+                limiter.widen()
             room, alone = self.limits.concurrency, len(limiter.shares) == 1
             full = limiter.in_flight >= room or limiter.in_flight >= limiter.width
             if full or not (alone or self._has_fair_share):
                 self.waiting = True
-                return inf
+                return limiter.widen_at - now if limiter.widen_at > now else inf
             if self.meters:
                 wait = max(meter.wait_s(now, _weight(kind, tokens)) for kind, meter in self.meters)
                 if wait > 0:
@@ -152,28 +199,17 @@ class LimiterHandle:
                 for (kind, _), meter in limiter.meters.items():
                     if kind == "tokens":
                         meter.adjust(tokens - permit.tokens)
-            if good and limiter.width < inf:
-                limiter.good += 1
-                if limiter.good >= limiter.width:
-                    limiter.good = 0
-                    limiter.width += 1
-                # no run is restricted by it any longer
-                if limiter.width >= max((each.limits.concurrency for each in limiter.shares), default=1):
-                    limiter.width = inf
+            limiter.good += good
         if len(limiter.shares) > 1:
             self._wake_others()
 
-    def limited(self, permit: Permit, pause_s: float) -> None:
-        """Record a "too many requests" reply. No run sends to the endpoint for `pause_s` seconds."""
-        limiter = self._limiter
-        with limiter.lock:
-            if permit.number > limiter.cut_at:  # requests sent before the last reduction do not count against it
-                limiter.width = max(1.0, min(limiter.width, limiter.in_flight) // 2)
-                limiter.cut_at = limiter.number
-                limiter.good = 0
+    def limited(self, permit: Permit, pause_s: float) -> float:
+        """Record a "too many requests" reply that asks for this pause. Return the seconds for which no run sends."""
+        with self._limiter.lock:
             self._landed()
-            limiter.paused_until = max(limiter.paused_until, time.monotonic() + pause_s)
+            self._limiter.refuse(permit, pause_s)
         self._wake_others()
+        return self._limiter.paused_s
 
     def leave(self) -> None:
         """Leave the limiter. The run's requests in flight count as finished."""
@@ -184,7 +220,9 @@ class LimiterHandle:
             if self in limiter.shares:
                 limiter.shares.remove(self)
             if not limiter.shares:  # the next run measures the width again; rates and pauses stay in force
-                limiter.width, limiter.good = inf, 0
+                limiter.width = limiter.widen_at = inf
+                limiter.good, limiter.hold_s = 0, 0.0
+                limiter.refused.clear()
         self._wake_others()
 
     @property
