@@ -42,7 +42,7 @@ def completion(text: str, *, tokens_in: int, finish: str = "stop", refusal: str 
     message = {"role": "assistant", "content": None if refusal else text}
     if refusal:
         message["refusal"] = refusal
-    usage = {"prompt_tokens": tokens_in, "completion_tokens": len(text) // 4}
+    usage = {"prompt_tokens": tokens_in, "completion_tokens": -(-len(text) // 4)}
     choice = {"index": 0, "message": message, "finish_reason": finish}
     return json.dumps({"model": "bench", "choices": [choice], "usage": usage}).encode()
 
