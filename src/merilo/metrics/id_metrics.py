@@ -69,23 +69,6 @@ class _IdMetric(MetricDefaults):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _UpToRank(_IdMetric):
-    """A metric of the first k ids."""
-
-    ranked: ClassVar[bool] = True
-
-    k: int = 10
-    """The number of ranks that count, at least 1."""
-
-    def __post_init__(self) -> None:
-        checked_cutoff(self.name, self.k)
-
-    @property
-    def _cutoff(self) -> int | None:
-        return self.k
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _UpToAnyRank(_IdMetric):
     """A metric of all ids, or of the first k."""
 
@@ -100,6 +83,13 @@ class _UpToAnyRank(_IdMetric):
     @property
     def _cutoff(self) -> int | None:
         return self.k
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _UpToRank(_UpToAnyRank):
+    """A metric of the first k ids."""
+
+    k: int = 10
 
 
 def _binary(formula: Callable[[Ranking, int | None], float | None]) -> object:

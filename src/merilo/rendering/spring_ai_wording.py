@@ -11,7 +11,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.metrics.base import EvidenceTarget, Score
 from merilo.metrics.registry import parse_metric
@@ -50,7 +50,7 @@ class Wording:
     normalised: str
     interpretation: str
     unscored: str
-    ratings: tuple[str, str, str]
+    ratings: tuple[str, ...]
     """Names of the ratings 0, 1 and 2."""
     bands: tuple[Band, ...]
     """Best first; the last one starts at 0."""
@@ -68,12 +68,11 @@ class ContextRating(NamedTuple):
 def wordings() -> Mapping[str, Wording]:
     """Return the wording by primary language tag; all other languages use English."""
     tables = tomllib.loads(files("merilo.rendering").joinpath("spring_ai_wording.toml").read_text("utf-8"))
-    return {
-        language: Wording(
-            **{**table, "ratings": tuple(table["ratings"]), "bands": tuple(Band(*each) for each in table["bands"])}
-        )
-        for language, table in tables.items()
-    }
+    return {language: _wording(**table) for language, table in tables.items()}
+
+
+def _wording(ratings: list[str], bands: list[list[Any]], **texts: str) -> Wording:  # Any: numbers and texts
+    return Wording(**texts, ratings=tuple(ratings), bands=tuple(Band(*each) for each in bands))
 
 
 def words(language: str) -> Wording:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean
-from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.asking import Asker, RequestTemplate, evidence_of
 from merilo.metrics.published.definition import Published
 from merilo.metrics.published.replies import ReplyFault
 
@@ -73,10 +73,7 @@ class _Label(Published):
         labels = [1.0 if label else 0.0 for label in read]
         return Score(
             mean(labels),
-            evidence=tuple(
-                reply.evidence(EvidenceTarget.CONTEXT, at, label)
-                for at, (reply, label) in enumerate(zip(replies, labels, strict=True))
-            ),
+            evidence=evidence_of(EvidenceTarget.CONTEXT, replies, labels),
             counts={"contexts": len(read), "yes": read.count(True), "extraction_failed": read.count(None)},
             flags=(_UNREAD,) if None in read else (),
         )

@@ -122,7 +122,10 @@ class Comparison(StrEnum):
 
 
 class _Unasked(Published):
-    """A metric that asks nothing."""
+    """A metric that asks nothing.
+
+    Questions: None.
+    """
 
     __slots__ = ()
 
@@ -154,7 +157,6 @@ class NonLLMPrecision(_ByLetters):
     """Ranking: contexts spelled like reference contexts should come before the others, as ragas scores it.
 
     Formula: Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).
-    Questions: None.
     Undefined: there is no reference context
     Use: Where the reference contexts are the very texts of the index.
     Not: Where texts were cut differently: spelling is all that counts.
@@ -189,7 +191,6 @@ class NonLLMRecall(_ByLetters):
     """Which share of the reference contexts was retrieved, by spelling, as ragas scores it.
 
     Formula: Reference contexts with a similar retrieved one / reference contexts.
-    Questions: None.
     Undefined: there is no reference context | nothing was retrieved
     Use: Where the reference contexts are the very texts of the index.
     Not: Where texts were cut differently: spelling is all that counts.
@@ -219,7 +220,6 @@ class IDBasedPrecision(_Unasked):
     """Which share of the retrieved ids are reference ids.
 
     Formula: |retrieved and reference| / |retrieved|, over sets.
-    Questions: None.
     Undefined: nothing was retrieved
     Use: Where contexts have ids that stay.
     Not: Where the same text has several ids.
@@ -244,7 +244,6 @@ class IDBasedRecall(_Unasked):
     """Which share of the reference ids was retrieved.
 
     Formula: |retrieved and reference| / |reference|, over sets.
-    Questions: None.
     Undefined: there is no reference id
     Use: Where contexts have ids that stay.
     Not: Where the same text has several ids.
@@ -270,7 +269,6 @@ class StringSimilarity(_Unasked):
     """How alike response and reference are spelled.
 
     Formula: 1 - distance / longest possible distance.
-    Questions: None.
     Use: Where the response should be the reference to the letter, apart from slips.
     Not: To compare meanings.
     See: ragas-0.4.3:exact_match | ragas-0.4.3:semantic_similarity
@@ -289,15 +287,10 @@ class StringSimilarity(_Unasked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Overlap(_Unasked):
-    """A metric of the words or letters that response and reference have in common, computed by a library."""
+class _Compared(_Unasked):
+    """A metric that compares response and reference."""
 
     needs = frozenset({"response", "reference"})
-    module: ClassVar[str]
-
-    def library(self) -> Any:  # Any: the library may be absent
-        """Return the library. Raises UsageError if it is not installed."""
-        return optional_module(self.module, wanted_by=f"The metric {self.name}", install="merilo[overlap]")
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ()
@@ -306,6 +299,17 @@ class _Overlap(_Unasked):
     def overlap(self, response: str, reference: str) -> float:
         """Return the score of two texts."""
         raise NotImplementedError  # each metric has its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Overlap(_Compared):
+    """A metric of the words or letters that response and reference have in common, computed by a library."""
+
+    module: ClassVar[str]
+
+    def library(self) -> Any:  # Any: the library may be absent
+        """Return the library. Raises UsageError if it is not installed."""
+        return optional_module(self.module, wanted_by=f"The metric {self.name}", install="merilo[overlap]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +337,6 @@ class Bleu(Sacrebleu):
     """BLEU of the response's sentences, as sacrebleu computes it for ragas.
 
     Formula: sacrebleu's corpus BLEU / 100, of texts split at ". ".
-    Questions: None.
     Use: To compare with published BLEU scores of ragas.
     Not: To compare meanings, or texts of several sentences: see the quirk.
     See: ragas-0.4.3:rouge_score | ragas-0.4.3:non_llm_string_similarity
@@ -356,7 +359,6 @@ class Chrf(Sacrebleu):
     """Character n-grams that response and reference have in common, as sacrebleu computes it for ragas.
 
     Formula: sacrebleu's chrF2 / 100; 0 if a text is blank.
-    Questions: None.
     Use: For languages with many forms of a word.
     Not: To compare meanings.
     See: ragas-0.4.3:bleu_score | ragas-0.4.3:non_llm_string_similarity
@@ -383,7 +385,6 @@ class Rouge(_Overlap):
     """Words that response and reference have in common, as rouge-score computes it for ragas, with stems.
 
     Formula: The F1, precision or recall of ROUGE-1 or ROUGE-L.
-    Questions: None.
     Use: To compare with published ROUGE scores.
     Not: To compare meanings; or for scripts other than Latin, of which it reads no word.
     See: ragas-0.4.3:bleu_score | ragas-0.4.3:non_llm_string_similarity
@@ -403,11 +404,10 @@ class Rouge(_Overlap):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExactMatch(_Unasked):
+class ExactMatch(_Compared):
     """Tests that response and reference are the same, character by character.
 
     Formula: 1 if response = reference, else 0.
-    Questions: None.
     Use: For answers of one word or number.
     Not: Where case or spaces may differ: nothing is folded.
     See: ragas-0.4.3:string_presence
@@ -415,20 +415,17 @@ class ExactMatch(_Unasked):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:exact_match"
-    needs = frozenset({"response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "two empty texts are equal"})
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        yield from ()
-        return Score(float(sample.require("reference") == sample.require("response")))
+    def overlap(self, response: str, reference: str) -> float:
+        return float(reference == response)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StringPresence(_Unasked):
+class StringPresence(_Compared):
     """Tests that the response contains the reference, character by character.
 
     Formula: 1 if the reference is a part of the response, else 0.
-    Questions: None.
     Use: For references of one word or number.
     Not: Where case or spaces may differ: nothing is folded.
     See: ragas-0.4.3:exact_match
@@ -436,9 +433,7 @@ class StringPresence(_Unasked):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:string_presence"
-    needs = frozenset({"response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "an empty text occurs in any"})
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        yield from ()
-        return Score(float(sample.require("reference") in sample.require("response")))
+    def overlap(self, response: str, reference: str) -> float:
+        return float(reference in response)
