@@ -30,7 +30,18 @@ PAGE = "--docs-page"
 _SEEDS = ("1", "2")
 _AT_START = ("PYTHON", "LANG", "LC_", "TZ", "COVERAGE", "OMP_", "OPENBLAS_", "MKL_", "ORT_")
 """Beginnings of variables that Python or a library reads once, when it starts."""
-_FOLDERS = ("adapters", "commands", "judges", "judging", "metrics", "providers", "rendering", "results", "runs", "stats")
+_FOLDERS = (
+    "adapters",
+    "commands",
+    "judges",
+    "judging",
+    "metrics",
+    "providers",
+    "rendering",
+    "results",
+    "runs",
+    "stats",
+)
 """Parts of merilo that the servers import whole."""
 _turns = count()
 

@@ -17,8 +17,11 @@ OF_OTHERS: Final = {"--api-key", "--max-model-len", "--output", "--parallel", "-
 """Options of model servers and of promptfoo."""
 
 
+WHOLE: Final[Any] = typer.main.get_command(app())
+
+
 def params(name: str) -> list[Any]:
-    found: Any = typer.main.get_command(app())
+    found = WHOLE
     for word in name.split():
         found = found.commands[word]
     return [each for each in found.params if each.param_type_name == "option"]
