@@ -190,7 +190,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("language", ["en", "ru", "zh"])
+@pytest.mark.parametrize("language", ["en", *(pytest.param(each, marks=pytest.mark.long) for each in ("ru", "zh"))])
 @each_case("name", HOSTILE)
 def test_hostile_texts_do_not_hang(name: str, language: str) -> None:
     """A quarter of a million characters of anything take little time (one text takes sentencex alone 3 s)."""
