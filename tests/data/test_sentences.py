@@ -9,47 +9,11 @@ from hypothesis import strategies as st
 from merilo.data import sentences as module
 from merilo.data.sentences import sentences, split
 
-PIECES = st.sampled_from(
-    [
-        "a",
-        "Bc",
-        "1",
-        ". ",
-        ".",
-        "! ",
-        "? ",
-        "\n",
-        "\n\n",
-        " ",
-        "\t",
-        "- ",
-        "1. ",
-        "> ",
-        "# ",
-        "|",
-        "---",
-        "```",
-        "~~~",
-        "===",
-        "“",
-        "”",
-        "。",
-        "！",
-        "「",
-        "」",
-        "Я ",
-        "т.е. ",
-        "Dr. ",
-        "...",
-        "…",
-        "\r\n",
-        "\u2028",
-        "\xa0",
-        "👍",
-        "(",
-        ")",
-    ]
-)
+PIECES = st.sampled_from([
+    "a", "Bc", "1", ". ", ".", "! ", "? ", "\n", "\n\n", " ", "\t", "- ", "1. ", "> ", "# ", "|", "---", "```",
+    "~~~", "===", "“", "”", "。", "！", "「", "」", "Я ", "т.е. ", "Dr. ", "...", "…", "\r\n", "\u2028", "\xa0", "👍",
+    "(", ")",
+])  # fmt: skip
 TEXTS = st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=60)
 LANGUAGES = st.sampled_from(["en", "ru", "zh", "ja", "de", "ar", "hi", "th", "xx", "pt-BR"])
 
