@@ -1,5 +1,6 @@
 """Settings of all tests: reproducible Hypothesis runs, no connection except to this machine, and slow tests marked."""
 
+import gc
 import os
 import re
 import signal
@@ -29,6 +30,15 @@ SLOW_TESTS = frozenset((_ROOT / "tests" / "slow.txt").read_text(encoding="utf-8"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with SIGINT ignored, and children inherit that. Tests send it to their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+gc.disable()  # nothing of what collection makes is garbage
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from here on, and not among what collection made."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

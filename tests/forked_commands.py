@@ -30,7 +30,18 @@ PAGE = "--docs-page"
 _SEEDS = ("1", "2")
 _AT_START = ("PYTHON", "LANG", "LC_", "TZ", "COVERAGE", "OMP_", "OPENBLAS_", "MKL_", "ORT_")
 """Beginnings of variables that Python or a library reads once, when it starts."""
-_FOLDERS = ("adapters", "commands", "judging", "metrics", "providers", "rendering", "results", "runs", "stats")
+_FOLDERS = (
+    "adapters",
+    "commands",
+    "judges",
+    "judging",
+    "metrics",
+    "providers",
+    "rendering",
+    "results",
+    "runs",
+    "stats",
+)
 """Parts of merilo that the servers import whole."""
 _turns = count()
 
@@ -118,15 +129,18 @@ def _end(server: subprocess.Popen[bytes], address: Path) -> None:
 
 
 def _prepare() -> None:
-    """Import what most commands work with, and read the embedded model."""
+    """Import what most commands work with, and load the embedded judge and the identifier of languages."""
     import gc
     import pkgutil
     from contextlib import suppress
 
     import merilo
+    from merilo.data.language import identify_language
     from merilo.judges.blended import BlendedModel
 
-    BlendedModel.load()
+    identify_language("Der Fluss ist sehr lang und tief.")
+    BlendedModel.load().relevance("How long is it?", ["It is 120 km long."])  # the sessions have no thread to lose
+    BlendedModel.load().support("It is 120 km long.", [["It is 120 km long."]])
     for each in pkgutil.walk_packages(merilo.__path__, "merilo."):
         if each.name.split(".")[1] in _FOLDERS:
             with suppress(ImportError):  # what an extra brings
@@ -189,7 +203,25 @@ def _become(streams: Sequence[int], folder: str, environment: Mapping[str, str])
     sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
 
 
+def _leave_at_exit() -> list[int]:
+    """Skip the end of the interpreter, which touches, and so copies, every page; returns a list for the exit code.
+
+    Registered before all other functions, so it runs after them, and after the threads have ended.
+    """
+    codes: list[int] = []
+
+    def leave() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if codes:
+            os._exit(codes[0])
+
+    atexit.register(leave)
+    return codes
+
+
 if __name__ == "__main__":
+    exit_codes = _leave_at_exit()
     sys.path[0] = str(Path(sys.argv[2]).parent)
     from merilo.cli import main
 
@@ -200,4 +232,8 @@ if __name__ == "__main__":
         from docs_page import main  # type: ignore[assignment]  # another main, without arguments too
 
         sys.argv.pop(0)
-    main()
+    try:
+        main()
+    except SystemExit as end:
+        exit_codes.append(int(end.code or 0) if not isinstance(end.code, str) else 1)
+        raise

@@ -18,7 +18,6 @@ FRAMEWORK_PAGES = [path for path in ALL_PAGES if docs_page.needed_somewhere(path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-@pytest.mark.timeout(300)
 def test_a_page_runs_as_shown(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """What a page tells the reader to run does run, with the exit status and output that it shows.
 

@@ -33,21 +33,8 @@ ANYWHERE = {
 """Packages that may be imported in more than one place, and why."""
 
 LATE = (
-    "aiohttp",
-    "anthropic",
-    "jinja2",
-    "numpy",
-    "onnxruntime",
-    "openai",
-    "pyarrow",
-    "ray",
-    "scipy",
-    "starlette",
-    "tokenizers",
-    "uvicorn",
-    "uvloop",
-    "yaml",
-)
+    "aiohttp anthropic jinja2 numpy onnxruntime openai pyarrow ray scipy starlette tokenizers uvicorn uvloop yaml"
+).split()
 """Packages that cost a start-up dearly and that nothing loads before it is needed."""
 
 MOST_PUBLIC_NAMES = 38

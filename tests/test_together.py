@@ -9,7 +9,7 @@ import pytest
 from command_line import Here
 
 FRAMEWORKS = ("ragas", "deepeval", "langchain", "llama-index-core")
-pytestmark = [pytest.mark.extras, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.extras
 
 LEFT_ALONE = {"ragas", "deepeval", "langchain", "langchain_core", "llama_index", "openai", "pandas", "polars", "nltk"}
 """Modules that the frameworks load and merilo must not."""

@@ -119,13 +119,13 @@ def test_a_missing_chromium_is_reported_in_one_line(tmp_path: Path) -> None:
     """If nothing can be installed, the step of `make test` says in one line what is skipped and what to do."""
     bare = {"PATH": str(tmp_path)}  # nothing is found here, neither a browser nor apt-get or sudo
     step = [sys.executable, str(ROOT / "tools" / "chromium.py")]
-    done = subprocess.run(step, env=bare, check=False, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(step, env=bare, check=False, capture_output=True, text=True, timeout=100)
     last = done.stderr.splitlines()[-1]
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
     assert last.startswith("tests of pages are skipped: no Chromium (")
     assert last.endswith("Install one, or name its program in MERILO_CHROMIUM.")
     found = {"PATH": str(tmp_path), "MERILO_CHROMIUM": "/opt/chromium"}
-    done = subprocess.run(step, env=found, check=False, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(step, env=found, check=False, capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -32,7 +32,6 @@ def records(path: Path) -> list[tuple[dict[str, Any] | None, dict[str, str]]]:
 
 
 @pytest.mark.extras
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", RECORDERS)
 def test_a_newly_recorded_file_gives_the_same_samples(name: str, tmp_path: Path) -> None:
     """The samples and scores of a file recorded now equal those of the file in the repository."""

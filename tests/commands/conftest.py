@@ -1,5 +1,6 @@
 """Places in which the installed command is run, and the browser of the tests of pages."""
 
+import shutil
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -14,24 +15,21 @@ def here(tmp_path: Path) -> Here:
     return Here(tmp_path)
 
 
-@pytest.fixture
-def run(here: Here) -> Here:
-    """A directory with data.jsonl, script.jsonl and a finished run of them in `out`; some outcomes failed."""
+@pytest.fixture(scope="session")
+def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    here = Here(tmp_path_factory.mktemp("run"))
     here.write("data.jsonl", SAMPLES)
     here.write("script.jsonl", SCRIPT)
-    done = here.merilo(
-        "run",
-        "data.jsonl",
-        "--judge",
-        "scripted:script.jsonl",
-        "--metrics",
-        METRICS,
-        "--out",
-        "out",
-        "--max-failed",
-        "1",
-    )
+    words = ("--judge", "scripted:script.jsonl", "--metrics", METRICS, "--out", "out", "--max-failed", "1")
+    done = here.merilo("run", "data.jsonl", *words)
     assert done.returncode == 0, done.stderr
+    return here.path
+
+
+@pytest.fixture
+def run(here: Here, made_run: Path) -> Here:
+    """A directory with data.jsonl, script.jsonl and a finished run of them in `out`; some outcomes failed."""
+    shutil.copytree(made_run, here.path, dirs_exist_ok=True)
     return here
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 import typer
+from each_case import each_case
 
 from merilo.cli import app, commands, outcome
 
@@ -17,8 +18,11 @@ OF_OTHERS: Final = {"--api-key", "--max-model-len", "--output", "--parallel", "-
 """Options of model servers and of promptfoo."""
 
 
+WHOLE: Final[Any] = typer.main.get_command(app())
+
+
 def params(name: str) -> list[Any]:
-    found: Any = typer.main.get_command(app())
+    found = WHOLE
     for word in name.split():
         found = found.commands[word]
     return [each for each in found.params if each.param_type_name == "option"]
@@ -27,7 +31,7 @@ def params(name: str) -> list[Any]:
 OWN: Final = {name: ALWAYS.union(*(each.opts for each in params(name))) for name in BY_NAME}
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@each_case("name", BY_NAME)
 def test_a_command_shows_only_its_options(name: str) -> None:
     """`--help` has those that the command declares."""
     shown = [each.opts for each in params(name) if not each.hidden]
@@ -55,7 +59,7 @@ def test_help_all_shows_every_option(capsys: pytest.CaptureFixture[str]) -> None
     assert "--debug" in whole
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_case("page", PAGES)
 def test_a_page_names_only_options_that_exist(page: Path) -> None:
     """Those after a command are its own; an option alone is one of any command."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")

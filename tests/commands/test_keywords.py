@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_case import each_case
 
 import merilo
 from merilo.commands.evaluate.options import Options
@@ -37,7 +38,7 @@ def test_a_part_is_an_object_or_a_dict(as_dict: bool, tmp_path: Path) -> None:
     assert (tmp_path / "c.sqlite").exists()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "advice"),
     [
         ({"concurrency": 4}, "use limits=Limits(concurrency=4)"),
@@ -69,7 +70,7 @@ def test_a_wrong_keyword_is_told_the_one_that_is_meant(wrong: dict[str, Any], ad
     assert str(caught.value) == f"evaluate() has no {next(iter(wrong))}=: {advice}."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "message"),
     [
         ({"limits": {"max_cost": 2}}, "Limits has no 'max_cost'; did you mean 'max_cost_usd'?"),
@@ -135,7 +136,7 @@ def in_python(message: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("message", "expected"),
     [
         ("--max-drop needs a baseline: add --baseline RUN.", "max_drop needs a baseline: add baseline='RUN'."),

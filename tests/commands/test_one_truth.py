@@ -46,13 +46,17 @@ class Situation(NamedTuple):
     """`other`: the runs retrieved other contexts; `equal`: they differ in the response."""
 
 
+JUDGES, EFFECTS, LABELS = ("embedded", "scripted"), ("worse", "better", "mixed", "same"), (0, 11, 24)
 SITUATIONS = [
-    *(
-        Situation(*each)
-        for each in product(("embedded", "scripted"), ("worse", "better", "mixed", "same"), (0, 11, 24))
-    ),
-    *(Situation(*each, 0, "equal") for each in product(("embedded", "scripted"), ("worse", "better", "mixed"))),
+    *product(JUDGES, EFFECTS, LABELS, ["other"]),
+    *product(JUDGES, EFFECTS[:3], [0], ["equal"]),
 ]
+
+
+def marks(judge: str, effect: str, labels: int) -> pytest.MarkDecorator | tuple[()]:
+    """Leave half of the situations to `make test-long`; the others have each pair of values of two fields."""
+    places = JUDGES.index(judge) + EFFECTS.index(effect) + LABELS.index(labels)
+    return pytest.mark.long if places % 2 else ()
 
 
 def good(effect: str, side: int, n: int) -> bool:
@@ -141,7 +145,10 @@ def outputs(found: RunComparison, gates: Gates) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda each: "-".join(map(str, each)))
+@pytest.mark.parametrize(
+    "situation",
+    [pytest.param(Situation(*each), id="-".join(map(str, each)), marks=marks(*each[:3])) for each in SITUATIONS],
+)
 def test_all_outputs_agree(tmp_path: Path, situation: Situation) -> None:
     """Verdict word, difference and interval are the same in terminal, HTML, Markdown, JSON, JUnit and exit codes."""
     runs = pair(tmp_path, situation)

@@ -27,7 +27,7 @@ def on_terminal(here: Here, *arguments: str, env: dict[str, str] | None = None) 
             break
         written += part
     os.close(ours)
-    process.wait(timeout=30)
+    process.wait(timeout=100)
     return written.decode()
 
 

@@ -288,35 +288,10 @@ def test_no_bytes_bring_a_traceback(tmp_path_factory: pytest.TempPathFactory, co
     check(tmp_path_factory.getbasetemp() / f"fuzz{suffix}", content)
 
 
-FRAGMENTS = st.sampled_from(
-    [
-        '{"response": "a"}',
-        "[",
-        "]",
-        "{",
-        "}",
-        ",",
-        ":",
-        '"',
-        "'",
-        "\\",
-        "\n",
-        "\r",
-        '"data"',
-        "1",
-        "NaN",
-        "null",
-        "\\ud800",
-        ";",
-        "\t",
-        " ",
-        "contexts",
-        "id",
-        "é",
-        "\ufeff",
-        "\x00",
-    ]
-)
+FRAGMENTS = st.sampled_from([
+    '{"response": "a"}', "[", "]", "{", "}", ",", ":", '"', "'", "\\", "\n", "\r", '"data"', "1", "NaN", "null",
+    "\\ud800", ";", "\t", " ", "contexts", "id", "é", "\ufeff", "\x00",
+])  # fmt: skip
 
 
 @given(st.lists(FRAGMENTS, max_size=25).map("".join), st.sampled_from([".jsonl", ".json", ".csv", ".tsv"]))
@@ -330,20 +305,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-KEYS = st.sampled_from(
-    [
-        "id",
-        "response",
-        "answer",
-        "contexts",
-        "context",
-        "contexts.0",
-        "metadata",
-        "lang",
-        "x",
-        "ground_truths",
-    ]
-)
+KEYS = st.sampled_from([
+    "id", "response", "answer", "contexts", "context", "contexts.0", "metadata", "lang", "x", "ground_truths",
+])  # fmt: skip
 
 
 @given(st.lists(st.dictionaries(KEYS, JSON, max_size=5), min_size=1, max_size=3))

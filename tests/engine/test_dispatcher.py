@@ -174,7 +174,7 @@ async def test_nothing_waits_after_the_end() -> None:
     async with Dispatcher() as dispatcher:
         dispatcher.stop(None)
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(dispatcher.carry(asking(Endpoint(lambda _: "ok"), "a")), 5)
+            await asyncio.wait_for(dispatcher.carry(asking(Endpoint(lambda _: "ok"), "a")), 100)
 
 
 async def test_endless_complaints_end(server: JudgeServer) -> None:

@@ -65,17 +65,17 @@ def asked(tmp_path: Path) -> int:
 
 def test_a_stopped_run_is_resumed(tmp_path: Path) -> None:
     """Stopped by Ctrl-C or killed half-way, the same call finishes: same bytes, little asked twice."""
-    start(tmp_path, tmp_path / "whole").communicate(timeout=60)
+    start(tmp_path, tmp_path / "whole").communicate(timeout=100)
     needed, whole = asked(tmp_path), canonical(merilo.Run.open(tmp_path / "whole"))
     for how in (signal.SIGINT, signal.SIGKILL):
         (tmp_path / "log").unlink()
         out = tmp_path / how.name
         first = start(tmp_path, out)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 100
         while asked(tmp_path) < needed // 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         first.send_signal(how)
-        _, said = first.communicate(timeout=30)
+        _, said = first.communicate(timeout=100)
         assert first.returncode != 0
         if how is signal.SIGINT:
             assert b"Interrupted" in said
@@ -83,7 +83,7 @@ def test_a_stopped_run_is_resumed(tmp_path: Path) -> None:
             assert not stopped.complete
             assert 0 < stopped.metrics["context_relevance"].scored < 40
         again = start(tmp_path, out)
-        again.communicate(timeout=60)
+        again.communicate(timeout=100)
         assert again.returncode == 0
         assert canonical(merilo.Run.open(out)) == whole
         assert needed <= asked(tmp_path) <= needed + 4 + 82

@@ -209,7 +209,7 @@ async def test_the_loop_goes_on_while_a_batch_is_answered(tmp_path: Path) -> Non
     turns, over = threading.Semaphore(0), asyncio.Event()
 
     def after_a_turn(request: Request) -> Reply:
-        if not turns.acquire(timeout=20):
+        if not turns.acquire(timeout=100):
             raise AssertionError("the loop stands still")
         return graded(request)
 
@@ -271,7 +271,7 @@ async def test_answers_are_on_disk_while_the_batch_goes_on(tmp_path: Path) -> No
         made += 1
         if made < 4:
             time.sleep(0.3)  # longer than answers wait for their commit
-        elif not seen.wait(timeout=20):
+        elif not seen.wait(timeout=100):
             raise AssertionError("nothing is on disk")
         return graded(request)
 
@@ -294,7 +294,7 @@ async def test_cancelling_breaks_a_batch_off_and_keeps_what_was_answered(tmp_pat
         asked.append(number_in(request))
         if len(asked) == 70:
             halfway.set()
-            advance_ready.wait(timeout=20)
+            advance_ready.wait(timeout=100)
         return graded(request)
 
     options: dict[str, Any] = {"judge": ShelfJudge(Shelf(told)), "metrics": [METRIC], "cache": False}
@@ -333,7 +333,7 @@ def test_a_stopped_run_is_resumed(tmp_path: Path, evaluated: Evaluate) -> None:
         while running.poll() is None and answered(out / "store.sqlite") < 100:
             time.sleep(0.01)
         running.send_signal(how)
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate(timeout=100)
         assert running.returncode != 0
         assert (b"Interrupted" in said) == (how is signal.SIGINT)
         assert answered(out / "store.sqlite") >= 100
@@ -483,7 +483,7 @@ async def test_a_connection_gathers_what_is_posted_together() -> None:
 
     def told(request: Request) -> Reply:
         began.set()
-        hold.wait(timeout=20)
+        hold.wait(timeout=100)
         return graded(request)
 
     shelf = Shelf(told)
@@ -526,7 +526,7 @@ async def test_closing_a_connection_waits_for_its_thread() -> None:
     def told(request: Request) -> Reply:
         asked.append(number_in(request))
         began.set()
-        hold.wait(timeout=20)
+        hold.wait(timeout=100)
         return graded(request)
 
     shelf = Shelf(told)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conversing import Talk, converse
+from each_case import each_case
 
 from merilo.errors import Permanent, RateLimited
 from merilo.judges.callables import CallableJudge
@@ -164,7 +165,7 @@ class Encoder:
         return np.array(scores(sentences)[:batch_size], dtype=np.float32)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "compare",
     [
         scores,

@@ -72,7 +72,7 @@ async def test_a_text_that_hangs_pysbd_fails_and_the_next_is_cut() -> None:
     """A text without end is given up after the time limit; the texts around it get their sentences."""
     began = time.monotonic()
     first, hung, last = await cut(SplitterJudge(timeout_s=1), "A b. D e.", HANGS, "One. Two.")
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 100
     assert first == TextsVerdict(("A b. ", "D e."))
     assert isinstance(hung, Failure)
     assert hung.kind is FailureKind.PERMANENT
@@ -82,9 +82,9 @@ async def test_a_text_that_hangs_pysbd_fails_and_the_next_is_cut() -> None:
 
 async def test_the_time_limit_is_of_each_text() -> None:
     """Texts that wait for their turn do not use up their time."""
-    slow = worker("time.sleep(0.2); print(json.dumps({'texts': [text]}), flush=True)")
+    slow = worker("time.sleep(0.3); print(json.dumps({'texts': [text]}), flush=True)")
     pack = Pack(tuple(Sentences(str(n), "pysbd") for n in range(8)))
-    answers = await converse(SplitterJudge(timeout_s=1, worker=slow), pack)
+    answers = await converse(SplitterJudge(timeout_s=2, worker=slow), pack)
     assert answers == tuple(TextsVerdict((str(n),)) for n in range(8))
 
 
@@ -228,7 +228,7 @@ def test_a_limit_of_time_does_not_wait_for_a_text(tmp_path: Path, monkeypatch: p
     """The run stops while the splitter is busy, ends it, and can be resumed."""
     done, data = tmp_path / "done", [{"id": "1", "response": "One. Two."}]
     says = "print(json.dumps({'texts': [text]}), flush=True)"
-    slow = SplitterJudge(timeout_s=60, worker=worker(f"time.sleep(6); open({str(done)!r}, 'w').close(); {says}"))
+    slow = SplitterJudge(timeout_s=90, worker=worker(f"time.sleep(60); open({str(done)!r}, 'w').close(); {says}"))
     monkeypatch.setattr(settings, "SplitterJudge", lambda: slow)
     part = run(data, tmp_path / "run", max_seconds=1.0)
     assert not part.complete

@@ -8,30 +8,11 @@ from merilo.metrics.edges import Edge, edge_outcome, edge_scores, edges
 from merilo.metrics.registry import parse_metric
 
 TEXTS = (
-    "context_relevance",
-    "context_ranking",
-    "context_precision",
-    "context_precision(against=reference)",
-    "context_recall",
-    "context_sufficiency",
-    "context_utilization",
-    "faithfulness",
-    "answer_relevancy",
-    "context_entity_recall",
-    "noise_sensitivity",
-    "answer_completeness",
-    "answer_correctness",
-    "critique(aspect=coherence)",
-    "id_precision",
-    "id_recall",
-    "nDCG",
-    "hit_rate@1",
-    "precision@2",
-    "citation_recall",
-    "citation_precision",
-    "citation_f1",
-    "nugget_recall",
-)
+    "context_relevance context_ranking context_precision context_precision(against=reference) context_recall "
+    "context_sufficiency context_utilization faithfulness answer_relevancy context_entity_recall noise_sensitivity "
+    "answer_completeness answer_correctness critique(aspect=coherence) id_precision id_recall nDCG hit_rate@1 "
+    "precision@2 citation_recall citation_precision citation_f1 nugget_recall"
+).split()
 U = None
 ONE_OF_TWO = 1 / (1 + 1 / log2(3))
 """nDCG of one relevant id of two, at the first rank."""

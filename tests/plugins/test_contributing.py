@@ -129,7 +129,6 @@ def address() -> Iterator[str]:
 
 @pytest.mark.skipif(not (shutil.which("git") and shutil.which("make")), reason="git or make is not installed")
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_a_contributor_adds_a_metric_and_a_provider(tmp_path: Path, address: str) -> None:
     """Every command of both walks succeeds; a metric changes four files and a provider three, each used by name."""
     copy = Copy(tmp_path / "merilo")

@@ -154,8 +154,8 @@ OUTCOMES: dict[str, object] = {
 WAITS = {"429": 1.0, "429ms": 0.05, "429none": None, "503": 1.0}
 
 
-@pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("fault", FAULTS)
+@each_case("wire", WIRES)
+@each_case("fault", FAULTS)
 async def test_every_fault_has_its_outcome(wire: str, fault: str) -> None:
     """A fault of an answer fails its question alone; that of the request is the error that merilo's policy needs."""
     expected = OUTCOMES[fault]

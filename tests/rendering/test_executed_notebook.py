@@ -34,7 +34,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any
     folder: Path = tmp_path_factory.mktemp("notebook")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     environment = {**os.environ, "IPYTHONDIR": str(folder / "ipython"), "JUPYTER_RUNTIME_DIR": str(folder / "runtime")}
-    client = nbclient.NotebookClient(notebook, timeout=90, resources={"metadata": {"path": str(folder)}})
+    client = nbclient.NotebookClient(notebook, timeout=250, resources={"metadata": {"path": str(folder)}})
     client.execute(env=environment)
     return [cell["outputs"] for cell in notebook.cells]
 

@@ -130,7 +130,7 @@ def test_texts_of_the_user_are_not_translated() -> None:
 @each_case("part", ["a: b. ", "a (1); ", "a: b, ", "a 1 (", "1 of 2 a, 1 (", "a of context 1: ", "A. "])
 def test_a_text_that_looks_like_nested_messages_takes_no_time(part: str) -> None:
     """Judges write reasons of any shape, so the work is bounded."""
-    began = time.monotonic()
+    began = time.process_time()
     text = part * (1_900 // len(part))
     assert RU.line(f"relevance: grade 2 of 2. {text}").startswith(("relevance", "релевантность"))
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5

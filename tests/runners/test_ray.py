@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.extras,
     pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed here"),  # it must not be imported first
-    pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore"),
 ]
 LISTENING = "0A"

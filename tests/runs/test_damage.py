@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_case import each_case
 from judged_rivers import canonical, rows, verdict_for
 from runs.damaging import WAYS, command, copied
 from seals import seal_again
@@ -172,7 +173,7 @@ SCHEMAS = {
 }
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@each_case("name", SCHEMAS)
 def test_a_schema_that_merilo_does_not_write_is_refused(name: str, whole: merilo.Run, tmp_path: Path) -> None:
     """Whatever else the schema has, no reader and no writer executes a statement on it; the file stays as it is."""
     path = tmp_path / "run"

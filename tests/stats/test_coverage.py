@@ -15,6 +15,8 @@ from each_case import each_case
 STUDIES = 80
 SEED = 21
 SAMPLES, CLUSTERS = (30, 100, 1_000), (10, 30, 100)
+FEW = ("Beta(.5,4.5)", "92 % ones", "rate .8")
+"""Shapes that `make test` tries: skewed, at a ceiling, yes or no; `make test-long` tries all."""
 
 
 def slack(share: float) -> float:
@@ -29,7 +31,9 @@ def cells(name: str) -> list[simulated.Coverage]:
     return alone + [simulated.cluster_coverage(name, size, studies=STUDIES, seed=SEED) for size in CLUSTERS]
 
 
-@pytest.mark.parametrize("name", simulated.SHAPES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in FEW else pytest.mark.long) for each in simulated.SHAPES]
+)
 def test_intervals_cover(name: str) -> None:
     """A 95 % interval covers in at least 92 % of studies, and is not much wider than it must be."""
     for cell in cells(name):
@@ -38,9 +42,10 @@ def test_intervals_cover(name: str) -> None:
         assert cell.off < 9.8 or cell.width <= 2.0
 
 
-def test_intervals_cover_on_average() -> None:
-    """Over all shapes and sizes 95 % intervals cover in 94 to 98 % of studies."""
-    found = [cell.covered for name in simulated.SHAPES for cell in cells(name)]
+@pytest.mark.parametrize("names", [FEW, pytest.param(tuple(simulated.SHAPES), marks=pytest.mark.long)])
+def test_intervals_cover_on_average(names: tuple[str, ...]) -> None:
+    """Over shapes and sizes 95 % intervals cover in 94 to 98 % of studies."""
+    found = [cell.covered for name in names for cell in cells(name)]
     assert 0.94 <= sum(found) / len(found) <= 0.98
 
 
@@ -55,7 +60,7 @@ def test_student_at_a_ceiling_would_fail() -> None:
     assert (abs(values.mean(axis=1) - shape.mean) <= half).mean() < 0.92 - slack(0.92)
 
 
-@pytest.mark.parametrize(("size", "members"), [(10, 1), (100, 1), (50, 5)])
+@pytest.mark.parametrize(("size", "members"), [(10, 1), pytest.param(100, 1, marks=pytest.mark.long), (20, 5)])
 def test_runs_that_do_not_differ_are_not_told_apart(size: int, members: int) -> None:
     """8 correlated metrics, some samples or clusters: in at most 5 % of studies one of them shows a difference."""
     alarms = simulated.false_alarms(size, studies=STUDIES, seed=SEED, members=members)
@@ -76,7 +81,9 @@ def test_looking_often_is_safe(name: str) -> None:
 
 
 @each_case("clusters", simulated.UNEQUAL)
-@each_case("name", ["Beta(2,2)", "70 % ones", "rate .8"])
+@pytest.mark.parametrize(
+    "name", ["70 % ones", *(pytest.param(each, marks=pytest.mark.long) for each in ("Beta(2,2)", "rate .8"))]
+)
 def test_unequal_clusters_cover(name: str, clusters: str) -> None:
     """Clusters of 2 to 40 samples, and one cluster with half of all samples, cover as equal ones do."""
     cell = simulated.unequal_coverage(name, clusters, studies=STUDIES, seed=SEED)

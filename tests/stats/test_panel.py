@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, spearmanr
-from sklearn.linear_model import LogisticRegression
 
 from merilo.stats.panel import Stacking, effective_votes, rank_agreement, stacking
 from merilo.stats.platt import fit_logistic, logistic
@@ -107,6 +106,8 @@ def test_few_labels_are_not_combined() -> None:
 
 def test_the_fit_is_the_ridge_regression_of_scikit_learn() -> None:
     """Weights and probabilities are those of `LogisticRegression` with C=1 and an intercept without penalty."""
+    from sklearn.linear_model import LogisticRegression  # takes a second
+
     y, first, dice = judged(200, 3)
     x = np.stack([first, dice.normal(size=200)], axis=1)
     weights = fit_logistic(

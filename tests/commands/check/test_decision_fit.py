@@ -14,6 +14,7 @@ import pytest
 from command_line import Here
 from decider import Decider
 from decision_server import DecisionServer
+from each_case import each_case
 
 from merilo.commands.check.fit import Fit, fit_file, fit_page, run_fit
 from merilo.commands.check.options import CheckOptions
@@ -184,7 +185,7 @@ def test_a_fit_of_something_else_is_refused(tmp_path: Path) -> None:
         fitted(DecisionJudge(Model(numbered(4))), file_of(tmp_path, fit, kinds=kinds))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         ("{" * 100_000, "nested too deeply|not valid JSON"),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_case import each_case
 
 from merilo.commands.check.edits import (
     EDITED_KINDS,
@@ -243,7 +244,7 @@ def test_neutral_text_has_the_length_that_is_wanted(language: str) -> None:
         assert abs(len(neutral(language, length, length)) - length) <= 12
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("statement", "language", "expected"),
     [
         ("The tower is tall.", "en", "The tower is not tall."),
@@ -283,7 +284,7 @@ def test_a_name_becomes_one_that_stands_nowhere() -> None:
     assert other_name(statement, contexts, ["Rome"], SeededSampler(0), "x") is None
 
 
-@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
+@each_case("probe", PROBES)
 def test_a_trial_as_a_sample_asks_what_it_holds(probe: Any) -> None:
     """Each version is one question of the case's kind, and only what the probe changes differs."""
     cases = [

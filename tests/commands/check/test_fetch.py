@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from each_case import each_case
 from hub_server import COMMIT, HubServer
 
 from merilo.commands.check.fetch import download, fetch, is_allowed, missing_model, plan_fetch
@@ -227,7 +228,7 @@ def test_other_errors_are_sentences_too(hub: HubServer, monkeypatch: pytest.Monk
 # ------------------------------------------------------------------------------------ what is taken
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         "model.bin",

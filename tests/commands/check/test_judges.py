@@ -11,7 +11,6 @@ from grouping import grouped
 from imported import import_scores
 from labelled_run import Row, contexts_rows, grade_of, lenient, strict
 from seals import seal_again
-from sklearn.metrics import cohen_kappa_score
 
 import merilo
 from merilo.commands.check.judges import JudgePair
@@ -60,6 +59,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[merilo.Run, merilo.Ru
 
 def test_judges_are_compared_question_by_question(two: tuple[merilo.Run, merilo.Run]) -> None:
     """The table and the weighted kappa are those of both judges' grades of every context."""
+    from sklearn.metrics import cohen_kappa_score  # takes a second
+
     (kind,) = pair_of(*two).kinds
     texts = [(row["user_input"], text) for row in ROWS for text in row["retrieved_contexts"]]
     first = [lenient(Relevance(asked, (text,)))["grade"] for asked, text in texts]

@@ -7,6 +7,7 @@ import pytest
 from command_line import Here
 from decider import Decider
 from decision_server import DecisionServer
+from each_case import each_case
 
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.packing import PackingTest, packing_page, packing_record, run_packing
@@ -19,8 +20,8 @@ def packed(decider: Decider, **options: object) -> PackingTest:
     return asyncio.run(run_packing(CheckOptions(judge=DecisionJudge(decider), **options)))  # type: ignore[arg-type]  # fields by name
 
 
-@pytest.mark.parametrize("wire", ["decisions", "systemone"])
-@pytest.mark.parametrize(
+@each_case("wire", ["decisions", "systemone"])
+@each_case(
     ("faults", "advice"),
     [
         ([], "Packing together is fine"),

@@ -443,7 +443,6 @@ async def test_labels_that_stand_in_two_files(tmp_path: Path) -> None:
         await checked(CheckOptions(labels=[first, second]))
 
 
-@pytest.mark.timeout(300)
 async def test_the_sample_in_the_package() -> None:
     """It needs no file, holds five tasks, and gives each a mean over sources; the embedded judge beats chance."""
     found = await checked(CheckOptions(), "embedded")

@@ -10,7 +10,6 @@ from command_line import Here
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run, lenient, strict
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, spearmanr
-from sklearn.metrics import cohen_kappa_score
 
 from merilo import api
 from merilo.commands.check.page import judges_page
@@ -86,6 +85,8 @@ def test_the_published_figure_of_the_llmjudge_challenge(here: Here) -> None:
 
 def test_grades_have_every_measure(folder: Path, truth: Grades) -> None:
     """Kappas are those of scikit-learn, agreement on a grade is 2 n_gg / (n_g. + n_.g), and all have intervals."""
+    from sklearn.metrics import cohen_kappa_score  # takes a second
+
     record = record_of(files(folder, "ab"))
     found, (first, second) = record["pairs"][0]["kinds"]["grade"], (noisy(truth, seed).ravel() for seed in (0, 1))
     for name, weights in (("kappa", None), ("kappa_linear", "linear"), ("kappa_quadratic", "quadratic")):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Here
+from each_case import each_case
 from server import JudgeServer
 
 from merilo.commands.evaluate.options import Options
@@ -74,7 +75,7 @@ def test_no_file_is_no_settings(tmp_path: Path) -> None:
     assert found is None or found.path.parent != tmp_path
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         ("judges = 'embedded'", "unknown setting 'judges'. Did you mean 'judge'"),
@@ -128,7 +129,7 @@ def test_a_judge_on_the_command_line_leaves_the_address_of_the_file(
     assert found.options(FLAGS, set())["judge.api_key_env"] == NO_KEY
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "used"),
     [
         ("judge.base_url = 'http://127.0.0.1:8000/v1'", ["the server http://127.0.0.1:8000/v1"]),

@@ -218,11 +218,11 @@ def interrupted(
         stdout=subprocess.PIPE,
         text=True,
     )
-    waited_until = time.monotonic() + 30
+    waited_until = time.monotonic() + 100
     while server.count < requests and time.monotonic() < waited_until:
         time.sleep(0.05)
     process.send_signal(how)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=100)
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 

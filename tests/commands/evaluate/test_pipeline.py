@@ -141,7 +141,7 @@ def test_calls_in_flight_are_limited(tmp_path: Path) -> None:
         change(-1, 0)
         return "x"
 
-    gate = threading.Barrier(3, timeout=5)
+    gate = threading.Barrier(3, timeout=100)
 
     def blocking(_: str) -> str:
         change(1, 1)

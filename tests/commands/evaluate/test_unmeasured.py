@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_case import each_case
 
 import merilo
 from merilo.commands.verify.replay import replay_run
@@ -22,7 +23,7 @@ def ids(retrieved: str, reference: str, **metadata: object) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metrics", "rows", "expected"),
     [
         (["recall@2", "nDCG", "hit_rate@1"], [ids("d1#0 d1#1", "d1")] * 3, NO_MATCH),

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from command_line import Here
+from each_case import each_case
 
 SAMPLES = 120
 
@@ -52,7 +53,7 @@ def test_the_exit_code_is_the_verdict(gated: Here, words: str, code: int, verdic
     assert (found["verdict"], found["passed"]) == (verdict, code == 0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "sentence"),
     [
         ("", "No gate given. Use --min METRIC=X, --baseline RUN with --max-drop D"),

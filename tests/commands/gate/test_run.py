@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from each_case import each_case
 from graded_runs import FAILS, graded, many
 from grouping import grouped
 from imported import import_scores
@@ -549,7 +550,7 @@ def test_a_suite_is_the_same_in_toml_and_yaml(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "sentence"),
     [
         ({"minimum": {"m": 1}}, r"gates: unknown key 'minimum'; did you mean minimums\?"),
@@ -654,11 +655,11 @@ def forged_answers(run: Path) -> Path:
     return replay_run(run, out=run.with_name("replayed")).run.path
 
 
-@pytest.mark.parametrize(
+@each_case(
     "forge",
     [forged_value, forged_twice, forged_undefined, forged_direction, forged_judge, removed_sample, forged_answers],
 )
-@pytest.mark.parametrize("as_baseline", [False, True])
+@each_case("as_baseline", [False, True])
 def test_a_forged_run_with_right_digests_is_no_pass(forge: Any, as_baseline: bool, tmp_path: Path) -> None:
     """Values, samples, directions, names of judges and answers follow from something else, whatever the digests say."""
     with JudgeServer() as server:

@@ -4,6 +4,7 @@ from importlib.resources import files
 from tomllib import loads
 
 import pytest
+from each_case import each_case
 
 from merilo.commands.imports.run import matched, stated_source
 from merilo.errors import UsageError
@@ -13,7 +14,7 @@ ALL_DEFINITIONS = {name for names in systems().values() for name in names}
 FACTS = loads(files("merilo.commands.imports").joinpath("upstream.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("stated", "system", "caveat"),
     [
         ("ragas-0.4.3", "ragas-0.4.3", ""),
@@ -56,7 +57,7 @@ def test_every_definition_is_found_by_its_own_name() -> None:
             assert found.definition.partition("(")[0] == name
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "name", "definition"),
     [
         ("ragas-0.4.3", "factual_correctness(mode=precision)", "ragas-0.4.3:factual_correctness(mode=precision)"),

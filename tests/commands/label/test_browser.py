@@ -107,8 +107,8 @@ def test_ten_answers_by_keyboard_reload_undo_and_attach(
     for _ in range(10):
         answer_rightly(browser)
     assert progress(browser) == "10 of 12"
-    browser.open(page)
-    browser.wait(TASK)
+    browser.run("window.left = true; location.reload()")
+    browser.wait(f"!window.left && ({TASK})")
     assert progress(browser) == "10 of 12"
     shown = browser.run("document.querySelector('.texts').textContent")
     browser.key("0")

@@ -18,7 +18,7 @@ from command_line import COMMAND, Here
 CTRL_C, CTRL_D = b"\x03", b"\x04"
 ATTACHED = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 """Makes standard input the terminal whose keys send signals, and becomes the command."""
-WAIT_S = 60.0
+WAIT_S = 100.0
 
 
 class Typist:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from each_case import each_case
 from edits import printed
 from grouping import grouped
 from hypothesis import given, settings
@@ -175,7 +176,7 @@ OTHERS: dict[str, tuple[list[dict[str, Any]], str | None, dict[str, Any], str]] 
 """By name: data, shard and options of the third run, and the error."""
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@each_case("name", OTHERS)
 def test_shards_that_do_not_fit_are_refused_with_the_difference(name: str, here: Path, tmp_path: Path) -> None:
     """The message names both runs and what differs; nothing is written."""
     data, shard, chosen, message = OTHERS[name]
@@ -321,7 +322,7 @@ def test_options_that_look_across_samples_are_refused_with_a_shard(tmp_path: Pat
         evaluated(tmp_path / "run", rows(4), "1/2", until_decided=tmp_path / "suite.toml")
 
 
-@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "1/2/3", "a/b", "-1/2", "", "1/0"])
+@each_case("text", ["0/2", "3/2", "1", "1/2/3", "a/b", "-1/2", "", "1/0"])
 def test_a_shard_is_a_number_of_another(text: str, tmp_path: Path) -> None:
     """Anything but I/N with I from 1 to N is refused before the data is read."""
     with pytest.raises(UsageError, match="I/N"):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_case import each_case
 from grouping import grouped
 
 import merilo
@@ -86,7 +87,7 @@ def value(tables: Tables, definition: str, sample: str = "capital") -> float | N
     return outcome.value if isinstance(outcome, merilo.Score) else None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("definition", "expected"),
     [
         ("context_relevance", 0.5),
@@ -122,7 +123,7 @@ def test_each_definition_makes_its_own_number_of_the_same_verdicts(
     assert value(tables, definition) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("definition", "expected"),
     [
         ("context_relevance", None),

@@ -5,6 +5,7 @@ import shlex
 
 import pytest
 from command_line import Here
+from each_case import each_case
 from server import JudgeServer
 
 from merilo.commands.plan.text import plan_page, rounded
@@ -113,7 +114,7 @@ def test_a_model_without_a_price_is_limited_by_requests(here: Here) -> None:
     assert bound_of(here.merilo("run", "--plan", *words).stdout).endswith("Use --max-requests to limit requests.")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("amount", "said"),
     [
         (0.0, "0"),
@@ -204,7 +205,7 @@ def test_wrong_words_are_refused(here: Here, words: list[str], said: str) -> Non
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("usd", "said"),
     [
         (None, "unknown"),

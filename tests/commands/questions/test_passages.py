@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
+from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -144,7 +145,7 @@ def test_a_folder_is_a_corpus(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "says"),
     [
         ('{"id": "a", "text": "A."}\n{"id": "a", "text": "B."}\n', "expected each id once, got 'a' again"),

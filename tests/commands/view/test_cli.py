@@ -52,7 +52,7 @@ def server(tmp_path: Path) -> Iterator[Started]:
 
 def get(port: int, path: str, **headers: str) -> tuple[int, str]:
     """The status and the text of a response; the path is sent as it is written."""
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=100)) as connection:
         connection.request("GET", path, headers=headers)
         response = connection.getresponse()
         return response.status, response.read().decode()
@@ -80,7 +80,7 @@ def test_serves_until_it_is_stopped(server: Started) -> None:
         with closing(socket.socket()) as elsewhere:
             assert elsewhere.connect_ex(("127.0.0.2", port)) != 0
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=20)
+    output, errors = process.communicate(timeout=100)
     assert (process.returncode, secret in output + errors) == (0, False)
     assert "GET /runs/" in output  # the log of --debug
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from asgi import COOKIE, HOST, ask
+from each_case import each_case
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
@@ -38,7 +39,7 @@ def test_own_requests_are_answered(app: ASGIApp, headers: list[tuple[str, str]])
     assert ask(app, "/", headers=[*headers, COOKIE]).status == 200
 
 
-@pytest.mark.parametrize(
+@each_case(
     "headers",
     [
         [],
@@ -58,7 +59,7 @@ def test_own_requests_are_answered(app: ASGIApp, headers: list[tuple[str, str]])
         [OWN, ("Sec-Fetch-Site", "same-site"), ("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty")],
     ],
 )
-@pytest.mark.parametrize("address", ["/", "/progress", "/unknown"])
+@each_case("address", ["/", "/progress", "/unknown"])
 def test_other_requests_are_refused(app: ASGIApp, address: str, headers: list[tuple[str, str]]) -> None:
     """Any other Host or Origin, and what another site makes a browser load, is refused on every address."""
     found = ask(app, address, headers=[*headers, COOKIE])
@@ -66,10 +67,8 @@ def test_other_requests_are_refused(app: ASGIApp, address: str, headers: list[tu
     assert b"<" not in found.body
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-@pytest.mark.parametrize(
-    "cookie", [None, "", "token", "merilo-8642=", "merilo-8642=tokem", "merilo-8643=token", "\xe9"]
-)
+@each_case("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+@each_case("cookie", [None, "", "token", "merilo-8642=", "merilo-8642=tokem", "merilo-8643=token", "\xe9"])
 def test_every_request_needs_the_cookie(app: ASGIApp, method: str, cookie: str | None) -> None:
     """Pages, data and writes are refused without the secret, on every address, also a preflight and what is missing."""
     headers = [OWN, *([] if cookie is None else [("Cookie", cookie)])]
@@ -120,8 +119,8 @@ def test_the_cookie_does_not_replace_the_other_checks(app: ASGIApp) -> None:
         assert ask(app, "/", "POST", headers=[OWN, COOKIE, other, *linked]).status == 403
 
 
-@pytest.mark.parametrize("address", ["/", "/progress", "/unknown", "/runs/0", "/compare"])
-@pytest.mark.parametrize("host", [HOST, "evil.example"])
+@each_case("address", ["/", "/progress", "/unknown", "/runs/0", "/compare"])
+@each_case("host", [HOST, "evil.example"])
 def test_every_response_has_the_security_headers(app: ASGIApp, address: str, host: str) -> None:
     """Pages, data, errors and refusals have a strict policy, and may not be framed, stored or read by others."""
     headers = ask(app, address, headers=[("Host", host), COOKIE]).headers

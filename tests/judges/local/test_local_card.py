@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_case import each_case
 from tiny_models import NLI_CARD, OPTIONS_CARD, RERANKER_CARD
 
 from merilo.errors import UsageError
@@ -65,7 +66,7 @@ def test_an_unknown_model_has_no_card() -> None:
     assert builtin_card_for("somebody/nli-deberta-v3-xsmall") is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "message"),
     [
         ({"colour": "red"}, "colour: no such key"),
@@ -115,7 +116,7 @@ def test_a_wrong_card_is_refused_in_one_line(changes: dict[str, Any], message: s
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "message"),
     [
         ({"questions": {}}, 'questions.relevance and answers.relevance need each other, in form "options" alone'),

@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from each_case import each_case
 from tiny_models import NLI_CARD, nli, random_model, rigged
 
 from merilo.errors import UsageError
@@ -62,7 +63,7 @@ def test_a_folder_is_used_with_its_card(tmp_path: Path) -> None:
     assert refused(str(folder)) == f"{folder} has no judge.toml. Write a draft: merilo judge check local:{folder}."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("spec", "message"),
     [
         ("", "A local judge needs a model: local:FOLDER, local:ORG/NAME[@REVISION] or local:NAME."),
@@ -180,7 +181,7 @@ def test_labels_in_another_order_are_refused(tmp_path: Path) -> None:
     assert "The card rigged does not fit" in refused(str(folder))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "message"),
     [
         ("{", "not valid JSON"),

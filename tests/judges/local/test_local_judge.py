@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_case import each_case
 from grouping import grouped
 from tiny_models import NLI_CARD, nli, reranker, rigged
 
@@ -52,7 +53,7 @@ def test_derived_answers_are_weak(tmp_path: Path) -> None:
     assert local_judge(str(nli(tmp_path / "n"))).weak_metrics == frozenset()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("languages", "texts", "supported"),
     [
         (["en"], ("When was the tower completed?", "It was completed in 1889."), True),

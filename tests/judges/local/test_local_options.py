@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from each_case import each_case
 from local_asking import ask
 from onnx import numpy_helper
 from tiny_models import OPTIONS_CARD, decider, rigged
@@ -34,8 +35,8 @@ def support_by(judge: LocalJudge, statement: str, *contexts: str) -> SupportVerd
     return verdict
 
 
-@pytest.mark.parametrize("temperature", [12.0, 6.0, 1.0])
-@pytest.mark.parametrize(("context", "missing"), [("The tower, Paris.", 0), ("The tower.", 1), ("Rome.", 2)])
+@each_case("temperature", [12.0, 6.0, 1.0])
+@each_case(("context", "missing"), [("The tower, Paris.", 0), ("The tower.", 1), ("Rome.", 2)])
 def test_the_options_that_mean_yes_are_added(tmp_path: Path, context: str, missing: int, temperature: float) -> None:
     """The probability is the softmax of the logits by the temperature, over all options that mean yes."""
     judge = judge_of(tmp_path, OPTIONS_CARD.replace("temperature = 12.0", f"temperature = {temperature}"))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from each_case import each_case
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from merilo.errors import UsageError
@@ -94,8 +95,8 @@ def test_the_ids_are_those_of_the_tokenizer(tmp_path: Path, kind: Callable[[], T
     assert len(tokens.ids) > 30
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
+@each_case("kind", KINDS)
+@each_case(
     "text",
     ["a [SEP] b", "a[SEP]b[CLS]", "a</s>b", "</s></s>", "<s>", "a ＜/s＞ b", "</s", "[SEP", "<unk>", "[UNK]", "[MASK]"],
 )

@@ -1,4 +1,5 @@
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -223,11 +224,11 @@ def test_no_json_is_a_fault(reply: str) -> None:
         json_value(reply)
 
 
-@pytest.mark.timeout(5)
 def test_long_garbage_is_read_fast() -> None:
     """A reply of half a megabyte that is no JSON from its middle on keeps what is, in no time to speak of."""
-    items = [{"a": "b" * 50}] * 4_000
+    items, began = [{"a": "b" * 50}] * 4_000, time.process_time()
     assert json_value(json.dumps(items)[:-1] + ", x" * 100_000) == items
+    assert time.process_time() - began < 5
 
 
 @each_case(("verdict", "expected"), [(2, 1), ("1", 1), (True, 1), (1.7, 1), (0.4, 0), (" 0 ", 0), (-1, 1)])
