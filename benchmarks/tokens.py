@@ -1,6 +1,6 @@
 """Tokens that one sample costs: characters / 4 of messages, schemas and replies, counted at the judge's server.
 
-Samples are real text of fixed sizes: 5 contexts of 112 words, a response of 56, a reference of 38. The judge answers
+Samples are real text of fixed sizes: 5 contexts of 200 words, a response of 56, a reference of 38. The judge answers
 like a model: four statements of a response, three of a reference, and a reason of one sentence with each verdict.
 """
 
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SAMPLES = 20
-CONTEXTS, CONTEXT_WORDS, RESPONSE_WORDS, REFERENCE_WORDS = 5, 112, 56, 38
+CONTEXTS, CONTEXT_WORDS, RESPONSE_WORDS, REFERENCE_WORDS = 5, 200, 56, 38
 FOUR = ("context_relevance", "context_precision", "context_recall", "faithfulness")
 """The usual four with their defaults; relevance and precision ask the same question about each context."""
 BY_REFERENCE = "context_precision(against=reference)"
-_FIRST_SENTENCE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
-_STATEMENT = re.compile(r"^<<<statement(?: \d+)? ", re.MULTILINE)
+_SENTENCE_NUMBER = re.compile(r"^\[\d+\] ", re.MULTILINE)
+_ITEM = {kind: re.compile(rf"^<<<{label} \d+ ", re.MULTILINE) for kind, label in [("support", "statement"), ("relevance", "context")]}
+_TEXT = re.compile(r"^<<<text \d+ \w+\n(.*?)\ntext \d+ \w+>>>$", re.MULTILINE | re.DOTALL)
+_TASK = re.compile(r"^Task \d+, on text (\d+): (\w+)$", re.MULTILINE)
 _REASON = "The second sentence names the year and the place that are asked for, but not the person."
 
 
@@ -112,21 +114,30 @@ def _read_by_a_model(body: dict[str, Any]) -> str:
 def _reply(body: dict[str, Any]) -> dict[str, Any]:
     kind = body["response_format"]["json_schema"]["name"]
     asked = body["messages"][-1]["content"]
+    if kind == "texts":
+        texts = _TEXT.findall(asked)
+        found = [_verdict(task, texts[int(number) - 1]) for number, task in _TASK.findall(asked)]
+    elif kind.endswith("_together"):
+        kind = kind.removesuffix("_together")
+        found = [_verdict(kind, asked)] * len(_ITEM[kind].findall(asked))
+    else:
+        return _verdict(kind, asked)
+    return {"verdicts": [{"number": number, **each} for number, each in enumerate(found, start=1)]}
+
+
+def _verdict(kind: str, text: str) -> dict[str, Any]:
     if kind == "statements":
-        words = _FIRST_SENTENCE.findall(asked)[0][1].split() + asked.split()
-        wanted = 4 if len(asked.split()) > RESPONSE_WORDS else 3
-        texts = [" ".join(words[12 * n : 12 * n + 12]) + "." for n in range(wanted)]
-        return {"statements": [{"sentence": 1, "text": text} for text in texts]}
+        words = _SENTENCE_NUMBER.sub("", text).split()
+        wanted = 4 if len(words) >= RESPONSE_WORDS else 3
+        made = [" ".join(words[12 * n : 12 * n + 12]) + "." for n in range(wanted)]
+        return {"statements": [{"sentence": 1, "text": each} for each in made]}
     one: dict[str, dict[str, Any]] = {
         "relevance": {"reason": _REASON, "grade": 1, "evidence": [2]},
         "usefulness": {"reason": _REASON, "useful": True, "evidence": [1, 2]},
         "support": {"reason": _REASON, "label": "supported", "sentences": [1, 3]},
         "noncommittal": {"reason": _REASON, "noncommittal": False},
     }
-    if not kind.endswith("_together"):
-        return one[kind]
-    numbers = range(1, len(_STATEMENT.findall(asked)) + 1)
-    return {"verdicts": [{"number": n, **one[kind.removesuffix("_together")]} for n in numbers]}
+    return one[kind]
 
 
 def _common(one: str, other: str) -> int:

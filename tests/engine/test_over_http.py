@@ -81,7 +81,7 @@ def scores(run: merilo.Run) -> dict[str, Any]:
     return {name: (each.mean, each.interval, each.scored, each.undefined) for name, each in run.metrics.items()}
 
 
-@pytest.mark.parametrize("judged", ["each", "together"])
+@pytest.mark.parametrize("judged", ["each", "context", "together"])
 def test_the_numbers_of_the_scripted_judge(evaluated: Evaluate, server: JudgeServer, judged: str) -> None:
     """Over HTTP the same verdicts give the same numbers, statements judged one by one or in packs."""
     over_http = evaluated(rows(12), judge="openai:test-model", base_url=server.base_url, judged=judged)

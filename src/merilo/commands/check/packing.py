@@ -26,7 +26,8 @@ from merilo.engine.budget import check_prices, spent_record
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.neighbours import answers_of
 from merilo.errors import UsageError
-from merilo.judges.decisions import DecisionJudge, Packing
+from merilo.judges.base import Packing
+from merilo.judges.decisions import DecisionJudge
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.support import Support
