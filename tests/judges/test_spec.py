@@ -10,11 +10,10 @@ from each_case import each_case
 from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.evaluate.settings import judges_of
 from merilo.errors import UsageError
-from merilo.judges.base import Judge
+from merilo.judges.base import Judge, Packing
 from merilo.judges.callables import CallableJudge
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embeddings import OpenAIEmbeddingsJudge
-from merilo.judges.base import Packing
 from merilo.judges.llm import LLMJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from

@@ -73,8 +73,8 @@ def test_every_kind_has_a_rubric(name: str, language: str) -> None:
         == f"{language}/{name}.v{2 if name.startswith('support') else 1}"
     )
     assert rendered.system
-    for name, value in rubric.values_of(question).items():
-        for text in () if name == "tasks" else filter(None, rubric._texts_in(value)):
+    for own, value in rubric.values_of(question).items():
+        for text in () if own == "tasks" else filter(None, rubric._texts_in(value)):
             assert text in rendered.user
             assert text not in rendered.system
 

@@ -57,8 +57,8 @@ def judge_from(
 ) -> Judge:
     """Return the judge that a text names; return a judge unchanged, and wrap a callable in a judge.
 
-    `base_url`, `api_key_env` and `judged` ("together", "context" or "each") apply to judges of a provider, such as `openai:`.
-    With other judges they are an error. `api_key_env` is the name of the environment variable with the key. `fit` is
+    `base_url`, `api_key_env` and `judged` ("together", "context" or "each") apply to judges of a provider, such as
+    `openai:`. With other judges they are an error. `api_key_env` is the name of the environment variable with the key. `fit` is
     the fit file of a decision model. Raises UsageError.
     """
     if not isinstance(spec, str):
@@ -334,8 +334,8 @@ class _Given(TypedDict, total=False):
 
 
 def _llm(scheme: str, model: str, given: _Given, judged: str | None, fit: str | PathLike[str] | None) -> Judge:
-    from merilo.judges.decision_fit import fitted
     from merilo.judges.base import Packing
+    from merilo.judges.decision_fit import fitted
     from merilo.judges.decisions import DecisionJudge, DecisionProvider
     from merilo.judges.llm import LLMJudge
 

@@ -112,9 +112,7 @@ class ListReplySchema:
         return self.read(items)
 
 
-def schema_of_several(
-    replies: Sequence[ReplySchema | ListReplySchema], places: int = 0
-) -> Mapping[str, object]:
+def schema_of_several(replies: Sequence[ReplySchema | ListReplySchema], places: int = 0) -> Mapping[str, object]:
     """Return the JSON Schema of one reply to several numbered questions, which are of the kinds of these replies."""
     items = [with_places(object_schema({"number": NUMBER, **each.properties}), places) for each in replies]
     item = items[0] if len(items) == 1 else {"anyOf": items}

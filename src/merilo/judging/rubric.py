@@ -71,7 +71,9 @@ _TOKENS = "_tokens"
 _CONTEXTS = "contexts"
 """The field that a rubric may show as numbered sentences."""
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*(/[\w-]+(\.[\w-]+)*)*")
-_PLACE = re.compile(r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered_each|numbered_alone|numbered)\(\"([^\"{}\\]*)\"\) *\}\}")
+_PLACE = re.compile(
+    r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered_each|numbered_alone|numbered)\(\"([^\"{}\\]*)\"\) *\}\}"
+)
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
 _MARKUP = re.compile(r"\{[{%#]|[}%#]\}")
 
@@ -228,7 +230,9 @@ def values_of(question: Question[Any] | Pack) -> dict[str, object]:
     if first.history:
         shared[HISTORY] = first.history
     own: dict[str, object] = {
-        f"{n.removesuffix('s')}s": tuple(getattr(q, n) for q in question.questions) for n in names if n not in {*first.shared, HISTORY}
+        f"{n.removesuffix('s')}s": tuple(getattr(q, n) for q in question.questions)
+        for n in names
+        if n not in {*first.shared, HISTORY}
     }
     return shared | own
 
