@@ -540,8 +540,8 @@ def _tasks(body: Mapping[str, Any], kind: str) -> list[Asked]:
     user = Asked(body, kind, together=True, about="").user
     texts = [match[3] for match in _NUMBERED_FENCE.finditer(user)]
     rest = _TASK.sub("", _NUMBERED_FENCE.sub("", user)).strip()
-    tasks = [(each[2], texts[int(each[1]) - 1]) for each in _TASK.finditer(user)] or [(kind, text) for text in texts]
     found: list[Asked] = []
+    tasks = [(each[2], texts[int(each[1]) - 1]) for each in _TASK.finditer(user)] or [(kind, text) for text in texts]
     for number, (task, text) in enumerate(tasks, start=1):
         own = " ".join(each for _, each in _SENTENCE.findall(text)) if task == "noncommittal" else text
         label = {"noncommittal": "response", "statements": "text"}.get(task, "context")

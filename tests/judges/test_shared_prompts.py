@@ -12,7 +12,7 @@ import server as fake
 from command_line import Here
 from conversing import converse
 from grouping import grouped
-from server import Asked, JudgeServer
+from server import JudgeServer
 
 import merilo
 from merilo.data.sample import Sample
@@ -58,8 +58,10 @@ def judge(server: JudgeServer) -> LLMJudge:
 
 def bundle(judge: LLMJudge, packs: Sequence[Sequence[Question[Any]]] = tuple((each,) for each in TASKS)) -> Bundle:
     """The packs as a run bundles them."""
-    views = {each.digest: each for pack in packs if (each := judge.view(pack[0], SAMPLE)) is not None}
-    (view,) = views.values()
+    views = [judge.view(pack[0], SAMPLE) for pack in packs]
+    view = views[0]
+    assert view is not None
+    assert {each.digest for each in views if each is not None} == {view.digest}
     return Bundle(tuple(each for pack in packs for each in pack), view, tuple(map(len, packs)))
 
 
@@ -160,9 +162,9 @@ async def test_packs_stay_whole_in_prompts_of_ten(server: JudgeServer, judge: LL
 
 
 def test_what_differs_in_anything_else_shares_no_prompt(judge: LLMJudge) -> None:
-    """Other samples, inputs, contexts, draws, languages and earlier turns have their own prompts; `each` shares none."""
+    """Other samples, inputs, contexts, draws, languages and turns have their own prompts; `each` shares none."""
     support = Support("It is long.", ("A.",))
-    others = [
+    others: list[Question[Any]] = [
         REFERENCE, replace(REFERENCE, user_input="Who?"), REFERENCE.at(1), replace(REFERENCE, language="ru"),
         replace(REFERENCE, history=("user: Hi.",)), support, replace(support, contexts=("B.",)),
     ]  # fmt: skip

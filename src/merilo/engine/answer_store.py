@@ -152,17 +152,15 @@ class WorkUnit(NamedTuple):
         """
         if len(self.keys) == 1:
             return None if self.keys[0] in held else self
-        left = {key: question for key, question in zip(self.keys, self.questions, strict=True) if key not in held}
+        left = {key: place for place, key in enumerate(self.keys) if key not in held}
         if not left or self.whole or len(left) == len(self.keys):
             return self if left else None
-        return WorkUnit(self.judge, self._of([*left.values()]), tuple(left.values()), tuple(left))
-
-    def _of(self, questions: list[Question[Any]]) -> Question[Any] | Pack:
-        if not isinstance(self.asked, Bundle):
-            return _packed(questions)
-        ends = [*accumulate(self.asked.sizes)]
-        packs = Counter(bisect_right(ends, self.questions.index(each)) for each in questions) if ends else {}
-        return Bundle(tuple(questions), self.asked.view, tuple(packs.values()))
+        questions = tuple([self.questions[place] for place in left.values()])
+        if isinstance(self.asked, Bundle):
+            ends = [*accumulate(self.asked.sizes)]
+            sizes = Counter(bisect_right(ends, place) for place in left.values()) if ends else Counter[int]()
+            return WorkUnit(self.judge, Bundle(questions, self.asked.view, tuple(sizes.values())), questions, (*left,))
+        return WorkUnit(self.judge, _packed(questions), questions, (*left,))
 
 
 def bundle_of(units: Sequence[WorkUnit]) -> WorkUnit:
@@ -420,7 +418,7 @@ def _winners(
     return [(key, question, held.get(key, answer)) for key, question, answer in rows]
 
 
-def _packed(pack: list[Question[Any]]) -> Question[Any] | Pack:
+def _packed(pack: Sequence[Question[Any]]) -> Question[Any] | Pack:
     return pack[0] if len(pack) == 1 else Pack(tuple(pack))
 
 

@@ -24,6 +24,7 @@ from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_parsing import AskedForm, ParsedReply, pack_schema, read_pack, read_reply, schema_for
 from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.text_tasks import user_input_of
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.judging.views import Bundle, PromptView
 from merilo.providers.base import Message, Request
@@ -44,9 +45,13 @@ _VERSION = 3
 _AUTHORS = ("assistant", "user")
 """Authors of the turns after a rubric, in alternation."""
 _JUDGEMENTS: Final = frozenset(kind for kind in KINDS.values() if kind.reply is not None)
-_TOGETHER: Final = frozenset(
-    kind for kind in _JUDGEMENTS if isinstance(kind.reply, ReplySchema) and kind.reply.pack_item
-)
+_PACKED: Final = frozenset(kind for kind in _JUDGEMENTS if isinstance(kind.reply, ReplySchema) and kind.reply.pack_item)
+_TOGETHER: Final[Mapping[Packing, frozenset[type[Question[Any]]]]] = {
+    Packing.SAMPLE: _PACKED,
+    Packing.UNIT: frozenset(kind for kind in _PACKED if not kind.judges_context),
+    Packing.QUESTION: frozenset(),
+}
+"""Kinds that are judged in packs."""
 _BUNDLED: Final = frozenset({Support, Statements, Noncommittal})
 """Kinds of which different metrics ask questions about the same texts."""
 _OF_PROMPT: Final = frozenset(
@@ -100,9 +105,7 @@ class LLMJudge:
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
         """Support, addresses, answered and mentions, unless `judged` is `each`; relevance only if it is `together`."""
-        if self.judged is Packing.QUESTION:
-            return frozenset()
-        return frozenset(each for each in _TOGETHER if self.judged is Packing.SAMPLE or not each.judges_context)
+        return _TOGETHER[self.judged]
 
     @property
     def independent(self) -> bool:
@@ -149,7 +152,7 @@ class LLMJudge:
         """
         if not self.shares(question):
             return None
-        own = TUPLES[question.contexts] if isinstance(question, Support) else TEXTS[_user_input(question)]
+        own = TUPLES[question.contexts] if isinstance(question, Support) else TEXTS[user_input_of(question)]
         name = digest_text("" if sample is None else sample.id)
         rest = digest_text(f"{question.prompt} {question.language} {question.draw}")
         return PromptView(alone=digest_of(name, own, rest, TUPLES[question.history]))
@@ -290,10 +293,6 @@ def _prompts(bundle: Bundle) -> list[list[Pack]]:
         prompts[-1].append(Pack(tuple(islice(questions, size))))
         room -= size
     return prompts
-
-
-def _user_input(question: Question[Any]) -> str:
-    return question.user_input if isinstance(question, Statements | Noncommittal) else ""
 
 
 def _numbered(question: Question[Any], form: AskedForm) -> Mapping[str, object]:

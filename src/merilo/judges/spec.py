@@ -58,8 +58,8 @@ def judge_from(
     """Return the judge that a text names; return a judge unchanged, and wrap a callable in a judge.
 
     `base_url`, `api_key_env` and `judged` ("together", "context" or "each") apply to judges of a provider, such as
-    `openai:`. With other judges they are an error. `api_key_env` is the name of the environment variable with the key. `fit` is
-    the fit file of a decision model. Raises UsageError.
+    `openai:`. With other judges they are an error. `api_key_env` is the name of the environment variable with the key.
+    `fit` is the fit file of a decision model. Raises UsageError.
     """
     if not isinstance(spec, str):
         return _from_object(spec)

@@ -33,11 +33,16 @@ def text_fields(questions: Sequence[Question[Any]]) -> dict[str, object]:
         tasks.append((each.kind, text))
     first, places = questions[0], {text: place for place, text in enumerate(texts, start=1)}
     return {
-        "user_input": first.user_input if isinstance(first, Statements | Noncommittal) else "",
+        "user_input": user_input_of(first),
         "texts": (*texts,),
         "tasks": tuple((kind, places[text]) for kind, text in tasks),
         **({"history": first.history} if first.history else {}),
     }
+
+
+def user_input_of(question: Question[Any]) -> str:
+    """Return the user input that the text of a question replies to; empty for other kinds."""
+    return question.user_input if isinstance(question, Statements | Noncommittal) else ""
 
 
 def _characters(text: Texts) -> str:
