@@ -207,6 +207,16 @@ def test_the_key_is_written_nowhere(evaluated: Evaluate, server: JudgeServer, mo
         assert b"sk-planted" not in path.read_bytes(), path
 
 
+def test_tokens_from_the_cache_of_a_provider_are_reported(evaluated: Evaluate, server: JudgeServer) -> None:
+    """Input tokens that a server reports as cached are in the usage and the summary, also after a resumed run."""
+    server.reporting = lambda usage: {**usage, "prompt_tokens_details": {"cached_tokens": 8}}
+    run = evaluated(rows(2), judge="openai:test-model", base_url=server.base_url, metrics=["faithfulness"])
+    assert run.usage["cached_tokens"] == 8 * server.count > 0
+    assert f"({8 * server.count} from the provider's cache)" in " ".join(str(run).split())
+    again = evaluated(rows(2), judge="openai:test-model", base_url=server.base_url, metrics=["faithfulness"])
+    assert again.usage["cached_tokens"] == run.usage["cached_tokens"]
+
+
 def test_the_raw_reply_is_kept(evaluated: Evaluate, server: JudgeServer) -> None:
     """From an outcome the trail leads to the raw reply, the path it took and the rubric."""
     run = evaluated(rows(1), judge="openai:test-model", base_url=server.base_url, metrics=["context_relevance"])
