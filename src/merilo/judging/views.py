@@ -89,7 +89,7 @@ class PromptView(View):
 
     @cached_property
     def digest(self) -> bytes:
-        """`alone`: the view has no texts of its own."""
+        """`alone`, since the view has no texts."""
         return self.alone
 
     @cached_property
