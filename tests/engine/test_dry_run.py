@@ -87,7 +87,7 @@ def sent_tokens(server: JudgeServer) -> int:
     return found
 
 
-@pytest.mark.parametrize("judged", ["together", "each"])
+@pytest.mark.parametrize("judged", ["together", "context", "each"])
 def test_the_requests_are_those_of_the_run(server: JudgeServer, tmp_path: Path, judged: str) -> None:
     """Where verdicts are as guessed, the run sends the requests that were planned, and the tokens too."""
     given = arguments(server, judged=judged)

@@ -23,6 +23,8 @@ from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
+from merilo.rendering.wording import spent_text
+from merilo.runs.ledger import Ledger
 
 FENCE = re.compile(r"<<<([a-z ]+?)(?: \d+)? (\w{12})\n(.*?)\n\1(?: \d+)? \2>>>", re.DOTALL)
 LINE = re.compile(r"^\[\d+\] (.*)$", re.MULTILINE)
@@ -81,7 +83,7 @@ def scores(run: merilo.Run) -> dict[str, Any]:
     return {name: (each.mean, each.interval, each.scored, each.undefined) for name, each in run.metrics.items()}
 
 
-@pytest.mark.parametrize("judged", ["each", "together"])
+@pytest.mark.parametrize("judged", ["each", "context", "together"])
 def test_the_numbers_of_the_scripted_judge(evaluated: Evaluate, server: JudgeServer, judged: str) -> None:
     """Over HTTP the same verdicts give the same numbers, statements judged one by one or in packs."""
     over_http = evaluated(rows(12), judge="openai:test-model", base_url=server.base_url, judged=judged)
@@ -205,6 +207,15 @@ def test_the_key_is_written_nowhere(evaluated: Evaluate, server: JudgeServer, mo
     assert server.headers[0]["Authorization"] == "Bearer sk-planted-0123456789"
     for path in run.path.iterdir():
         assert b"sk-planted" not in path.read_bytes(), path
+
+
+def test_tokens_from_the_cache_of_a_provider_are_reported(evaluated: Evaluate, server: JudgeServer) -> None:
+    """Input tokens that a server reports as cached are in the usage, the line about cost and the ledger."""
+    server.reporting = lambda usage: {**usage, "prompt_tokens_details": {"cached_tokens": 8}}
+    run = evaluated(rows(2), judge="openai:test-model", base_url=server.base_url, metrics=["faithfulness"])
+    cached = 8 * server.count
+    assert run.usage["cached_tokens"] == Ledger.open(run.path / "ledger.jsonl").balance.answered.cached_tokens == cached
+    assert f"tokens in ({cached} from the provider's cache)" in spent_text(run.usage)
 
 
 def test_the_raw_reply_is_kept(evaluated: Evaluate, server: JudgeServer) -> None:

@@ -11,7 +11,8 @@ from conversing import Talk, converse
 from server import Fault, JudgeServer
 
 from merilo.errors import RubricError, UsageError
-from merilo.judges.llm import LLMJudge, StatementMode
+from merilo.judges.base import Packing
+from merilo.judges.llm import LLMJudge
 from merilo.judging import rubric
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
@@ -70,7 +71,7 @@ async def test_every_kind_it_names_is_answered(
     assert await converse(judge, question) == (verdict,)
     assert server.count == 1
     system, user = (message["content"] for message in server.asked[0].messages)
-    assert (system, user) == rubric.render(question)
+    assert (system, user) == rubric.render(Pack((question,)) if judge.shares(question) else question)
     assert type(question) in judge.answers
 
 
@@ -300,11 +301,11 @@ async def test_statements_judged_each_are_asked_side_by_side(server: JudgeServer
     """A judge that judges each by itself has one conversation a statement, in common rounds."""
     server.fail_next(fake.contradiction())
     async with Talk() as talk:
-        answers = await talk.converse(replace(judge, judged=StatementMode.EACH), PACK)
+        answers = await talk.converse(replace(judge, judged=Packing.QUESTION), PACK)
         assert talk.rounds == 2
     assert answers == (YES, NO, YES, YES)
     assert server.count == 5
-    assert replace(judge, judged=StatementMode.EACH).together == frozenset()
+    assert replace(judge, judged=Packing.QUESTION).together == frozenset()
 
 
 async def test_draws_of_a_completion_are_one_request(server: JudgeServer, judge: LLMJudge) -> None:
@@ -351,7 +352,7 @@ def test_the_fingerprint_holds_every_parameter(judge: LLMJudge) -> None:
         replace(judge, seed=1),
         replace(judge, max_tokens=100),
         replace(judge, reasks=0),
-        replace(judge, judged=StatementMode.EACH),
+        replace(judge, judged=Packing.QUESTION),
     ]
     prints = {json.dumps(each.fingerprint(), sort_keys=True) for each in (judge, *others)}
     assert len(prints) == 8

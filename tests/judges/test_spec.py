@@ -10,11 +10,11 @@ from each_case import each_case
 from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.evaluate.settings import judges_of
 from merilo.errors import UsageError
-from merilo.judges.base import Judge
+from merilo.judges.base import Judge, Packing
 from merilo.judges.callables import CallableJudge
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embeddings import OpenAIEmbeddingsJudge
-from merilo.judges.llm import LLMJudge, StatementMode
+from merilo.judges.llm import LLMJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from
 from merilo.judging.kinds.embeddings import Embeddings
@@ -37,7 +37,7 @@ def test_openai_names_the_model_and_the_address() -> None:
     """All after the first colon is the model, colons and slashes too."""
     judge = judge_from("openai:org/model:8b", base_url=URL, api_key_env="MY_KEY", judged="each")
     expected = OpenAIProvider("org/model:8b", base_url=URL, api_key_env="MY_KEY")
-    assert judge == LLMJudge(expected, judged=StatementMode.EACH)
+    assert judge == LLMJudge(expected, judged=Packing.QUESTION)
     assert judge.name == "openai:org/model:8b"
 
 
@@ -45,7 +45,7 @@ def test_anthropic_and_azure_are_named_alike(monkeypatch: pytest.MonkeyPatch) ->
     """Each kind of provider takes the same options; without them, its own environment variables."""
     root = "http://127.0.0.1:9"
     assert judge_from("anthropic:claude", base_url=root, api_key_env="MY_KEY", judged="each") == LLMJudge(
-        AnthropicProvider("claude", base_url=root, api_key_env="MY_KEY"), judged=StatementMode.EACH
+        AnthropicProvider("claude", base_url=root, api_key_env="MY_KEY"), judged=Packing.QUESTION
     )
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://name.openai.azure.com/")
     monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
@@ -98,7 +98,7 @@ def test_options_that_fit_nothing_are_errors() -> None:
     """A base URL for a judge that has none would be silently lost."""
     with pytest.raises(UsageError, match=r"base_url: only for judges at an address \(anthropic:, .*systemone:\)"):
         judge_from("embedded", base_url=URL)
-    with pytest.raises(UsageError, match="judged is one of each, together"):
+    with pytest.raises(UsageError, match="judged is one of together, context, each"):
         judge_from("openai:m", base_url=URL, judged="all")
     with pytest.raises(UsageError, match="or a callable, got int"):
         judge_from(7)  # type: ignore[arg-type]  # what is tested

@@ -67,5 +67,5 @@ def test_kinds_with_a_form_are_listed() -> None:
 def test_packs_are_of_decisions() -> None:
     """Only kinds with a decision are judged in packs, since a pack's reply has one object for each question."""
     packed = {name for name, kind in KINDS.items() if isinstance(kind.reply, ReplySchema) and kind.reply.pack_item}
-    assert packed == {"support", "addresses", "answered", "mentions"}
+    assert packed == {"support", "relevance", "addresses", "answered", "mentions"}
     assert all(issubclass(KINDS[name].verdict, DecisionVerdict) and KINDS[name].shared for name in packed)

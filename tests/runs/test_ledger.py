@@ -15,8 +15,17 @@ from merilo.runs.ledger import Balance, Charge, Charges, Ledger
 
 tokens = st.none() | st.integers(0, 10**7)
 dollars = st.none() | st.floats(0, 1e6, allow_subnormal=False)
-inputs = st.builds(Charge, tokens, st.just(0), dollars, st.just(True), st.integers(0, 10**5), st.floats(0, 1e3))
-replies = st.builds(Charge, tokens, tokens, dollars, st.booleans(), st.just(0), st.just(0.0))
+inputs = st.builds(
+    Charge,
+    tokens,
+    st.just(0),
+    dollars,
+    st.just(True),
+    st.integers(0, 10**5),
+    st.floats(0, 1e3),
+    cached_tokens=st.just(0),
+)
+replies = st.builds(Charge, tokens, tokens, dollars, st.booleans(), st.just(0), st.just(0.0), st.integers(0, 10**7))
 Step = Callable[[Ledger, int], None]
 ends: st.SearchStrategy[Step | None] = st.one_of(
     st.none(),

@@ -6,9 +6,11 @@ All drivers share this part of the engine. It does not wait and sends nothing.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,7 +24,7 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, Verdict, later_fields, per_type
-from merilo.judging.views import Bundle
+from merilo.judging.views import ALONE, Bundle, PromptView
 from merilo.providers.base import Reply, ReplyPath
 from merilo.runs.store import Exchange
 
@@ -121,12 +123,19 @@ class WorkUnit(NamedTuple):
     @property
     def whole(self) -> bool:
         """True for questions that are judged together; those of draws and bundles only share a request."""
-        return len(self.questions) > 1 and not (self.bundled or isinstance(self.questions[0], Completion))
+        if isinstance(self.asked, Bundle):
+            return len(self.asked.sizes) == 1 < len(self.questions)
+        return len(self.questions) > 1 and not isinstance(self.questions[0], Completion)
 
     @property
     def bundled(self) -> bool:
         """True if other questions about the same view may be asked in the same request."""
         return isinstance(self.asked, Bundle)
+
+    @property
+    def independent(self) -> bool:
+        """True if no answer depends on the other questions of its request, and the next step can be guessed."""
+        return not (isinstance(self.asked, Bundle) and self.asked.sizes)
 
     @property
     def view_key(self) -> bytes:
@@ -143,13 +152,15 @@ class WorkUnit(NamedTuple):
         """
         if len(self.keys) == 1:
             return None if self.keys[0] in held else self
-        left = {key: question for key, question in zip(self.keys, self.questions, strict=True) if key not in held}
+        left = {key: place for place, key in enumerate(self.keys) if key not in held}
         if not left or self.whole or len(left) == len(self.keys):
             return self if left else None
-        return WorkUnit(self.judge, self._of([*left.values()]), tuple(left.values()), tuple(left))
-
-    def _of(self, questions: list[Question[Any]]) -> Question[Any] | Pack:
-        return Bundle(tuple(questions), self.asked.view) if isinstance(self.asked, Bundle) else _packed(questions)
+        questions = tuple([self.questions[place] for place in left.values()])
+        if isinstance(self.asked, Bundle):
+            ends = [*accumulate(self.asked.sizes)]
+            sizes = Counter(bisect_right(ends, place) for place in left.values()) if ends else Counter[int]()
+            return WorkUnit(self.judge, Bundle(questions, self.asked.view, tuple(sizes.values())), questions, (*left,))
+        return WorkUnit(self.judge, _packed(questions), questions, (*left,))
 
 
 def bundle_of(units: Sequence[WorkUnit]) -> WorkUnit:
@@ -159,7 +170,8 @@ def bundle_of(units: Sequence[WorkUnit]) -> WorkUnit:
         return first
     questions = tuple(question for unit in units for question in unit.questions)
     keys = tuple(key for unit in units for key in unit.keys)
-    return WorkUnit(first.judge, Bundle(questions, first.asked.view), questions, keys)
+    sizes = tuple(size for unit in units if isinstance(unit.asked, Bundle) for size in unit.asked.sizes)
+    return WorkUnit(first.judge, Bundle(questions, first.asked.view, sizes), questions, keys)
 
 
 class AnswerStore:
@@ -175,9 +187,9 @@ class AnswerStore:
         self._bundlers = {id(each): each for each in roles.bundlers}
 
     @property
-    def bundles(self) -> bool:
-        """True if a judge answers questions of several kinds in one request."""
-        return bool(self._bundlers)
+    def asks_ahead(self) -> bool:
+        """True if a judge answers each question of a request independently of the others."""
+        return any(each.independent for each in self._bundlers.values())
 
     def units(self, step: Step, sample: Sample | None = None) -> list[WorkUnit]:
         """Return the work units of a step, in ask order. Their questions, concatenated, are the step's questions in
@@ -365,25 +377,21 @@ class AnswerStore:
         judge = self._judge(first)
         rubric = judge.rubric(asked)
         common = self._common(judge, rubric, first.verdict)
+        bundler = self._bundlers.get(id(judge)) if self._bundlers else None
+        view = None if bundler is None else bundler.view(first, sample)
+        sizes = (len(questions),) if isinstance(view, PromptView) else ()
         if not isinstance(asked, Pack):
-            bundler = self._bundlers.get(id(judge)) if self._bundlers else None
-            view = None if bundler is None else bundler.view(asked, sample)
-            if view is not None:
-                key = _key(asked.content, common, asked.draw, framed(view.digest, b"view"))
-                return WorkUnit(judge, Bundle(questions, view), questions, (key,))
-            return WorkUnit(judge, asked, questions, (_key(asked.content, common, asked.draw, _ALONE),), rubric)
+            place = ALONE if view is None else view.key_part
+            key = _key(asked.content, common, asked.draw, place)
+            return WorkUnit(judge, asked if view is None else Bundle(questions, view, sizes), questions, (key,), rubric)
         if isinstance(first, Completion):
-            draws = tuple(_key(question.content, common, question.draw, _ALONE) for question in questions)
+            draws = tuple(_key(question.content, common, question.draw, ALONE) for question in questions)
             return WorkUnit(judge, asked, questions, draws)
         contents = [question.content for question in questions]
         pack = digest_of(b"pack", *contents)
         each = zip(contents, _PLACES, strict=False)
         keys = tuple([_key(content, common, first.draw, FRAME + pack + place) for content, place in each])
-        return WorkUnit(judge, asked, questions, keys, rubric)
-
-
-_ALONE: Final = framed(b"", b"")
-"""The position part of the key of a question that is not in a pack."""
+        return WorkUnit(judge, asked if view is None else Bundle(questions, view, sizes), questions, keys, rubric)
 
 
 _PLACES: Final = tuple(framed(n.to_bytes(2, "little")) for n in range(PACK_SIZE))
@@ -410,7 +418,7 @@ def _winners(
     return [(key, question, held.get(key, answer)) for key, question, answer in rows]
 
 
-def _packed(pack: list[Question[Any]]) -> Question[Any] | Pack:
+def _packed(pack: Sequence[Question[Any]]) -> Question[Any] | Pack:
     return pack[0] if len(pack) == 1 else Pack(tuple(pack))
 
 

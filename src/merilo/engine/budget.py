@@ -328,7 +328,10 @@ class Spending:
         cost, estimated = price(provider, usage), settled.estimated
         if cost is None and self.needs_price:  # a provider may know the price of one usage and not of another
             cost, estimated = reserved_usd, True
-        self.ledger.replied(entry, Charge(usage.input_tokens, usage.output_tokens, cost, estimated))
+        self.ledger.replied(
+            entry,
+            Charge(usage.input_tokens, usage.output_tokens, cost, estimated, cached_tokens=usage.cached_tokens or 0),
+        )
         self._release(reserved_usd)
         return cost
 
@@ -384,6 +387,7 @@ def spent_record(balance: Balance, unanswered: Unanswered) -> dict[str, object]:
         "requests": balance.requests,
         "input_tokens": charged.input_tokens if known else None,
         "output_tokens": charged.output_tokens if known else None,
+        "cached_tokens": charged.cached_tokens,
         "cost_usd": None if charged.unpriced else charged.usd,
         "estimated_usd": None if charged.unpriced else charged.estimated_usd,
         "unanswered": balance.unanswered.requests,

@@ -161,7 +161,7 @@ class AsyncDriver:
         """
         waiting = WaitingPlan(plan_run.start(self._answers.reject), block, done)
         self._ready.append(waiting)
-        if self._answers.bundles:
+        if self._answers.asks_ahead:
             self._ahead.append(waiting)
         return waiting
 
@@ -250,7 +250,7 @@ class AsyncDriver:
         if taken is None:
             rests = self._unknown(rests, found)
         for unit in rests:
-            if unit.bundled:
+            if unit.bundled and unit.independent:
                 self._collect(unit, waiting.block)
             elif taken is not None or not self._answered_here(unit, found):
                 return None
@@ -275,15 +275,14 @@ class AsyncDriver:
 
     def _collect(self, unit: WorkUnit, block: int) -> _SharedSession:
         """Return the session that will answer a question, sent together with others about the same view."""
-        (key,) = unit.keys
-        flight = self._flights.get(key)
+        flight = self._flights.get(unit.keys[0])
         if flight is None:
             name = (id(unit.judge), unit.view_key)
             flight = self._baskets.get(name)
             if flight is None:
                 flight = self._baskets[name] = _Basket(self, block)
             flight.units.append(unit)
-            self._flights[key] = flight
+            self._flights.update(dict.fromkeys(unit.keys, flight))
         return flight
 
     def abandon(self, waiting: WaitingPlan) -> None:

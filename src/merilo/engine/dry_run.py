@@ -153,6 +153,7 @@ class DryRun:
                     if rest.bundled:
                         _collect(rest, turn, counted.keys, alone)
                         _collect(rest, turn, self._keys, together)
+                        waits = waits or not rest.independent
                     else:
                         self._count(asked, counted)
                         waits = waits or bool(asked.sends)
@@ -254,10 +255,12 @@ def _collect(unit: WorkUnit, turn: int, keys: set[bytes], into: _Baskets) -> Non
 
 
 def _replies(asked: _Asked) -> Iterable[str]:
-    """Return a likely reply to each request: to one question each, or to the whole unit. A bundle has no text."""
+    """Return a likely reply to each request: to one question each, or to the whole unit; that to a bundle
+    counts for its first request.
+    """
     unit, sends = asked.unit, len(asked.sends)
     if unit.bundled:
-        return [""] * sends
+        return [likely_reply(Pack(unit.questions)), *[""] * (sends - 1)]
     if sends == len(unit.questions):
         return [likely_reply(question) for question in unit.questions]
     whole = unit.asked if len(unit.questions) == 1 else Pack(unit.questions)

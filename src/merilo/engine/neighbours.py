@@ -61,9 +61,11 @@ class NeighbourTest:
 
 
 def each_alone(unit: WorkUnit) -> Iterator[WorkUnit]:
-    """Yield each question of a bundle as a unit about the same view; none if it has only one question."""
+    """Yield each question of a bundle as a unit about the same view; none if its answers depend on each other, or if it
+    has only one question.
+    """
     bundle = unit.asked
-    if isinstance(bundle, Bundle) and len(unit.keys) > 1:
+    if isinstance(bundle, Bundle) and unit.independent and len(unit.keys) > 1:
         for key, question in zip(unit.keys, unit.questions, strict=True):
             yield WorkUnit(unit.judge, Bundle((question,), bundle.view), (question,), (key,))
 

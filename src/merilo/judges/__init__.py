@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from merilo.lazy import exports
 
 if TYPE_CHECKING:
-    from merilo.judges.base import Conversation, Judge, OutgoingRequest
+    from merilo.judges.base import Conversation, Judge, OutgoingRequest, Packing
     from merilo.judges.callables import CallableJudge
     from merilo.judges.embedded import EmbeddedJudge
-    from merilo.judges.llm import LLMJudge, StatementMode
+    from merilo.judges.llm import LLMJudge
     from merilo.judges.scripted import ScriptedJudge
     from merilo.judges.spec import judge_from
 
@@ -22,8 +22,8 @@ __all__ = [
     "Judge",
     "LLMJudge",
     "OutgoingRequest",
+    "Packing",
     "ScriptedJudge",
-    "StatementMode",
     "judge_from",
 ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 if TYPE_CHECKING:
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
     from merilo.providers.questions import AnswerWith
 
 PACK_SIZE = 10
+
+
+class Packing(StrEnum):
+    """Which questions about a sample share a request."""
+
+    SAMPLE = "together"
+    """As many as possible: all about the contexts, all about the response."""
+    UNIT = "context"
+    """All about one context, about all contexts together, or about texts without contexts; each reads only these."""
+    QUESTION = "each"
+    """None: every question is one request, with its own texts only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +142,18 @@ class JudgeDefaults:
 class BundlingJudge(Judge, Protocol):
     """A judge that is asked all questions about one view of a sample in one `Bundle`.
 
-    The engine keys each answer by its question and its view, never by the other questions of the bundle.
+    The engine keys each answer by its question, its pack and its view, never by the other questions of the bundle.
     """
 
+    @property
+    def independent(self) -> bool:
+        """True if no answer depends on the other questions of its request: a run asks likely questions ahead, and asks
+        some again, each alone.
+        """
+        ...
+
     def view(self, question: Question[Any], sample: Sample | None) -> View | None:
-        """Return the texts that the question is asked about; None for a question that is answered without a request.
+        """Return the texts that the question is asked about; None for a question that shares no request.
 
         `sample`: whose texts other questions are about; None if there is none.
         """

@@ -211,7 +211,7 @@ def _advance(
 
 def _reask(result: TurnResult, text: str, fault: str, *, partly: bool) -> Request:
     rest = "Reply again with JSON in the form you were given"
-    rest += ", with verdicts on these statements only." if partly else ", and nothing else."
+    rest += ", with verdicts on these only." if partly else ", and nothing else."
     # The whole unreadable reply may exceed the context window of the model.
     said = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]} ..."
     turns = (Message("assistant", said.strip() or "(no text)"), Message("user", f"{fault} {rest}"))

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from merilo.judges.base import JudgeDefaults, OutgoingRequest
+from merilo.judges.base import JudgeDefaults, OutgoingRequest, Packing
 from merilo.judges.decision_forms import (
     FORMS,
     VERSION,
@@ -75,17 +74,6 @@ _OF_ANSWER: Final = frozenset({FailureKind.REFUSED, FailureKind.UNREADABLE})
 _ALIASES: Final = ("-latest", "-preview")
 
 
-class Packing(StrEnum):
-    """Which questions share a request."""
-
-    SAMPLE = "together"
-    """All questions about one view of a sample."""
-    UNIT = "context"
-    """All questions about one context, about all contexts, or about the response; each reads only these texts."""
-    QUESTION = "each"
-    """None: every question is one request, with its own texts only."""
-
-
 @runtime_checkable
 class DecisionProvider(Provider, Protocol):
     """A provider of a decision model."""
@@ -143,6 +131,11 @@ class DecisionJudge(JudgeDefaults):
     @property
     def deterministic(self) -> bool:
         """Always True: these models have no temperature, so several draws would pay for one answer."""
+        return True
+
+    @property
+    def independent(self) -> bool:
+        """Always True: `merilo judge check --packing` tests it."""
         return True
 
     @property

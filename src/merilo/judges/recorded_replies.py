@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from merilo.errors import RubricError
-from merilo.judges.llm import LLMJudge, StatementMode
+from merilo.judges.base import Packing
+from merilo.judges.llm import LLMJudge
 from merilo.judging.json_types import as_object
 from merilo.judging.questions import Pack
 from merilo.judging.rubric import rubric_with_text
@@ -50,6 +51,12 @@ class RecordedLLMJudge(LLMJudge):
         if first.rubric_version > 1:
             raise RubricError(f"No rubric of the kind '{first.kind}' has the recorded text.")
         return super()._rubric(question)
+
+    def shares(self, question: Question[Any]) -> bool:
+        """Return True if the recorded rubric is one for several questions."""
+        several = Pack((question,))
+        known = super().shares(question)
+        return known and rubric_with_text(several, self.recorded_rubric, language=self.language) is not None
 
     def numbers_sentences(self, question: Question[Any]) -> bool:
         """Return True if the recorded prompt of a question numbered the sentences of its contexts."""
@@ -96,7 +103,7 @@ def recalled(marks: Mapping[str, object], rubric: str) -> RecordedLLMJudge | Non
         language=language,
         max_tokens=tokens,
         reasks=reasks,
-        judged=StatementMode.EACH if marks.get("judged") == StatementMode.EACH else StatementMode.TOGETHER,
+        judged=Packing.QUESTION if marks.get("judged") == Packing.QUESTION else Packing.SAMPLE,
         marks=marks,
         recorded_rubric=rubric,
     )

@@ -20,7 +20,6 @@ from merilo.plugins import OWN_PACKAGE, Group, names_file, object_in_file, plugi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from enum import StrEnum
     from os import PathLike
 
     from merilo.judges.base import Judge, JudgeLike
@@ -58,9 +57,9 @@ def judge_from(
 ) -> Judge:
     """Return the judge that a text names; return a judge unchanged, and wrap a callable in a judge.
 
-    `base_url`, `api_key_env` and `judged` ("each" or "together") apply to judges of a provider, such as `openai:`.
-    With other judges they are an error. `api_key_env` is the name of the environment variable with the key. `fit` is
-    the fit file of a decision model. Raises UsageError.
+    `base_url`, `api_key_env` and `judged` ("together", "context" or "each") apply to judges of a provider, such as
+    `openai:`. With other judges they are an error. `api_key_env` is the name of the environment variable with the key.
+    `fit` is the fit file of a decision model. Raises UsageError.
     """
     if not isinstance(spec, str):
         return _from_object(spec)
@@ -335,21 +334,20 @@ class _Given(TypedDict, total=False):
 
 
 def _llm(scheme: str, model: str, given: _Given, judged: str | None, fit: str | PathLike[str] | None) -> Judge:
+    from merilo.judges.base import Packing
     from merilo.judges.decision_fit import fitted
-    from merilo.judges.decisions import DecisionJudge, DecisionProvider, Packing
-    from merilo.judges.llm import LLMJudge, StatementMode
+    from merilo.judges.decisions import DecisionJudge, DecisionProvider
+    from merilo.judges.llm import LLMJudge
 
     provider = _provider(scheme, model, given)
-    decides = isinstance(provider, DecisionProvider)
-    ways: type[StrEnum] = Packing if decides else StatementMode
-    if judged is not None and judged not in set(ways):
-        raise UsageError(f"judged is one of {', '.join(ways)} for {scheme}:{model}; got {judged!r}.")
+    if judged is not None and judged not in set(Packing):
+        raise UsageError(f"judged is one of {', '.join(Packing)}; got {judged!r}.")
     if isinstance(provider, DecisionProvider):
         judge = DecisionJudge(provider) if judged is None else DecisionJudge(provider, Packing(judged))
         return judge if fit is None else fitted(judge, fit)
     if fit is not None:
         raise _not_fitted(f"the judge '{scheme}:{model}'")
-    return LLMJudge(provider) if judged is None else LLMJudge(provider, judged=StatementMode(judged))
+    return LLMJudge(provider) if judged is None else LLMJudge(provider, judged=Packing(judged))
 
 
 def _provider(scheme: str, model: str, given: _Given) -> Provider:

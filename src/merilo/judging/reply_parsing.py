@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.judging.json_extraction import JsonShape, ReplyParseError, read_list
@@ -27,7 +28,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_fields import item_fields, whole_number
-from merilo.judging.reply_schema import ListReplySchema, ReplySchema
+from merilo.judging.reply_schema import ListReplySchema, ReplySchema, schema_of_several
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,9 +67,18 @@ def schema_for(kind: str, *, together: bool = False, version: int | None = None)
 
     `version`: of the rubric; None for the current one.
     """
-    if together:
-        return _of_pack(KINDS[kind], version).pack_schema
-    return _of_kind(KINDS[kind], version).schema
+    return pack_schema((KINDS[kind],), version) if together else _of_kind(KINDS[kind], version).schema
+
+
+@lru_cache(maxsize=512)
+def pack_schema(
+    kinds: tuple[type[Question[Any]], ...], version: int | None = None, places: int = 0
+) -> Mapping[str, object]:
+    """Return the JSON Schema of the reply to a pack with questions of these kinds; built once and shared.
+
+    `places`: the number of sentences or contexts that it may name; 0 for any.
+    """
+    return schema_of_several([_of_pack(kind, version) for kind in kinds], places)
 
 
 def read_reply(text: str, question: Question[Any], form: AskedForm = CURRENT) -> ParsedReply:
@@ -89,16 +99,18 @@ def read_pack(
 
     Verdicts on other questions are ignored. Two different verdicts on one question count as none.
     """
-    schema = _of_pack(type(questions[0]), form.version)
-    shape = JsonShape(("verdicts", "number", *schema.shape.keys), item="number")
+    kinds = dict.fromkeys(map(type, questions))
+    schemas = {kind: _of_pack(kind, form.version) for kind in kinds}
+    keys = dict.fromkeys(key for schema in schemas.values() for key in schema.shape.keys)
+    shape = JsonShape(("verdicts", "number", *keys), item="number")
     try:
         items = read_list(text, shape)
     except ReplyParseError as fault:
         return ParsedReply((None,) * len(questions), str(fault))
-    found = _Found(schema, form.sentences)
+    found = _Found(schemas, _about(questions[0]), form.sentences)
     for item in items:
         try:
-            index = _index(item, len(questions), schema.pack_item)
+            index = _index(item, len(questions), found.about)
         except ReplyParseError as fault:
             found.stray = found.stray or f"{fault} "
             continue
@@ -111,7 +123,9 @@ def read_pack(
 class _Found:
     """The verdicts and problems in a pack's reply so far, by index."""
 
-    schema: ReplySchema
+    schemas: Mapping[type[Question[Any]], ReplySchema | ListReplySchema]
+    about: str
+    """The subject of one question, as named in messages to the judge."""
     sentences: SentencesOfContexts
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
@@ -120,7 +134,7 @@ class _Found:
 
     def take(self, item: object, index: int, question: Question[Any]) -> None:
         try:
-            verdict = self.schema.verdict(item_fields(item), self.sentences)
+            verdict = self.schemas[type(question)].verdict(item_fields(item), self.sentences)
             _check(question, verdict)
         except ReplyParseError as fault:
             self.faults[index] = str(fault)
@@ -132,7 +146,7 @@ class _Found:
 
     def reading(self, size: int, wanted: frozenset[int]) -> ParsedReply:
         fine = {index: verdict for index, verdict in self.verdicts.items() if index not in self.faults}
-        about = self.schema.pack_item
+        about = self.about
         sentences = [f"On {about} {index + 1}: {self.faults[index]}" for index in sorted(self.faults)]
         missing = [str(index + 1) for index in sorted(wanted) if index not in fine and index not in self.faults]
         if missing:
@@ -167,11 +181,16 @@ def _of_kind(kind: type[Question[Any]], version: int | None) -> ReplySchema | Li
     return reply
 
 
-def _of_pack(kind: type[Question[Any]], version: int | None) -> ReplySchema:
-    reply = kind.reply if version is None else kind.reply_to(version)
-    if not isinstance(reply, ReplySchema) or not reply.pack_item:
+def _of_pack(kind: type[Question[Any]], version: int | None) -> ReplySchema | ListReplySchema:
+    reply = _of_kind(kind, version)
+    if not kind.prompt and not (isinstance(reply, ReplySchema) and reply.pack_item):
         raise TypeError(f"questions of kind {kind.kind!r} are not judged in packs")
     return reply
+
+
+def _about(question: Question[Any]) -> str:
+    reply = question.reply
+    return reply.pack_item if isinstance(reply, ReplySchema) and not question.prompt else "task"
 
 
 # -- likely replies, for dry runs of plans: of a likely length and with a likely decision

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from merilo.judging.json_extraction import JsonShape, read_list, read_object
+from merilo.judging.json_extraction import JsonShape, ReplyParseError, read_list, read_object
+from merilo.judging.json_types import as_list
 from merilo.judging.reply_fields import NUMBER, Fields, object_schema, with_places
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judging.verdicts import Verdict
 
@@ -39,20 +40,15 @@ class ReplySchema:
         return object_schema(self.properties)
 
     @cached_property
-    def pack_schema(self) -> Mapping[str, object]:
-        """The JSON Schema of the reply to a pack."""
-        return _list_schema("verdicts", object_schema({"number": NUMBER, **self.properties}))
-
-    @cached_property
-    def by_places(self) -> dict[tuple[int, bool], Mapping[str, object]]:
-        """The schemas with the numbers of sentences or contexts, by their count and whether they are of a pack."""
+    def by_places(self) -> dict[int, Mapping[str, object]]:
+        """The schemas with the numbers of sentences or contexts, by their count."""
         return {}
 
-    def with_places(self, places: int, *, pack: bool = False) -> Mapping[str, object]:
+    def with_places(self, places: int) -> Mapping[str, object]:
         """Return the JSON Schema of a reply that names sentences or contexts 1 to `places`: one object per number."""
-        if (places, pack) not in self.by_places:
-            self.by_places[places, pack] = with_places(self.pack_schema if pack else self.schema, places)
-        return self.by_places[places, pack]
+        if places not in self.by_places:
+            self.by_places[places] = with_places(self.schema, places)
+        return self.by_places[places]
 
     @cached_property
     def shape(self) -> JsonShape:
@@ -83,7 +79,12 @@ class ListReplySchema:
     @cached_property
     def schema(self) -> Mapping[str, object]:
         """The JSON Schema of the reply: always the same object, as providers compare by identity."""
-        return _list_schema(self.shape.keys[0], self.item)
+        return object_schema(self.properties)
+
+    @cached_property
+    def properties(self) -> Mapping[str, object]:
+        """JSON Schema of the only field."""
+        return {self.shape.keys[0]: {"type": "array", "items": self.item}}
 
     @cached_property
     def by_places(self) -> dict[int, Mapping[str, object]]:
@@ -101,6 +102,18 @@ class ListReplySchema:
         del sentences
         return self.read(read_list(text, self.shape))
 
+    def verdict(self, fields: Fields, sentences: SentencesOfContexts = ()) -> Verdict:
+        """Return the verdict in an object's fields, as `parse` does."""
+        del sentences
+        name = self.shape.keys[0]
+        items = as_list(fields.get(name))
+        if items is None:
+            raise ReplyParseError(f'"{name}" must be a list.')
+        return self.read(items)
 
-def _list_schema(name: str, item: Mapping[str, object]) -> Mapping[str, object]:
-    return object_schema({name: {"type": "array", "items": item}})
+
+def schema_of_several(replies: Sequence[ReplySchema | ListReplySchema], places: int = 0) -> Mapping[str, object]:
+    """Return the JSON Schema of one reply to several numbered questions, which are of the kinds of these replies."""
+    items = [with_places(object_schema({"number": NUMBER, **each.properties}), places) for each in replies]
+    item = items[0] if len(items) == 1 else {"anyOf": items}
+    return object_schema({"verdicts": {"type": "array", "items": item}})

@@ -10,7 +10,8 @@ Filters for texts that are data, not instructions:
 - `fenced(label)`: the text between two lines with the prompt's token;
 - `fenced_each(label)`: each text of a tuple in such a fence, numbered from 1;
 - `numbered`: one line per text, numbered from 1, all within one fence; white space is folded;
-- `numbered_each(label)`: the sentences of each text of a tuple in such a fence, numbered from 1 through all of them.
+- `numbered_each(label)`: the sentences of each text of a tuple in such a fence, numbered from 1 through all of them;
+- `numbered_alone(label)`: the same, numbered from 1 in each text.
 
 A sentence is one line after its number, so no text can begin a line with a number that it contains.
 
@@ -43,6 +44,7 @@ from merilo.errors import RubricError
 from merilo.judging.digests import TEXTS, TUPLES, digest_bytes, digest_text, digest_texts
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack
+from merilo.judging.text_tasks import text_fields
 from merilo.judging.verdicts import per_type
 
 if TYPE_CHECKING:
@@ -69,7 +71,9 @@ _TOKENS = "_tokens"
 _CONTEXTS = "contexts"
 """The field that a rubric may show as numbered sentences."""
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*(/[\w-]+(\.[\w-]+)*)*")
-_PLACE = re.compile(r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered_each|numbered)\(\"([^\"{}\\]*)\"\) *\}\}")
+_PLACE = re.compile(
+    r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered_each|numbered_alone|numbered)\(\"([^\"{}\\]*)\"\) *\}\}"
+)
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
 _MARKUP = re.compile(r"\{[{%#]|[}%#]\}")
 
@@ -148,7 +152,9 @@ def rubric_for(question: Question[Any] | Pack, *, language: str | None = None, v
     if isinstance(first, Completion):
         return load(first.rubric)
     number = first.rubric_version if version is None else version
-    found = _of_kind(language or first.language, first.kind, question is not first, number)
+    several = question is not first
+    kind = first.prompt if several and first.prompt else first.kind
+    found = _of_kind(language or first.language, kind, several and not first.prompt, number)
     return _with_history(found) if first.history else found
 
 
@@ -206,7 +212,8 @@ def values_of(question: Question[Any] | Pack) -> dict[str, object]:
     """Return the values to fill a rubric with: the question's own fields.
 
     A pack has the fields that its questions share, and the others as tuples under the plural name: `statements` for
-    `statement`. Draws of one completion are filled like one of them.
+    `statement`. Draws of one completion are filled like one of them. A pack of several kinds has the fields of
+    `text_fields`.
     """
     first = question.questions[0] if isinstance(question, Pack) else question
     if isinstance(first, Completion):
@@ -217,11 +224,15 @@ def values_of(question: Question[Any] | Pack) -> dict[str, object]:
         if not first.history:
             del values[HISTORY]
         return values
+    if first.prompt:
+        return text_fields(question.questions)
     shared: dict[str, object] = {name: getattr(first, name) for name in names if name in first.shared}
     if first.history:
         shared[HISTORY] = first.history
     own: dict[str, object] = {
-        f"{n}s": tuple(getattr(q, n) for q in question.questions) for n in names if n not in {*first.shared, HISTORY}
+        f"{n.removesuffix('s')}s": tuple(getattr(q, n) for q in question.questions)
+        for n in names
+        if n not in {*first.shared, HISTORY}
     }
     return shared | own
 
@@ -251,6 +262,11 @@ def numbered_each(texts: tuple[Texts, ...], label: str, token: str) -> str:
     """Return the sentences of each text in a separate fence, one line each, as `[1] ...`, counted through all texts."""
     starts = itertools.accumulate(map(len, texts), initial=1)
     return fenced_each(tuple(map(_lines, texts, starts)), label, token)
+
+
+def numbered_alone(texts: tuple[Texts, ...], label: str, token: str) -> str:
+    """Return the sentences of each text in a separate fence, one line each, as `[1] ...`, counted in each text."""
+    return fenced_each(tuple(_lines(each, 1) for each in texts), label, token)
 
 
 def _lines(texts: Texts, first: int) -> str:
@@ -478,6 +494,7 @@ _FILTERS: dict[str, Callable[..., str]] = {
     "fenced": fenced,
     "fenced_each": fenced_each,
     "numbered": numbered,
+    "numbered_alone": numbered_alone,
     "numbered_each": numbered_each,
 }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from merilo.judging.digests import digest_of, digest_text
+from merilo.judging.digests import digest_of, digest_text, framed
 from merilo.judging.questions import Pack
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from merilo.judging.questions import Texts
 
+ALONE: Final = framed(b"", b"")
+"""The position part of the key of a question that is neither in a pack nor about a view."""
 _MARKER: Final = re.compile(r"<(?=/?[|]|/?(?:s|decision|start_of_turn|end_of_turn|bos|eos)\b)", re.IGNORECASE)
 """Beginning of the markers with which chat templates and decision models divide a prompt."""
 
@@ -69,16 +71,40 @@ class View:
         return digest_of(digest_text(self.state), self.alone)
 
     @cached_property
+    def key_part(self) -> bytes:
+        """The framed part of the key of an answer that stands for the view."""
+        return framed(self.digest, b"view")
+
+    @cached_property
     def places(self) -> Mapping[Texts, int]:
         """The position of each context by its sentences; of equal contexts the first one."""
         return {own: place for place, own in reversed([*enumerate(self.contexts)])}
 
 
+class PromptView(View):
+    """What the questions of one prompt of a chat model have in common, as the digest `alone`.
+
+    Their texts are fields of each question, so the view adds nothing to its key.
+    """
+
+    @cached_property
+    def digest(self) -> bytes:
+        """`alone`, since the view has no texts."""
+        return self.alone
+
+    @cached_property
+    def key_part(self) -> bytes:
+        """The part of a question without a view."""
+        return ALONE
+
+
 @dataclass(frozen=True, slots=True)
 class Bundle(Pack):
-    """Questions of any kinds about one view, asked in as few requests as possible and answered independently."""
+    """Questions of any kinds about one view, asked in as few requests as possible."""
 
     view: View
+    sizes: tuple[int, ...] = ()
+    """Numbers of questions that are judged as one pack, in order; empty if each question is answered alone."""
 
     @property
     def kind(self) -> str:

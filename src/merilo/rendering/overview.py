@@ -136,7 +136,7 @@ def overview_record(
         "left_out": dict(manifest.left_out),
         "notes": [*manifest.notes, *filter(None, [unread_note(manifest)])],
         "unread": unread_metrics(manifest),
-        **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
+        **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens", "cached_tokens")},
         **{name: usage.get(name) for name in ("cost_usd", "estimated_usd", "unanswered", "unanswered_usd")},
         **{name: usage.get(name) for name in ("seconds", "adaptations")},
         **({"asked_alone": usage["asked_alone"]} if "asked_alone" in usage else {}),

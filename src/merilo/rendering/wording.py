@@ -144,7 +144,8 @@ def spent_text(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
     if given is None or made is None:
         parts.append("tokens unknown")
     elif given or made:
-        parts.append(f"{given:,} tokens in, {made:,} out")
+        stored = f" ({saved:,} from the provider's cache)" if (saved := usage.get("cached_tokens")) else ""
+        parts.append(f"{given:,} tokens in{stored}, {made:,} out")
     cost = usage.get("cost_usd")
     if cached and not usage.get("requests"):
         return ", ".join([*parts, "nothing spent now", f"{usage.get('seconds') or 0:.1f} s"])

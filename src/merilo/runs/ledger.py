@@ -9,7 +9,8 @@ call counts as unanswered. The last item of each line is a checksum that also co
     ["ledger", 1, "5b0c1a2f"]                          format
     ["sent", 1, 412, 0.000165, 2048, 0.0033, "..."]    number, estimated input tokens and their price in USD, tokens of
                                                        the longest reply and their price in USD
-    ["reply", 1, 380, 41, 0.000218, 0, "..."]          number, tokens in and out, price in USD, 1 if estimated
+    ["reply", 1, 380, 41, 0.000218, 0, "..."]          number, tokens in and out, price in USD, 1 if estimated; then
+                                                       the input tokens that the provider's cache held, if any
     ["lost", 2, 90, 1958, "..."]                       no usable reply: tokens received, tokens that may also be billed
     ["unbilled", 3, "..."]                             answered with an error that providers do not bill
     ["unsent", 4, "..."]                               never left this machine, so it does not count as a request
@@ -50,6 +51,8 @@ class Charge(NamedTuple):
     """Output tokens that may be billed in addition, because no usable reply reports how many were generated."""
     reply_usd: float = 0.0
     """Their price; 0 if `usd` is unknown."""
+    cached_tokens: int = 0
+    """The part of the input tokens that the provider reports as read from its prompt cache."""
 
     def received(self, tokens: int, unread: int) -> Charge:
         """Return the charge after this many output tokens arrived, if `unread` more may be billed.
@@ -87,6 +90,7 @@ class Charges:
     """Amount that may be billed in addition for replies that were not received."""
     unpriced_reply_tokens: int = 0
     """Tokens of such replies whose price is unknown."""
+    cached_tokens: int = 0
 
     def add(self, charge: Charge) -> None:
         """Add the charge of one request."""
@@ -94,6 +98,7 @@ class Charges:
         self.requests += 1
         self.input_tokens += read or 0
         self.output_tokens += written or 0
+        self.cached_tokens += charge.cached_tokens
         self.uncounted += read is None or written is None
         if charge.usd is None:
             self.unpriced += 1
@@ -223,7 +228,8 @@ class Ledger:
     def replied(self, number: int, charge: Charge) -> None:
         """Settle a request that was answered."""
         tokens = f"{charge.input_tokens!r},{charge.output_tokens!r}"
-        self._write(f'["reply",{number},{tokens},{charge.usd!r},{int(charge.estimated)}')
+        cached = f",{charge.cached_tokens}" if charge.cached_tokens else ""
+        self._write(f'["reply",{number},{tokens},{charge.usd!r},{int(charge.estimated)}{cached}')
         del self._in_flight[number]
         self.answered.add(charge)
 
@@ -342,7 +348,9 @@ class Ledger:
                 self._in_flight[number] = _charge(values[0], 0, *values[1:], estimated=True)
             case "reply":
                 del self._in_flight[number]
-                self.answered.add(_charge(*values[:3], estimated=bool(values[3])))
+                _check(*values[4:])
+                charge = _charge(*values[:3], estimated=bool(values[3]))
+                self.answered.add(charge._replace(cached_tokens=sum(values[4:5])))
             case "lost":
                 _check(*values)
                 self.unanswered.add(self._in_flight.pop(number).received(*values))

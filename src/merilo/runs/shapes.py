@@ -141,6 +141,7 @@ class Usage(_Shape):
     cached: Whole = _ABSENT
     input_tokens: Whole | None = _ABSENT
     output_tokens: Whole | None = _ABSENT
+    cached_tokens: Whole = _ABSENT
     cost_usd: Amount | None = _ABSENT
     seconds: Amount = _ABSENT
     adaptations: dict[str, dict[str, str]] | None = _ABSENT

@@ -2,18 +2,22 @@
 
 import asyncio
 import json
+from collections import Counter
 
 import pytest
 from command_line import Here
 from decider import Decider
 from decision_server import DecisionServer
 from each_case import each_case
+from server import Asked, JudgeServer
 
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.packing import PackingTest, packing_page, packing_record, run_packing
 from merilo.commands.evaluate.options import Limits, Model
 from merilo.errors import UsageError
 from merilo.judges.decisions import DecisionJudge
+from merilo.judges.llm import LLMJudge
+from merilo.providers.openai import OpenAIProvider
 
 
 def packed(decider: Decider, **options: object) -> PackingTest:
@@ -87,7 +91,7 @@ def test_the_command_prints_the_advice(here: Here) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "--packing tests decision models (decisions:MODEL, systemone:MODEL), not 'embedded'."),
+        ([], "--packing tests models that are asked by requests, not 'embedded'."),
         (["--plan", "--out", "here"], "--packing has no use for --plan, --out."),
     ],
 )
@@ -96,3 +100,20 @@ def test_wrong_use_is_one_sentence(here: Here, options: list[str], message: str)
     done = here.merilo("judge", "check", "embedded", "--packing", *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("steady", [True, False])
+def test_a_language_model_is_tested_in_the_prompts_of_a_run(steady: bool) -> None:
+    """A model that grades a context by its place among others is found; requests are those of three packings."""
+
+    def grade(asked: Asked) -> int:
+        return 1 if steady or asked.number < 5 else 0
+
+    with JudgeServer(grade) as server:
+        judge = LLMJudge(OpenAIProvider("test-model", base_url=server.base_url))
+        options = CheckOptions(judge=judge, tasks=["chunk_relevance"], number=6)  # type: ignore[list-item]  # names will do
+        found = asyncio.run(run_packing(options))
+        assert server.count == found.usage["requests"] == 6 * 3 * 3
+        assert Counter(each.together for each in server.asked) == {True: 6 * 3, False: 6 * 3 * 2}
+    assert [each.fine for each in found.results] == [steady, True, True]
+    assert found.advice.startswith("Packing together is fine" if steady else "Use --judged context")

@@ -13,7 +13,7 @@ import pytest
 from grouping import grouped
 from judged_rivers import canonical, rows, verdict_for
 from seals import seal_again
-from server import Asked, JudgeServer, contradiction, drop_verdicts, malformed, refusal, truncated
+from server import Asked, JudgeServer, contradiction, drop_verdicts, malformed, refusal, says, truncated
 
 import merilo
 from merilo.commands.verify.replay import replay_run
@@ -323,7 +323,8 @@ def test_what_was_asked_again_later_is_read_as_it_was(tmp_path: Path) -> None:
     with JudgeServer() as server:
         options: dict[str, Any] = {"judge": "openai:test-model", "base_url": server.base_url, "cache": False}
         options |= {"out": tmp_path / "r", "metrics": ["faithfulness"]}
-        server.fail(drop_verdicts(1))
+        without_last = drop_verdicts().rewrite or str
+        server.fail(says(lambda text: without_last(text) if '"label"' in text else text))
         many = [{**row, "response": "One is long. Two is long. Three is long. Four is blue."} for row in rows(4)]
         assert merilo.evaluate(many, **grouped(**options)).metrics["faithfulness"].failed
         server.behave()

@@ -76,7 +76,7 @@ def check(
     ] = None,
     fit: Annotated[bool, typer.Option("--fit", help="Fit a local judge or a decision model to --labels.")] = False,
     packing: Annotated[
-        bool, typer.Option("--packing", help="Compare ways to pack the questions of a decision model (400 requests).")
+        bool, typer.Option("--packing", help="Compare ways to pack the questions of a model (400 requests).")
     ] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
     systems: Annotated[

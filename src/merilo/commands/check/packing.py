@@ -1,10 +1,12 @@
-"""Test whether a decision model may be asked many questions in one request (`merilo judge check SPEC --packing`).
+"""Test whether a judge may be asked many questions in one request (`merilo judge check SPEC --packing`).
 
 Questions about labelled records are asked in each packing, next to questions and contexts of other records, as a run
 with several metrics asks them. Every request is sent three times: moves from one to the next are noise of the model::
 
     labelled record → its questions, eight others, four more contexts → one bundle per view, by packing
-        → probabilities → mean move from `each`, decisions that change, AUROC
+        → probabilities → mean move from `each`, decisions that change, AUROC, kappa
+
+A language model gives no probabilities: its yes counts as 1.
 """
 
 from __future__ import annotations
@@ -26,17 +28,20 @@ from merilo.engine.budget import check_prices, spent_record
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.neighbours import answers_of
 from merilo.errors import UsageError
-from merilo.judges.decisions import DecisionJudge, Packing
+from merilo.judges.base import PACK_SIZE, Packing
+from merilo.judges.decisions import DecisionJudge
+from merilo.judges.llm import LLMJudge
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Verdict
 from merilo.judging.views import Bundle
 from merilo.metrics.base import Evidence, EvidenceTarget, Score
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import NONE, count, spent_text
-from merilo.stats.agreement import auroc
+from merilo.stats.agreement import auroc, cohen_kappa
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.questions import Question
 
+    _Judge = DecisionJudge | LLMJudge
     Sends = tuple[Item, ...]
     """The judgements of one record, one for each time that its requests were sent."""
 
@@ -67,6 +73,8 @@ class PackingResult(NamedTuple):
     packing: str
     auroc: float | None
     """Of the probabilities against human labels, over all tasks; None if all labels are equal."""
+    kappa: float | None
+    """Of the decisions of the first replies, yes or no, against human labels; None if all labels are equal."""
     move: float
     """Mean absolute difference of the probabilities."""
     changed: int
@@ -114,13 +122,13 @@ class _Case(NamedTuple):
 async def run_packing(options: CheckOptions) -> PackingTest:
     """Compare the packings of `options.judge`. Raises UsageError for other judges, and what a check raises."""
     judge, limits, began = judges_of(options)["judge"], options.limits, time.monotonic()
-    if not isinstance(judge, DecisionJudge):
-        raise UsageError(f"--packing tests decision models (decisions:MODEL, systemone:MODEL), not {judge.name!r}.")
+    if not isinstance(judge, DecisionJudge | LLMJudge):
+        raise UsageError(f"--packing tests models that are asked by requests, not {judge.name!r}.")
     check_prices(limits.budget, [judge], options.price)
     cases = [*islice(_cases(options, judge), options.number or RECORDS)]
     async with Dispatcher(limits.of_requests, budget=limits.budget, price=options.price) as dispatcher:
         try:
-            found = {packing: await _judged(cases, replace(judge, packing=packing), dispatcher) for packing in Packing}
+            found = {packing: await _judged(cases, _packed(judge, packing), dispatcher) for packing in Packing}
         except asyncio.CancelledError:
             if dispatcher.reached is None:
                 raise
@@ -129,10 +137,14 @@ async def run_packing(options: CheckOptions) -> PackingTest:
     return _compared(judge.name, found, {**usage, "seconds": round(time.monotonic() - began, 3)})
 
 
+def _packed(judge: _Judge, packing: Packing) -> _Judge:
+    return replace(judge, judged=packing) if isinstance(judge, LLMJudge) else replace(judge, packing=packing)
+
+
 # -- what is asked ------------------------------------------------------------------------------------
 
 
-def _cases(options: CheckOptions, judge: DecisionJudge) -> Iterator[_Case]:
+def _cases(options: CheckOptions, judge: _Judge) -> Iterator[_Case]:
     """Yield the records with the lowest digests, with questions and contexts of records that share no text."""
     read = [each for _, own in label_files(options.labels) for each in own if not each.constructed]
     wanted = {*(options.tasks or Task)} - {Task.SENTENCE_RELEVANCE}  # its verdicts have no probability per label
@@ -162,15 +174,15 @@ def _neighbour(question: Question[Any], stranger: Labelled) -> Question[Any]:
     return Support(text, contexts, language=question.language)
 
 
-async def _judged(cases: Sequence[_Case], judge: DecisionJudge, dispatcher: Dispatcher) -> list[Sends]:
+async def _judged(cases: Sequence[_Case], judge: _Judge, dispatcher: Dispatcher) -> list[Sends]:
     """Return the judgements of each record, in order; fewer than three if a question has no valid answer."""
     found = await asyncio.gather(*(_item(case, judge, dispatcher) for case in cases for _ in range(_REPEATS)))
     places = range(0, len(found), _REPEATS)
     return [tuple(each for each in found[place : place + _REPEATS] if each is not None) for place in places]
 
 
-async def _item(case: _Case, judge: DecisionJudge, dispatcher: Dispatcher) -> Item | None:
-    bundles = _bundles(case, judge)
+async def _item(case: _Case, judge: _Judge, dispatcher: Dispatcher) -> Item | None:
+    bundles = _packs(case, judge) if isinstance(judge, LLMJudge) else _bundles(case, judge)
     found = await asyncio.gather(*(answers_of(judge, bundle, dispatcher) for bundle in bundles))
     answers = {
         each: one
@@ -182,6 +194,20 @@ async def _item(case: _Case, judge: DecisionJudge, dispatcher: Dispatcher) -> It
         return None
     evidence = tuple(Evidence(EvidenceTarget.STATEMENT, place, each) for place, each in enumerate(verdicts))
     return items_of([case.record], {case.record.id: Score(1.0, evidence=evidence)})[0]
+
+
+def _packs(case: _Case, judge: LLMJudge) -> list[Pack]:
+    """Return the packs with questions of the record, as a run makes them; these come after the others."""
+    first = case.own[0]
+    if type(first) not in judge.together:
+        return [Pack((each,)) for each in case.own]
+    others = case.others
+    if isinstance(first, Relevance):
+        found = (replace(first, sentences=each.sentences) for each in case.sample.contexts)
+        others = tuple(each for each in found if each not in case.own)
+    room = PACK_SIZE - min(len(case.own), PACK_SIZE)
+    asked = (*others[:room], *case.own)
+    return [Pack(asked[place : place + PACK_SIZE]) for place in range(0, len(asked), PACK_SIZE)]
 
 
 def _bundles(case: _Case, judge: DecisionJudge) -> list[Bundle]:
@@ -216,13 +242,13 @@ def _result(packing: str, own: Sequence[Sends], alone: Sequence[Sends], limit: f
     differ = [_decision(sends) != _decision(other) for sends, other in zip(own, alone, strict=True)]
     changed = sum(move > limit for move, differs in zip(moves, differ, strict=True) if differs)
     fine = changed <= _MAX_CHANGED_RATE * len(own) and fmean(moves) <= limit
-    return PackingResult(
-        str(packing), auroc([sends[0].people >= 1 for sends in own], means), fmean(moves), changed, fine
-    )
+    labels = [sends[0].people >= 1 for sends in own]
+    kappa = cohen_kappa(labels, [(sends[0].judge or 0) >= 1 for sends in own])
+    return PackingResult(str(packing), auroc(labels, means), kappa, fmean(moves), changed, fine)
 
 
 def _probabilities(sends: Sends) -> list[float]:
-    return [each.probability or 0.0 for each in sends]
+    return [min(each.judge or 0.0, 1.0) if each.probability is None else each.probability for each in sends]
 
 
 def _decision(sends: Sends) -> object:
@@ -236,12 +262,12 @@ def packing_record(test: PackingTest) -> dict[str, Any]:  # Any: JSON
 
 def packing_page(test: PackingTest, width: int) -> Page:
     """Return the table of packings and the advice."""
-    page, rows = Page(width), list[tuple[str, ...]]([("packing", "AUROC", "mean move", "decisions changed")])
+    page, rows = Page(width), list[tuple[str, ...]]([("packing", "AUROC", "kappa", "mean move", "decisions changed")])
     page.text(f"{test.judge}: {count(test.records, 'record')} in three packings", tone=Tone.STRONG)
     page.blank()
     for each in test.results:
-        ranked = NONE if each.auroc is None else f"{each.auroc:.2f}"
-        rows.append((each.packing, ranked, f"{each.move:.3f}", f"{each.changed} of {test.records}"))
+        ranked, agreed = (NONE if own is None else f"{own:.2f}" for own in (each.auroc, each.kappa))
+        rows.append((each.packing, ranked, agreed, f"{each.move:.3f}", f"{each.changed} of {test.records}"))
     page.table(rows, [Tone.STRONG, *(Tone.PLAIN if each.fine else Tone.BAD for each in test.results)])
     page.text(
         f"Compared with each. Noise of repeated requests: {test.noise:.3f}. A decision counts as changed if its "

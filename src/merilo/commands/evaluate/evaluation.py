@@ -98,7 +98,7 @@ class RunEvaluation:
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
         self._note_local_time()
-        self._alone = _earlier(self._path, "asked_alone") if self._answers.bundles else None
+        self._alone = _earlier(self._path, "asked_alone") if self._answers.asks_ahead else None
         dispatcher = Dispatcher(
             self._options.limits.of_requests,
             budget=self._options.limits.budget,
@@ -200,7 +200,7 @@ class RunEvaluation:
             await driver.close()
 
     def _neighbour_test(self) -> NeighbourTest | None:
-        if not (self._answers.bundles and self._options.neighbour_test):
+        if not (self._answers.asks_ahead and self._options.neighbour_test):
             return None
         from merilo.engine.neighbours import NeighbourTest
 

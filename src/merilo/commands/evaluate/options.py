@@ -79,8 +79,8 @@ class Model:
     judged: str | None = opt(
         None,
         _JUDGES,
-        "For LLMs: statements one by one (each) or in packs of at most ten (together, the default). For decision "
-        "models: the questions of a sample together, by context, or each alone.",
+        "Questions of a sample that share a request: as many as possible (together), those that read the same texts "
+        "(context), or none (each). Default: context for LLMs, together for decision models.",
         metavar="HOW",
     )
     fit: str | PathLike[str] | None = opt(

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.data.sentences import SPLITTER_ID
-from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles
+from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles, WorkUnit, bundle_of
+from merilo.judges.base import PACK_SIZE
 from merilo.judges.decisions import reread
 from merilo.judges.recorded_replies import recalled, saved_reply
 from merilo.judges.routed import recorded_parts
@@ -161,11 +162,23 @@ class Recorded:
         if judge.numbers_sentences(first) and self._splitter != SPLITTER_ID:
             return None  # its numbers mean sentences of other rules
         roles = JudgeRoles({"judge": judge, first.role: judge})
-        units = AnswerStore(roles, self._store, None).units((tuple(asked),))
-        keys = tuple(each.key for each in conversation.asked)
-        if len(units) != 1 or units[0].keys != keys:
+        unit = _unit_of(AnswerStore(roles, self._store, None), asked, tuple(each.key for each in conversation.asked))
+        return None if unit is None else judge.reread(unit.asked, conversation.replies)
+
+
+def _unit_of(answers: AnswerStore, asked: Sequence[Question[Any]], keys: tuple[bytes, ...]) -> WorkUnit | None:
+    """Return the unit with these keys: the packs that shared a prompt are those whose keys are the stored ones."""
+    units: list[WorkUnit] = []
+    while asked:
+        for size in range(min(PACK_SIZE, len(asked)), 0, -1):
+            unit, *others = answers.units((tuple(asked[:size]),))
+            if not others and unit.keys == keys[:size]:
+                break
+        else:
             return None
-        return judge.reread(units[0].asked, conversation.replies)
+        units.append(unit)
+        asked, keys = asked[size:], keys[size:]
+    return bundle_of(units)
 
 
 @dataclass(slots=True)

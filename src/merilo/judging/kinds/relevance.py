@@ -80,10 +80,12 @@ class Relevance(Question[RelevanceVerdict]):
         {"reason": TEXT, "grade": {"type": "integer", "enum": [0, 1, 2]}, "evidence": NUMBERS},
         "grade",
         RelevanceVerdict.from_reply,
+        pack_item="context",
     )
     tasks: ClassVar[tuple[str, ...]] = ("chunk_relevance", "sentence_relevance")
     cited: ClassVar[str] = "sentences"
     judges_context: ClassVar[bool] = True
+    shared: ClassVar[frozenset[str]] = frozenset({"user_input"})
 
     user_input: str
     sentences: Texts
