@@ -78,6 +78,8 @@ class Asked:
     digest: bytes
     statements: int
     tokens: int
+    limit: int | None
+    """Maximum tokens of the reply."""
 
     @property
     def number(self) -> int:
@@ -90,16 +92,17 @@ def _asked(body: bytes) -> Asked:
     texts = [message["content"] for message in told["messages"][:2]]
     name = told.get("response_format", {}).get("json_schema", {}).get("name", "")
     digest = blake2b("\0".join([name, *texts]).encode(), digest_size=16).digest()
-    return Asked(name, digest, len(_STATEMENT.findall(texts[-1])), len(body) // 4)
+    limit = told.get("max_completion_tokens") or told.get("max_tokens")
+    return Asked(name, digest, len(_STATEMENT.findall(texts[-1])), len(body) // 4, limit)
 
 
 def _verdict(asked: Asked) -> dict[str, Any]:
     number = asked.number
     if asked.name == "relevance":
         return {"reason": f"By {number}.", "grade": number % 3, "evidence": [1] if number % 3 else []}
-    if asked.name == "statements":
+    if asked.name == "texts":  # with one task: the statements of the reference
         texts = [f"Statement {n} of {asked.digest.hex()} stands alone." for n in range(STATEMENTS)]
-        return {"statements": [{"sentence": 1, "text": text} for text in texts]}
+        return {"verdicts": [{"number": 1, "statements": [{"sentence": 1, "text": text} for text in texts]}]}
     if asked.name == "support_together":
         return {"verdicts": [_support(n, _LABELS[asked.digest[n % 16] % 3]) for n in range(1, asked.statements + 1)]}
     raise ValueError(f"no verdict for the schema {asked.name!r}")
@@ -136,7 +139,8 @@ def _too_many(transport: asyncio.Transport, wait_ms: int) -> None:
 
 def _says(text: Callable[[Asked], str], *, finish: str = "stop") -> Callable[[Asked, asyncio.Transport], None]:
     def give(asked: Asked, transport: asyncio.Transport) -> None:
-        transport.write(framed(completion(text(asked), tokens_in=asked.tokens, finish=finish)))
+        out = asked.limit if finish == "length" else None
+        transport.write(framed(completion(text(asked), tokens_in=asked.tokens, tokens_out=out, finish=finish)))
 
     return give
 
