@@ -50,9 +50,10 @@ def changed(metrics: Mapping[str, Metric], changes: Mapping[str, ChangedMetric])
 
 @dataclass(frozen=True)
 class Repeated(ChangedMetric):
-    """A metric whose plan runs once per draw."""
+    """A metric whose plan runs once per draw, from draw `first` on."""
 
     draws: int
+    first: int = 0
 
     def max_questions(self, sample: Sample) -> int:
         """Return the bound of the metric, for all draws."""
@@ -60,7 +61,7 @@ class Repeated(ChangedMetric):
 
     def plan(self, sample: Sample) -> Plan[Outcome]:
         """Run the metric's plan once per draw and return the mean; see `outcome_of_draws`."""
-        outcomes = yield from together([self._draw(sample, draw) for draw in range(self.draws)])
+        outcomes = yield from together([self._draw(sample, self.first + draw) for draw in range(self.draws)])
         return outcome_of_draws(outcomes)
 
     def _draw(self, sample: Sample, draw: int) -> Plan[Outcome]:
@@ -96,9 +97,9 @@ class Unmeasured(ChangedMetric):
         return Undefined(self.reason)
 
 
-def repeated(metrics: Mapping[str, Metric], draws: Mapping[str, int]) -> dict[str, Metric]:
-    """Return the metrics, those named in `draws` with that number of draws."""
-    return changed(metrics, {text: Repeated(metrics[text], draws[text]) for text in metrics if text in draws})
+def repeated(metrics: Mapping[str, Metric], draws: Mapping[str, int], first: int = 0) -> dict[str, Metric]:
+    """Return the metrics, those named in `draws` with that number of draws, from draw `first` on."""
+    return changed(metrics, {text: Repeated(metrics[text], draws[text], first) for text in metrics if text in draws})
 
 
 def unmeasured(metrics: Mapping[str, Metric], reasons: Mapping[str, str]) -> dict[str, Metric]:
@@ -132,7 +133,7 @@ def draws_for(metrics: Mapping[str, Metric], roles: JudgeRoles, draws: int) -> d
 
 def draws_of(metrics: Mapping[str, Metric]) -> dict[str, int]:
     """Return the number of draws of each metric that has several."""
-    return {text: metric.draws for text, metric in metrics.items() if isinstance(metric, Repeated)}
+    return {text: metric.draws for text, metric in metrics.items() if isinstance(metric, Repeated) and metric.draws > 1}
 
 
 def outcome_of_draws(outcomes: Sequence[Outcome]) -> Outcome:

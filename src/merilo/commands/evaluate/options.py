@@ -410,6 +410,8 @@ class Options:
     """The limits that this run shares with runs in other processes. Set by merilo only."""
     reports_local_time: bool = True
     """Report the estimated time of local models before the first question. Set by merilo only."""
+    first_draw: int = 0
+    """Number of the first draw of each question; other draws are not answered from the cache. Set by merilo only."""
     neighbour_test: bool = True
     """Ask a few questions that shared a request again, each alone, at the end. Set by merilo only."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from merilo.commands.evaluate.languages import unread_check
 from merilo.commands.evaluate.selection import Selection, definitions_of, metrics_of, requested, select
 from merilo.commands.evaluate.settings import uses_installed_prompts
+from merilo.data.lines import ForeignRecords
 from merilo.data.load import load
 from merilo.data.problem_report import named_columns
 from merilo.data.sentences import SPLITTER_ID
@@ -46,10 +47,10 @@ class Prepared(NamedTuple):
     selection: Selection
 
 
-def dataset_of(data: str | PathLike[str] | Records, options: Options) -> Dataset:
+def dataset_of(data: str | PathLike[str] | Records | ForeignRecords, options: Options) -> Dataset:
     """Return the data, with its judgements if the options name files of them. Raises what `load` raises."""
     reading, mapping, language = options.reading, options.mapping, options.language
-    if reading.qrels is not None or reading.documents is not None:
+    if not isinstance(data, ForeignRecords) and (reading.qrels is not None or reading.documents is not None):
         from merilo.data.span_labels import load_judged
 
         data = load_judged(data, reading.qrels, reading.documents, mapping=mapping, language=language)
@@ -79,8 +80,10 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
         raise UsageError(f"No record has the mapped column {', '.join(map(repr, names))}; {advice}")
     selection = select(options.metrics, intake, roles, lenient=options.lenient)
     draws = draws_for(selection.metrics, roles, options.draws)
+    if options.first_draw:
+        draws = dict.fromkeys(selection.metrics, options.draws)
     metrics = worded(selection.metrics) if uses_installed_prompts(options) else selection.metrics
-    metrics = unmeasured(repeated(metrics, draws), _undefined(intake, selection))
+    metrics = unmeasured(repeated(metrics, draws, options.first_draw), _undefined(intake, selection))
     return Prepared(intake, roles, replace(selection, metrics=metrics))
 
 

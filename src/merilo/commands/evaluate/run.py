@@ -41,13 +41,14 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options
     from merilo.commands.evaluate.selection import Selection
     from merilo.commands.evaluate.stopping import Stopping
+    from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
     from merilo.data.sample import Dataset
     from merilo.judges.base import Judge
     from merilo.runs.manifest import Manifest
 
 
-async def run_evaluation(data: str | PathLike[str] | Records, options: Options) -> Run:
+async def run_evaluation(data: str | PathLike[str] | Records | ForeignRecords, options: Options) -> Run:
     """Evaluate a data set; return the finished run, or an incomplete one if a limit was reached.
 
     After a cancellation, or if a provider is down, all answers are stored and the same call resumes the run. If there

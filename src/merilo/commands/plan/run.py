@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.commands.evaluate.options import Options
+    from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
     from merilo.engine.dry_run import QuestionCounts
 
 
 async def run_estimate(
-    data: str | PathLike[str] | Records, options: Options, *, sample: int | None = LOOKED_AT
+    data: str | PathLike[str] | Records | ForeignRecords, options: Options, *, sample: int | None = LOOKED_AT
 ) -> Estimate:
     """Run the plans of an evaluation dry.
 
