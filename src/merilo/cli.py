@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _FOLDERS: Final = {
     "run": ("evaluate",),
     "import": ("imports",),
-    **{each: (each,) for each in ("questions", "demo", "show", "export", "report", "view", "metrics")},
+    **{each: (each,) for each in ("questions", "watch", "demo", "show", "export", "report", "view", "metrics")},
     **{each: (each,) for each in ("compare", "gate", "label")},
     "judge": ("check",),
     "runs": ("runs", "verify", "merge", "cache", "config"),

@@ -238,12 +238,13 @@ def _wrapped(record: Mapping[str, object]) -> list[object] | None:
     """Return the list of records in an answer of an interface, if it is one."""
     for key in _WRAPPERS:
         listed = record.get(key)
-        if check.is_list(listed) and listed and check.is_record(listed[0]) and _kind(listed[0]) is not None:
+        if check.is_list(listed) and listed and check.is_record(listed[0]) and kind_of(listed[0]) is not None:
             return list(listed)
     return None
 
 
-def _kind(record: Mapping[str, object]) -> SpanFile | ResultFile | None:
+def kind_of(record: Mapping[str, object]) -> SpanFile | ResultFile | None:
+    """Return the kind of file that has such a record; None if it is none of another system."""
     tree = tree_of({name: None if check.is_list(value) and not value else value for name, value in record.items()})
     known: tuple[SpanFile | ResultFile, ...] = (*conventions().files, *RESULT_FILES)
     for file in known:
@@ -258,7 +259,7 @@ def _there(record: Mapping[str, object], tree: Mapping[str, object], name: str) 
 
 
 def _export(path: Path, record: Mapping[str, object], read: Callable[[], Iterator[RawRecord]]) -> Export | None:
-    file = _kind(record)
+    file = kind_of(record)
     if file is None:
         return None
     unit = "sample" if path.name.endswith(_ARCHIVE) else "line" if format_of(path) is Format.JSONL else "record"

@@ -24,6 +24,8 @@ SEAL: Final = "seal.json"
 LEDGER: Final = "ledger.jsonl"
 BATCHES: Final = "batches.sqlite"
 LOCK: Final = ".lock"
+WATCH: Final = "watch.sqlite"
+"""The state of a watch, in its own directory."""
 
 _WRITTEN: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, SEAL, STORE)
 RUN_FILES: Final = (

@@ -26,7 +26,10 @@ def report(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN...", help="Directories of one run or more.", callback=given_some, show_default=False
+            metavar="RUN...",
+            help="Directories of one run or more, or of a watch.",
+            callback=given_some,
+            show_default=False,
         ),
     ],
     out: Annotated[
@@ -40,13 +43,21 @@ def report(
 ) -> None:
     """Write a report."""
     from merilo.commands.report.run_page import report_text, write_report
+    from merilo.rendering.markup import write_page
     from merilo.rendering.terminal import write
+    from merilo.runs.files import WATCH
 
-    if out == "-":
+    if (Path(runs[0]) / WATCH).is_file():
+        from merilo.commands.watch.page import watch_report
+
+        text = watch_report(Path(runs[0]))
+        write(text) if out == "-" else write_page(Path(out), text)
+    elif out == "-":
         write(report_text(runs, by=by, judge_only=judge_only))
-        return
-    write_report(runs, Path(out), by=by, judge_only=judge_only)
-    write(f"saved in {out}\n")
+    else:
+        write_report(runs, Path(out), by=by, judge_only=judge_only)
+    if out != "-":
+        write(f"saved in {out}\n")
 
 
 COMMAND = Command(

@@ -1,0 +1,46 @@
+"""The settings of a watch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from merilo.data import check
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from merilo.commands.evaluate.options import Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """The settings of a watch. `learn`: None for 2,000 units and seven days."""
+
+    source: Path | None
+    evaluation: Options
+    rate: float = 0.1
+    learn: int | None = None
+    baseline: Path | None = None
+    anchors: int | Path = 200
+    by: str | None = None
+    tolerance: float | None = None
+    false_alarms: float = 0.05
+    settle_s: float = 600.0
+
+    def unit_of(self, record: dict[str, Any]) -> str:  # Any: JSON
+        """Return the key of a row's unit: the conversation if the row has one, otherwise the row."""
+        return _field(record, self.evaluation.cluster or "session") or str(record["id"])
+
+    def slice_of(self, record: dict[str, Any]) -> str:  # Any: JSON
+        """Return the slice of a row."""
+        return (_field(record, self.by) or "unknown") if self.by else ""
+
+
+def _field(record: Mapping[str, Any], field: str) -> str | None:  # Any: JSON
+    """Return a field or a key of the metadata as text; None if the record has neither."""
+    metadata = record.get("metadata")
+    value: object = record.get(field, metadata.get(field) if check.is_record(metadata) else None)
+    return value if value is None or isinstance(value, str) else json.dumps(value, sort_keys=True)
