@@ -1,0 +1,192 @@
+"""What a watch writes: exit codes, metrics, alarms, a page; and what it refuses."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import Here
+from watching import learned, look, refused, row, write
+
+from merilo.cli import outcome
+from merilo.commands.watch.evidence import State
+
+HOSTILE = 'a"} 1\n\x1b[31m<script>alert(1)</script>\u202e\\'
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    found = Here(tmp_path)
+    learned(found)
+    return found
+
+
+def drop(here: Here, first: int = 1_000, **more: object) -> None:
+    write(here.path / "traffic.jsonl", first, 80, 0.3, **more)
+
+
+def test_exit_codes_of_a_quiet_week_and_a_drop(here: Here) -> None:
+    """0 without a change, 3 with too few new units, 1 at a drop and at each look after it."""
+    write(here.path / "traffic.jsonl", 500, 30)
+    assert look(here, 2)[0] == 0
+    write(here.path / "traffic.jsonl", 600, 5)
+    code, found = look(here, 2)
+    assert (code, found["waiting"]) == (3, 5)
+    assert look(here, 3)[0] == 0, "after a day they wait no longer"
+    drop(here)
+    code, found = look(here, 4)
+    assert (code, found["state"]) == (1, State.SYSTEM)
+    assert found["alarm"]["since"] in {"2026-11-03", "2026-11-04"}
+    assert found["alarm"]["after"] == pytest.approx(0.3, abs=0.1)
+    assert look(here, 5)[0] == 1
+
+
+def test_questions_that_change_are_told_from_worse_answers(tmp_path: Path) -> None:
+    """With --by, a topic that is harder and more frequent is a change of the questions; its name may be anything."""
+    here = Here(tmp_path)
+    path = here.path / "traffic.jsonl"
+    write(path, 0, 300, 0.95, topic="easy")
+    write(path, 300, 300, 0.5, topic=HOSTILE)
+    more = ("--by", "topic", "--learn", "600", "--prometheus", "w.prom")
+    look(here, 1, *more)
+    write(path, 1_000, 500, 0.5, topic=HOSTILE)
+    code, found = look(here, 2, *more)
+    assert (code, found["state"]) == (1, State.QUESTIONS), found["alarm"]
+    write(path, 2_000, 100, 0.0, topic=HOSTILE)
+    text = here.merilo("watch", "traffic.jsonl", "--state", "prod", "--metrics", "id_recall", "--once", *more).stdout
+    assert "\x1b" not in text
+    page = here.merilo("report", "prod", "-o", "watch.html")
+    assert page.returncode == 0, page.stderr
+    html = (here.path / "watch.html").read_text()
+    assert "<script>alert" not in html
+    assert "alert(1)" in html
+    check_prometheus(here.path / "w.prom")
+
+
+def check_prometheus(path: Path) -> None:
+    """Check the text as Prometheus does, and its form."""
+    text = path.read_text()
+    sample = re.compile(r'merilo_watch_\w+(\{\w+="([^"\\\n]|\\.)*"(,\w+="([^"\\\n]|\\.)*")*\})? \S+')
+    rows = [line for line in text.splitlines() if not line.startswith("#")]
+    assert rows
+    assert all(sample.fullmatch(each) for each in rows)
+    assert len({each.rpartition(" ")[0] for each in rows}) == len(rows)
+    if shutil.which("promtool"):
+        subprocess.run(["promtool", "check", "metrics"], input=text, text=True, check=True, capture_output=True)
+
+
+def test_metrics_for_prometheus(here: Here) -> None:
+    """The file is what the node exporter reads; its state is absent while the watch learns, 1 at a drop."""
+    drop(here)
+    look(here, 2, "--prometheus", "watch.prom")
+    check_prometheus(here.path / "watch.prom")
+    assert "merilo_watch_state 1\n" in (here.path / "watch.prom").read_text()
+    write(here.path / "new.jsonl", 0, 30)
+    look(here, 2, "--state", "other", "--prometheus", "other.prom", source="new.jsonl")
+    assert "merilo_watch_state" not in (here.path / "other.prom").read_text()
+    check_prometheus(here.path / "other.prom")
+    assert ".prom files only" in refused(here, "--prometheus", "watch.txt")
+
+
+def test_an_alarm_calls_a_command_once(here: Here) -> None:
+    """The command gets JSON and no shell; one that fails is called again at the next look."""
+    (here.path / "told.py").write_text(
+        "import json, sys\n"
+        "open('told', 'a').write(json.load(sys.stdin)['state'] + sys.argv[1] + '\\n')\n"
+        "sys.exit(len(open('told').readlines()) < 2)\n"
+    )
+    command = ("--on-alarm", f"{sys.executable} told.py '$(id); x'")
+    drop(here)
+    for day in (2, 3, 4):
+        assert look(here, day, *command)[0] == 1
+    assert (here.path / "told").read_text().splitlines() == [f"{State.SYSTEM}$(id); x"] * 2
+
+
+def test_nothing_listens_and_nothing_is_sent_by_the_embedded_judge(
+    here: Here, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A look with the embedded judge opens no socket of the network."""
+    opened: list[object] = []
+    make = socket.socket.__init__
+
+    def noted(self: socket.socket, family: int = -1, *rest: object, **named: object) -> None:
+        if family in (socket.AF_INET, socket.AF_INET6):
+            opened.append(family)
+        make(self, family, *rest, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "__init__", noted)
+    monkeypatch.chdir(here.path)
+    rows = [{"id": f"e{n}", "question": "How high?", "contexts": [f"{n} m."], "answer": f"{n} m."} for n in range(20)]
+    here.write("texts.jsonl", rows)
+    words = ["watch", "texts.jsonl", "--state", "texts", "--metrics", "faithfulness", "--rate", "1", "--once"]
+    assert outcome(words) == 3
+    assert "20 judged" in capsys.readouterr().out
+    assert opened == []
+
+
+def test_a_rebase_begins_a_new_watch(here: Here) -> None:
+    """The last days become the reference; a second rebase within a week needs --anyway."""
+    drop(here)
+    look(here, 2)
+    for day in (3, 4, 5):
+        drop(here, day * 1_000)
+        assert look(here, day)[0] == 1
+    found = look(here, 6, "--rebase", "4d")[1]
+    assert (found["state"], found["alarm"], found["reference"]) == (State.NOTHING, None, 320)
+    assert "less than 7 days ago" in refused(here, "--rebase", "5d", day=7)
+    assert look(here, 7, "--rebase", "6d", "--anyway")[1]["rebases"] != found["rebases"]
+
+
+def test_a_run_can_be_the_reference(here: Here) -> None:
+    """The scores of a sealed run are the reference at once; one that was changed is refused."""
+    here.write("base.jsonl", [row(number, hit=number % 10 > 0) for number in range(300)])
+    assert here.merilo("run", "base.jsonl", "--metrics", "id_recall", "--out", "base").returncode == 0
+    drop(here)
+    code, found = look(here, 2, "--state", "other", "--baseline", "base")
+    assert (code, found["reference"]) == (1, 300)
+    (here.path / "base" / "outcomes.jsonl").write_text("{}\n")
+    assert "base" in refused(here, "--state", "third", "--baseline", "base")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--learn", "50", "--state", "new"), "A reference needs at least 200 units"),
+        (("--rate", "1.5"), "A share is a number from 0 to 1"),
+        (("--settle", "soon"), "A time is a number with s, m, h or d"),
+        (("--false-alarms", "2"), "should be less than or equal to 1"),
+        (("--metrics", "reciprocal_rank"), "This watch measures id_recall. Leave out --metrics"),
+        (("--judge", "other.py:judge"), "The reference and this look are not comparable"),
+    ],
+)
+def test_what_a_watch_refuses(here: Here, more: tuple[str, ...], message: str) -> None:
+    """Each refusal is one sentence that names what to do."""
+    (here.path / "other.py").write_text("async def judge(question):\n    return None\n")
+    write(here.path / "traffic.jsonl", 5_000, 30)
+    found = refused(here, *more)
+    assert message in found
+    assert found.count("\n") == 0
+
+
+def test_the_plan_names_what_is_found_and_when(here: Here) -> None:
+    """For each drop the units until its alarm, by the user's own scores; a larger drop is found sooner."""
+    done = here.merilo("watch", "traffic.jsonl", "--state", "prod", "--metrics", "id_recall", "--plan")
+    drops = {line.split()[1]: line.split()[2].replace(",", "") for line in done.stdout.splitlines()[1:]}
+    assert int(drops["-0.1"]) < 12_000
+    assert drops["-0.02"] == "over"
+
+
+def test_failed_outcomes_give_no_verdict(here: Here) -> None:
+    """More than a tenth failed: exit code 4; the look is tried again once, then left out."""
+    rows = [{"id": f"e{n}", "question": "How?", "contexts": ["So."], "answer": "So."} for n in range(40)]
+    here.write("texts.jsonl", rows)
+    (here.path / "broken.py").write_text("async def judge(question):\n    raise ValueError('no')\n")
+    words = ["watch", "texts.jsonl", "--state", "texts", "--metrics", "faithfulness", "--rate", "1", "--once", "--json"]
+    words += ["--judge", "broken.py:judge", "--now"]
+    codes = [here.merilo(*words, f"2026-11-0{day}T06:00") for day in (1, 2, 3)]
+    assert [each.returncode for each in codes] == [4, 4, 3], codes[0].stderr
+    assert json.loads(codes[1].stdout)["counts"]["judged"] == 0

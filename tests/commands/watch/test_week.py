@@ -1,0 +1,107 @@
+"""What an engineer on call reads in a week of traffic, with a judge behind a server."""
+
+import json
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+from command_line import COMMAND, Here
+from server import Asked, JudgeServer
+
+
+class Judge(JudgeServer):
+    """A judge of relevance that is served by others: its model can be swapped in silence."""
+
+    def __init__(self) -> None:
+        super().__init__(self.grade)
+        self.strictness = 0.0
+
+    def grade(self, asked: Asked) -> int:
+        number = int(asked.user.partition("row ")[2].split()[0])
+        swapped = random.Random(number).random() < self.strictness
+        return 0 if "no use" in asked.user or swapped else 2
+
+
+@pytest.fixture
+def judge() -> Iterator[Judge]:
+    with Judge() as server:
+        yield server
+
+
+def traffic(here: Here, first: int, count: int, good: float) -> None:
+    source = random.Random(first)
+    with (here.path / "traffic.jsonl").open("a") as file:
+        for number in range(first, first + count):
+            text = f"Text of row {number} " + ("helps." if source.random() < good else "is of no use.")
+            print(json.dumps({"id": f"r{number}", "question": f"Which {number}?", "contexts": [text]}), file=file)
+
+
+def look(here: Here, judge: Judge, day: int, *more: str) -> tuple[int, dict]:
+    words = ["watch", "traffic.jsonl", "--state", "prod", "--judge", "openai:test-model", "--base-url", judge.base_url]
+    words += ["--metrics", "context_relevance", "--rate", "1", "--learn", "300", "--anchors", "60", "--json"]
+    done = here.merilo(*words, "--once", "--now", f"2026-11-{day:02}T06:00", *more, env={"OPENAI_API_KEY": "k"})
+    assert done.returncode in {0, 1, 3, 5, 7}, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def quiet_days(here: Here, judge: Judge) -> None:
+    traffic(here, 0, 300, 0.8)
+    assert look(here, judge, 1)[1]["reference"] == 300
+    for day in (2, 3):
+        traffic(here, 1_000 * day, 100, 0.8)
+        assert look(here, judge, day)[0] == 0
+
+
+def test_a_drop_of_the_system_is_told_from_a_swap_of_the_judge(here: Here, judge: Judge) -> None:
+    """When answers get worse the anchors are answered as before; when the judge is swapped they are not."""
+    quiet_days(here, judge)
+    traffic(here, 5_000, 120, 0.4)
+    code, found = look(here, judge, 5)
+    assert (code, found["state"]) == (1, "your system changed"), found
+    assert found["alarm"]["metric"] == "context_relevance"
+    code, found = look(here, judge, 6)
+    assert code == 1, "the alarm is repeated"
+
+
+def test_a_swapped_judge_is_named(here: Here, judge: Judge) -> None:
+    """The judge's answers to the anchors changed, so nothing is said about the system."""
+    quiet_days(here, judge)
+    judge.strictness = 0.5
+    traffic(here, 5_000, 120, 0.8)
+    code, found = look(here, judge, 5)
+    assert (code, found["state"]) == (7, "your judge changed"), found
+
+
+def test_the_money_of_a_day_holds(here: Here, judge: Judge) -> None:
+    """The rate is lowered to what the rows cost; at the limit a look ends with 5, and the next day goes on."""
+    (here.path / "prices.toml").write_text('[[price]]\nmodel = "test-model"\ninput = 100.0\noutput = 100.0\n')
+    traffic(here, 0, 300, 0.8)
+    paid = ("--prices", "prices.toml", "--max-cost", "5", "--no-cache")
+    spent = 0.0
+    for day in range(1, 6):
+        code, found = look(here, judge, day, *paid)
+        assert code in {3, 5}
+        assert found["counts"]["cost_usd"] - spent <= 5
+        spent = found["counts"]["cost_usd"]
+    assert spent > 0
+
+
+def test_nothing_is_paid_twice(here: Here, judge: Judge) -> None:
+    """Killed in the middle of a look, the same command asks only what was in flight again."""
+    quiet_days(here, judge)
+    traffic(here, 5_000, 200, 0.8)
+    words = ["watch", "traffic.jsonl", "--state", "prod", "--judge", "openai:test-model", "--base-url", judge.base_url]
+    words += ["--metrics", "context_relevance", "--rate", "1", "--learn", "300", "--once", "--now", "2026-11-05T06:00"]
+    before = judge.count
+    environment = {**here.environment, "OPENAI_API_KEY": "k"}
+    process = subprocess.Popen([COMMAND, *words], cwd=here.path, env=environment, stdout=subprocess.DEVNULL)
+    while judge.count < before + 60 and process.poll() is None:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert judge.count < before + 200, "it was killed before its end"
+    code, found = look(here, judge, 5)
+    assert (code, found["look"]["judged"]) == (0, 200)
+    assert judge.count <= before + 200 + 16
