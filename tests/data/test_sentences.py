@@ -187,14 +187,14 @@ def test_the_cache_gives_the_same_tuple() -> None:
 
 
 def test_the_cache_is_bounded_in_bytes() -> None:
-    """The oldest texts leave, and a text of more than a quarter of the bound is never kept."""
+    """A text that does not fit empties the cache, and a text of more than a quarter of the bound is never kept."""
     size = module._bytes_of("a" * 20, ("a" * 20,))
     cache = module._Cache(5 * size)
     first = cache.sentences("a" * 20, "en")
     assert cache.sentences("a" * 20, "en") is first
     for sign in "bcdef":
         cache.sentences(sign * 20, "en")
-    assert list(cache._entries) == [(sign * 20, "en") for sign in "bcdef"]
+    assert list(cache._entries) == [("f" * 20, "en")]
     big = cache.sentences("g" * size, "en")
     assert big == ("g" * size,)
-    assert cache._bytes == 5 * size
+    assert cache._bytes == size

@@ -5,7 +5,6 @@ code block are one sentence each. Splitting is deterministic, and nothing except
 """
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from operator import add, sub
@@ -42,7 +41,8 @@ def sentences(text: str, language: str | None = None) -> tuple[str, ...]:
 
     While a text is cached, equal text and language give the same tuple.
     """
-    return _cache.sentences(text, language)
+    # a text is split once, however its language is known
+    return _cache.sentences(text, language or (_LATIN if text.isascii() else detect_language(text)))
 
 
 def judged_sentences(text: str, language: str) -> tuple[str, ...]:
@@ -50,8 +50,9 @@ def judged_sentences(text: str, language: str) -> tuple[str, ...]:
 
     `language`: of the question; it applies unless the script of the text shows another language.
     """
-    detected = detect_language(text)
-    return _cache.sentences(text, language if detected == _LATIN else detected)
+    if text.isascii() or (detected := detect_language(text)) == _LATIN:
+        return _cache.sentences(text, language)
+    return _cache.sentences(text, detected)
 
 
 def split(text: str, language: str | None = None) -> tuple[Span, ...]:
@@ -114,33 +115,28 @@ def _ends(text: str, block: Block, language: str) -> list[int]:
 
 
 class _Cache:
-    """The sentences of the most recently used texts, bounded by their approximate bytes."""
+    """The sentences of recent texts. It is emptied once their approximate bytes exceed a limit."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._entries: OrderedDict[tuple[str, str], tuple[str, ...]] = OrderedDict()
+        self._entries: dict[tuple[str, str], tuple[str, ...]] = {}
         self._lock = Lock()
 
-    def sentences(self, text: str, language: str | None) -> tuple[str, ...]:
-        language = language or detect_language(text)  # so that a text is split once, however its language is known
-        key = (text, language)
-        with self._lock:
-            cached = self._entries.get(key)
-            if cached is not None:
-                self._entries.move_to_end(key)
-                return cached
+    def sentences(self, text: str, language: str) -> tuple[str, ...]:
+        cached = self._entries.get((text, language))
+        if cached is not None:
+            return cached
         made = tuple([text[start:end] for start, end in split(text, language)])
+        size = _bytes_of(text, made)
+        if size > self._max_bytes // 4:
+            return made
         with self._lock:
-            cached = self._entries.get(key)  # another thread may have been faster
-            if cached is not None or (size := _bytes_of(text, made)) > self._max_bytes // 4:
-                return cached if cached is not None else made
-            self._entries[key] = made
+            if self._bytes + size > self._max_bytes:
+                self._entries.clear()
+                self._bytes = 0
             self._bytes += size
-            while self._bytes > self._max_bytes:
-                (dropped, _), its_sentences = self._entries.popitem(last=False)
-                self._bytes -= _bytes_of(dropped, its_sentences)
-        return made
+            return self._entries.setdefault((text, language), made)  # another thread may have been faster
 
 
 def _bytes_of(text: str, its_sentences: tuple[str, ...]) -> int:

@@ -59,13 +59,15 @@ class Settled(NamedTuple):
     input_estimated: bool
 
 
-def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Settled:
+def settled(request: Request, reply: Reply, *, charged: int | None = None, max_reply_tokens: int = 0) -> Settled:
     """Return the usage that the server reported, with an estimate for counts that are missing or implausibly low.
 
     A count is too low if its tokens would have more than eight characters on average. Usually it is 0. The estimate is
     computed from the texts. A reply without any text that reports no output, or 0, counts as a reply of the maximum
     length: a server can write a reply and withhold it, as a content filter does. No estimate exceeds that length.
     The reply of a decision model has no output tokens.
+
+    `charged`: `charged_tokens_of` the request, if it is known.
     """
     usage = reply.usage
     read, written = usage.input_tokens, usage.output_tokens
@@ -73,10 +75,11 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
         known = read is not None and not _too_low(read, [request.messages[0].text])
         read = read if known else max_tokens_of(request).input_tokens
         return Settled(replace(usage, input_tokens=read, output_tokens=written or 0), not known, not known)
-    sent = _texts(request)
-    if read is None or (_too_low(read, sent) and _too_low(read, map(without_runs, sent))):
-        read = charged_tokens_of(request)
-        usage = Usage(read, written)
+    if charged is None or read is None or read * PLAUSIBLE_CHARACTERS_PER_TOKEN < charged * _BYTES_PER_CHARGED_TOKEN:
+        sent = _texts(request)  # otherwise the count is plausible, since a text has at most as many characters as bytes
+        if read is None or (_too_low(read, sent) and _too_low(read, map(without_runs, sent))):
+            read = charged_tokens_of(request)
+            usage = Usage(read, written)
     wrote = (*reply.texts, reply.reasoning) if request.messages else ()
     if written is None or _too_low(written, wrote) or (not written and wrote):
         written = charged_tokens(_size(wrote)) if any(text.strip() for text in wrote) else max_reply_tokens

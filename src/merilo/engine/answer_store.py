@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE, is_bundling
 from merilo.judges.routed import Routed, part_for, parts_of
-from merilo.judging.digests import FRAME, digest_bytes, digest_json, digest_of, digest_text, framed
+from merilo.judging.digests import FRAME, digest_bytes, digest_digests, digest_json, digest_text, framed
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
@@ -118,7 +118,7 @@ class WorkUnit(NamedTuple):
     @property
     def key(self) -> bytes:
         """Key of the session about the whole unit."""
-        return self.keys[0] if len(self.keys) == 1 else digest_of(*self.keys)
+        return self.keys[0] if len(self.keys) == 1 else digest_digests(self.keys)
 
     @property
     def whole(self) -> bool:
@@ -130,7 +130,7 @@ class WorkUnit(NamedTuple):
     @property
     def bundled(self) -> bool:
         """True if other questions about the same view may be asked in the same request."""
-        return isinstance(self.asked, Bundle)
+        return self.asked.__class__ is Bundle
 
     @property
     def independent(self) -> bool:
@@ -388,7 +388,7 @@ class AnswerStore:
             draws = tuple(_key(question.content, common, question.draw, ALONE) for question in questions)
             return WorkUnit(judge, asked, questions, draws)
         contents = [question.content for question in questions]
-        pack = digest_of(b"pack", *contents)
+        pack = asked.content
         each = zip(contents, _PLACES, strict=False)
         keys = tuple([_key(content, common, first.draw, FRAME + pack + place) for content, place in each])
         return WorkUnit(judge, asked if view is None else Bundle(questions, view, sizes), questions, keys, rubric)

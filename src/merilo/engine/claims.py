@@ -2,7 +2,7 @@
 
 A claim is a lock of the operating system on one byte of a file next to the cache; the position of the byte follows
 from the question's key. The system releases the locks of a process that dies, so a claim never goes stale, and nothing
-is written. The locks belong to the process, so runs in one process also share a set of the claimed positions.
+is written. The locks belong to the process, so runs in one process also share the claimed positions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class _ClaimFile:
     """The open file of this process; closing any descriptor of it would release all locks of the process."""
 
     number: int
-    claimed: set[int] = field(default_factory=set[int])
+    claimed: dict[int, Claims] = field(default_factory=dict["int", "Claims"])
+    """Position → the run of this process that claimed it."""
     users: int = 0
 
 
@@ -43,49 +44,47 @@ class Claims:
     def __init__(self, path: Path) -> None:
         """`path`: the file to lock; it is created with the first claim."""
         self._name = (os.getpid(), os.path.realpath(path))
-        self._own: set[int] = set()
         self._file: _ClaimFile | None = None
         self._closed = False
 
     def take(self, keys: Iterable[bytes]) -> bool:
         """Claim all of these questions; return False, and claim none, if another run has claimed one of them."""
-        taken: list[bytes] = []
-        for key in sorted(keys):  # in one order, so that two runs cannot block each other
-            if not self._take(key):
-                self.drop(taken)
-                return False
-            taken += (key,)
-        return True
-
-    def _take(self, key: bytes) -> bool:
-        position = int.from_bytes(key[:8], "big") % _POSITIONS
-        if position in self._own or self._closed:
-            return True
+        taken: list[int] = []
         with _guard:
-            file = self._file or self._open()
+            file = None if self._closed else self._file or self._open()
             if file is None:
                 return True
-            if position in file.claimed:
+            for position in sorted(_positions(keys)):  # in one order, so that two runs cannot block each other
+                owner = file.claimed.get(position)
+                if owner is self:
+                    continue
+                if owner is None:
+                    try:
+                        _lock(file.number, position)
+                    except OSError as error:
+                        if error.errno not in _HELD:  # the file system has no locks
+                            continue
+                    else:
+                        file.claimed[position] = self
+                        taken += (position,)
+                        continue
+                self._drop(taken)
                 return False
-            try:
-                _lock(file.number, position)
-            except OSError as error:
-                return error.errno not in _HELD  # otherwise the file system has no locks
-            file.claimed.add(position)
-            self._own.add(position)
-            return True
+        return True
 
     def drop(self, keys: Iterable[bytes]) -> None:
         """Give up the claims of these questions; those that are not claimed are ignored."""
-        self._drop([int.from_bytes(key[:8], "big") % _POSITIONS for key in keys])
+        with _guard:
+            self._drop(_positions(keys))
 
     def close(self) -> None:
         """Give up all claims. Every question can be claimed from now on."""
-        self._drop([*self._own])
-        self._closed = True
         with _guard:
-            file, self._file = self._file, None
+            self._closed = True
+            file = self._file
             if file is not None:
+                self._drop([position for position, owner in file.claimed.items() if owner is self])
+                self._file = None
                 file.users -= 1
                 if not file.users:
                     _files.pop(self._name, None)
@@ -106,12 +105,15 @@ class Claims:
         return file
 
     def _drop(self, positions: Iterable[int]) -> None:
-        with _guard:
-            for position in positions:
-                if self._file is not None and position in self._own:
-                    self._own.discard(position)
-                    self._file.claimed.discard(position)
-                    _unlock(self._file.number, position)
+        file = self._file
+        for position in positions:
+            if file is not None and file.claimed.get(position) is self:
+                del file.claimed[position]
+                _unlock(file.number, position)
+
+
+def _positions(keys: Iterable[bytes]) -> list[int]:
+    return [int.from_bytes(key[:8], "big") % _POSITIONS for key in keys]
 
 
 if sys.platform == "win32":

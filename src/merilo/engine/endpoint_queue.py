@@ -476,8 +476,9 @@ class EndpointQueue:
     def _settled(self, pending: PendingRequest, reply: Reply) -> Settled:
         """Return the usage that the request is charged for, now that its reply is known."""
         if self._estimates and reply.path is not ReplyPath.LOCAL:
-            limit = 0 if pending.charge is None else pending.charge.reply_tokens
-            return settled(pending.send.request, reply, max_reply_tokens=limit)
+            charge = pending.charge or _UNCOUNTED
+            read, limit = charge.input_tokens, charge.reply_tokens
+            return settled(pending.send.request, reply, charged=read, max_reply_tokens=limit)
         usage = UNPAID if reply.path is ReplyPath.LOCAL else reply.usage
         return Settled(usage, estimated=False, input_estimated=False)
 

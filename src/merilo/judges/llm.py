@@ -13,7 +13,7 @@ from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE, Packing
 from merilo.judges.conversation import ReasoningLimit, TurnResult, read_answers, side_by_side, turn
 from merilo.judging import rubric
-from merilo.judging.digests import TEXTS, TUPLES, digest_of, digest_text
+from merilo.judging.digests import TEXTS, TUPLES, digest_digests, digest_text
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.judging.json_types import as_object
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
@@ -155,7 +155,7 @@ class LLMJudge:
         own = TUPLES[question.contexts] if isinstance(question, Support) else TEXTS[user_input_of(question)]
         name = digest_text("" if sample is None else sample.id)
         rest = digest_text(f"{question.prompt} {question.language} {question.draw}")
-        return PromptView(alone=digest_of(name, own, rest, TUPLES[question.history]))
+        return PromptView(alone=digest_digests((name, own, rest, TUPLES[question.history])))
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question. Raises RubricError before the first request.

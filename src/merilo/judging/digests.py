@@ -9,7 +9,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 SIZE = 16
 T = TypeVar("T")
@@ -51,6 +51,12 @@ def digest_of(*parts: bytes) -> bytes:
     return digest_bytes(framed(*parts))
 
 
+def digest_digests(digests: Iterable[bytes]) -> bytes:
+    """Return `digest_of` some digests, which all have one length."""
+    joined = FRAME.join(digests)
+    return digest_bytes(FRAME + joined if joined else b"")
+
+
 def framed(*parts: bytes) -> bytes:
     """Return the bytes that `digest_of` hashes, for callers that hash the same parts often and frame them once.
 
@@ -79,7 +85,7 @@ _digest = methodcaller("digest")
 
 def _texts(texts: tuple[str, ...]) -> bytes:
     """Return `digest_of` the digests of the texts, which all have one length. Maps of C functions: texts are many."""
-    return digest_bytes(FRAME + FRAME.join(map(_digest, map(_hash, map(_encoded, texts)))) if texts else b"")
+    return digest_digests(map(_digest, map(_hash, map(_encoded, texts))))
 
 
 TEXTS: Final = Known(_text, len, below=4_000, most=8_192)

@@ -29,9 +29,9 @@ def per_type(make: Callable[[type[Any]], T]) -> Callable[[type[Any]], T]:  # Any
 
 
 @per_type
-def later_fields(of: type[Any]) -> frozenset[str]:  # Any: as above
-    """Return the names of the fields that keys and records omit while they are empty."""
-    return frozenset(each.name for each in fields(of) if each.metadata.get("later"))
+def later_fields(of: type[Any]) -> set[str]:  # Any: as above
+    """Return the names of the fields that keys and records omit while they are empty; not to be changed."""
+    return {each.name for each in fields(of) if each.metadata.get("later")}
 
 
 class FailureKind(StrEnum):
@@ -92,8 +92,9 @@ class Verdict(_Written):
     def _omitted(self) -> set[str] | None:
         """Return the names of the later fields that are empty; None if there are none."""
         names = later_fields(type(self))
-        some = any(map(self.__getattribute__, names))  # of few verdicts
-        return {name for name in names if not (some and getattr(self, name))} or None
+        if not any(map(self.__getattribute__, names)):  # of few verdicts
+            return names or None
+        return {name for name in names if not getattr(self, name)} or None
 
     def reversed(self) -> Self:
         """Return this verdict with the items of its list in reverse order; the same verdict for most kinds."""

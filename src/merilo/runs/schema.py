@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """The format of a run: its store, its manifest and its seal. A run of another format is refused."""
 
 INDEXES: Final = (

@@ -13,12 +13,11 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
-from zlib import crc32
 
 from merilo.data.sample import Fingerprint
 from merilo.errors import RunError, UsageError
 from merilo.judging.digests import digest_bytes, digest_of
-from merilo.runs.database import StoreProblem, connected, problem_of, read_only, row_bytes, row_seal, seal
+from merilo.runs.database import StoreProblem, connected, problem_of, read_only, row_seal, seal
 from merilo.runs.records import CorruptRow
 from merilo.runs.schema import ANSWER_SEALED, EXCHANGE_SEALED, FORMAT, INDEXES, SCHEMA, STORE_SCHEMA, record_all
 from merilo.runs.store_errors import store_error
@@ -251,21 +250,30 @@ def _digest(text: str) -> bytes:
 
 def _exchanges(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
     for row in shard.execute(f"SELECT {EXCHANGE_SEALED}, seal FROM exchanges ORDER BY id"):  # noqa: S608  our own constants
-        number, values = row[0], row[1:-1]
-        rest = row_bytes(*values)
-        _check(crc32(rest, crc32(row_bytes(number))), row[-1])
-        yield (number + before, *values, crc32(rest, crc32(row_bytes(number + before))))
+        values = row[:-1]
+        _check(row_seal(*values), row[-1])
+        moved = (values[0] + before, *values[1:])
+        yield (*moved, row_seal(*moved))
 
 
 def _answers(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
     asked = f"SELECT {ANSWER_SEALED}, row_seal, verdict, failure, seal FROM answers ORDER BY rowid"  # noqa: S608  our own constants
     for key, kind, question, cached, exchange, about, verdict, failure, sealed in shard.execute(asked):
-        first = crc32(row_bytes(key, kind, question, cached))
-        _check(crc32(row_bytes(exchange), first), about)
+        _check(row_seal(key, kind, question, cached, exchange), about)
         if sealed != (seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)):
             raise CorruptRow("an answer does not match its seal")
         number = None if exchange is None else exchange + before
-        yield (key, kind, question, verdict, failure, cached, number, sealed, crc32(row_bytes(number), first))
+        yield (
+            key,
+            kind,
+            question,
+            verdict,
+            failure,
+            cached,
+            number,
+            sealed,
+            row_seal(key, kind, question, cached, number),
+        )
 
 
 def _last(db: sqlite3.Connection) -> int:

@@ -253,6 +253,7 @@ class Store:
         """
         number = None if exchange is None else self._exchange(exchange, seconds, alone=len(questions) == 1)
         paid = 1 if exchange is not None and exchange.replies else 0
+        cached = 1 if exchange is None else 0
         answers: list[Answer] = []
         new = 0
         for key, question, answer in questions:
@@ -263,8 +264,8 @@ class Store:
             verdict, failure = records.answer_texts(answer)
             sealed = seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)
             text = records.question_text(question, self._text, self._texts)
-            about = row_seal(key, question.kind, text, exchange is None, number)
-            row = (key, question.kind, text, verdict, failure, exchange is None, number, sealed, about)
+            about = row_seal(key, question.kind, text, cached, number)
+            row = (key, question.kind, text, verdict, failure, cached, number, sealed, about)
             self._answer_rows += (row,)
             self._answers[key] = answer
             new += 1
@@ -475,8 +476,8 @@ class Store:
             replies,
             len(exchange.replies),
             *records.tokens_of(exchange.replies),
-            exchange.cost_usd,
-            seconds,
+            None if exchange.cost_usd is None else float(exchange.cost_usd),  # as SQLite returns it
+            float(seconds),
         )
         self._exchange_rows += ((*row, row_seal(*row)),)
         self._due.add(paid=0)
