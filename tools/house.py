@@ -88,7 +88,7 @@ def figures() -> dict[str, dict[str, int]]:
             "pairs of functions with the same structure": _equal_functions(texts.values()),
             "noqa, ignores and casts": sum(len(_EXCUSE.findall(text)) for text in texts.values()),
         },
-        "calls": {**_traced(), "calls of a judge request": _calls_of_a_request()},
+        "calls": {**_traced(), "calls of a judged sample": _calls_of_a_sample()},
         "floors": {"comments per 1,000 lines": comments * 1000 // rooms.total()},
     }
 
@@ -159,9 +159,9 @@ def _traced_once() -> dict[str, int]:
     }
 
 
-def _calls_of_a_request() -> int:
-    """Return the calls of Python and C functions that one judge request takes, from samples to stored outcomes."""
-    script = ROOT / "benchmarks" / "request_calls.py"
+def _calls_of_a_sample() -> int:
+    """Return the calls of Python and C functions that one judged sample takes, from its row to its outcomes."""
+    script = ROOT / "benchmarks" / "sample_calls.py"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
     return int(subprocess.run([sys.executable, script], env=environment, stdout=subprocess.PIPE, check=True).stdout)
 

@@ -1,8 +1,8 @@
-"""Calls of Python and C functions that one judge request takes, counted by cProfile: a measure of CPU without a clock.
+"""Calls of Python and C functions that one judged sample takes, counted by cProfile: a measure of CPU without a clock.
 
-The samples, metrics and provider are those of `throughput.py`. The count is that of a run of 60 samples minus that of
-a run of 20, divided by the difference in requests, so that the start and the end of a run do not count. A count depends
-a little on how many replies arrive together, so it is repeated until the two smallest differ by less than 0.5 %; the
+The samples, metrics and provider are those of `throughput.py`: nine requests a sample. The count is that of a run of 60
+samples minus that of a run of 20, divided by 40, so that the start and the end of a run do not count. A count depends a
+little on how many replies arrive together, so it is repeated until the two smallest differ by less than 0.5 %; the
 smallest is printed. The load of the machine has no other effect.
 """
 
@@ -26,8 +26,8 @@ _MOST_TRIES = 6
 _SAME = 1.005
 
 
-def _counted(samples: int, address: str) -> tuple[int, int]:
-    """Return the calls and the requests of one run."""
+def _counted(samples: int, address: str) -> int:
+    """Return the calls of one run."""
     data = rows(samples)
     with tempfile.TemporaryDirectory() as folder:
         chosen = keyword_options(Options, options(address, folder, "run", _CONCURRENCY))
@@ -37,19 +37,21 @@ def _counted(samples: int, address: str) -> tuple[int, int]:
             run = asyncio.run(run_anywhere(data, chosen))
         finally:
             profile.disable()
-        return pstats.Stats(profile).total_calls, run.usage["requests"]
+        if any(each.scored != samples for each in run.metrics.values()):
+            raise SystemExit("scores are missing")
+        return pstats.Stats(profile).total_calls
 
 
-def calls_of_a_request(sizes: tuple[int, int] = _SIZES) -> float:
-    """Return the calls that one more request takes. `sizes`: the samples of the two runs that are compared."""
+def calls_of_a_sample(sizes: tuple[int, int] = _SIZES) -> float:
+    """Return the calls that one more sample takes. `sizes`: the samples of the two runs that are compared."""
     found: list[float] = []
+    few, many = sizes
     with judge_server(0.005) as address:
         _counted(3, address)  # imports and caches
         while len(found) < _MOST_TRIES and (len(found) < 2 or sorted(found)[1] > _SAME * min(found)):
-            (few, requests), (many, more) = (_counted(size, address) for size in sizes)
-            found.append((many - few) / (more - requests))
+            found.append((_counted(many, address) - _counted(few, address)) / (many - few))
     return min(found)
 
 
 if __name__ == "__main__":
-    print(round(calls_of_a_request()))
+    print(round(calls_of_a_sample()))
