@@ -44,7 +44,7 @@ _UNREADABLE = (
     '{"reason": "It names the ye',
     '{"reason": "It names the year.", "grade": ',
     "I would say that it is quite relevant.",
-    "",
+    "...",  # not empty: a reply without any token is an error of the server, and the same request is sent again
 )
 _OTHER_SCHEMA = (
     '{"score": 5, "explanation": "fine"}',
