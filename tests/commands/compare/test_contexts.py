@@ -87,7 +87,7 @@ def test_a_corrected_conclusion_is_not_qualified_by_the_judge_alone(tmp_path: Pa
     label_run(runs[0], tmp_path / "tasks.jsonl", other=runs[1])
     fill_in(tmp_path / "tasks.jsonl", by_grade)
     attach_file([str(run.path) for run in runs], str(tmp_path / "tasks.jsonl"))
-    refuted = "ot shown with the same number of contexts"
+    refuted = " shown with the same number of contexts"
     for judge_only in (False, True):
         found = merilo.compare(*(run.path for run in runs), judge_only=judge_only)
         assert found.verdict is Verdict.WORSE
