@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.metrics.registry import known_metric
@@ -14,6 +13,7 @@ from merilo.rendering.wording import count, covers, covers_imported, number, per
 from merilo.results.basis import basis_of
 from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -156,25 +156,10 @@ def aggregate_record(aggregate: Aggregate, correction: Correction | None, *, wea
     """
     shares = aggregate.shares.items()
     return {
-        "mean": aggregate.mean,
-        "interval": _listed(aggregate.interval),
-        "level": aggregate.level,
-        "method": aggregate.method,
-        "seed": aggregate.seed,
-        "clusters": aggregate.clusters,
-        "remark": aggregate.remark,
-        "bounds": _listed(aggregate.bounds),
-        "bounds_with_undefined": _listed(aggregate.bounds_with_undefined),
-        "scored": aggregate.scored,
-        "undefined": aggregate.undefined,
-        "failed": aggregate.failed,
-        "counts": dict(aggregate.counts),
-        "shares": {name: {**asdict(share), "interval": _listed(share.interval)} for name, share in shares},
-        "reasons": dict(aggregate.reasons),
-        "note": aggregate.note,
-        "flagged": aggregate.flagged,
-        "flags": dict(aggregate.flags),
-        "averaged": aggregate.averaged,
+        **picked(aggregate, "mean interval level method seed clusters remark bounds bounds_with_undefined"),
+        **picked(aggregate, "scored undefined failed counts"),
+        "shares": {name: picked(share, "value interval note remark method") for name, share in shares},
+        **picked(aggregate, "reasons note flagged flags averaged"),
         "made_of": list(aggregate.parts),
         "weak": weak,
         "basis": basis_of(aggregate.metric, corrected=correction is not None and correction.estimate is not None).value,
@@ -198,7 +183,3 @@ def missing_text(aggregate: Aggregate) -> str:
     if (others := missing - sum(aggregate.reasons.values())) > 0:
         reasons.append(f"other reasons ({others:,})")
     return f"{', '.join(f'{amount:,} {name}' for name, amount in parts if amount)}: {'; '.join(reasons)}"
-
-
-def _listed(ends: tuple[float | None, float | None] | None) -> list[float | None] | None:
-    return None if ends is None else list(ends)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.rendering.page import Page, Span, Tone, columns
 from merilo.rendering.wording import NONE, count, number, percent, span
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -99,30 +100,22 @@ def _by_labels(correction: Correction) -> str:
 def estimate_record(estimate: MeanEstimate) -> dict[str, Any]:  # Any: JSON
     """Return an estimate as a JSON-able object."""
     return {
-        "value": estimate.value,
-        "units": estimate.units,
-        "clusters": estimate.clusters,
+        **picked(estimate, "value units clusters"),
         **interval_record(estimate.interval),
     }
 
 
 def interval_record(interval: Interval) -> dict[str, Any]:  # Any: JSON
     """Return an interval as JSON-able fields; `note`: why there is none, `remark`: a caveat on it."""
-    return {
-        "interval": None if interval.ends is None else list(interval.ends),
-        "level": interval.level,
-        "method": None if interval.method is None else interval.method.value,
-        "note": interval.note,
-        "remark": interval.remark,
-    }
+    ends = None if interval.ends is None else list(interval.ends)
+    return {"interval": ends, **picked(interval, "level method note remark")}
 
 
 def correction_record(correction: Correction) -> dict[str, Any]:  # Any: JSON
     """Return a correction as a JSON-able object; `estimate` is the one to report, None if there is none."""
     estimate = correction.estimate
     return {
-        "reported": correction.reported.value,
-        "reason": correction.reason,
+        **picked(correction, "reported reason"),
         "estimate": None if estimate is None else estimate_record(estimate),
         "judge": estimate_record(correction.raw),
         "people": estimate_record(correction.human),

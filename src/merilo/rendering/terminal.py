@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from merilo.rendering.page import Tone
-from merilo.rendering.sanitize import clean
+from merilo.rendering.sanitize import clean, json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,6 +56,14 @@ def show(page: Page) -> None:
             text.append(span.text, _STYLES.get(span.tone))
         text.rstrip()
         console.print(text, soft_wrap=True)
+
+
+def print_result(found: Page | Mapping[str, Any]) -> None:  # Any: JSON
+    """Write a page, or a record as one JSON object, to standard output."""
+    if isinstance(found, Mapping):
+        write(json_text(found) + "\n")
+    else:
+        show(found)
 
 
 def write(text: str) -> None:

@@ -13,6 +13,7 @@ import typer
 from merilo.commands.command import Command, Section
 from merilo.commands.flags import Json
 from merilo.errors import UsageError
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from merilo.engine.cache_upkeep import Contents, Pruned
@@ -49,25 +50,21 @@ def cache(
     from merilo.engine.cache_file import default_path
     from merilo.engine.cache_upkeep import contents
     from merilo.engine.cache_upkeep import prune as prune_file
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, tell, write
+    from merilo.rendering.terminal import page_width, print_result, tell, write
 
     chosen = older_than is not None or judge is not None
     if every and chosen:
         raise UsageError("Choose verdicts with --older-than AGE, --judge NAME or both, or use --all alone.")
     if not every and not chosen:
         found = contents(default_path())
-        if json:
-            write(json_text(_record(found)) + "\n")
-        else:
-            show(_page(found, page_width()))
+        print_result(_record(found) if json else _page(found, page_width()))
         return
     before = None if older_than is None else int(time.time()) - _age_s(older_than)
     pruned = prune_file(default_path(), before=before, judge=judge)
     for notice in pruned.notices:
         tell(notice)
     if json:
-        write(json_text({"verdicts": pruned.verdicts, "freed_bytes": pruned.freed_bytes, "left": pruned.left}) + "\n")
+        print_result(picked(pruned, "verdicts freed_bytes left"))
     else:
         write(_sentence(pruned) + "\n")
 
@@ -87,13 +84,7 @@ def _record(found: Contents) -> dict[str, Any]:  # Any: JSON
         "oldest": _iso(found.oldest),
         "newest": _iso(found.newest),
         "judges": [
-            {
-                "judge": share.judge,
-                "kind": share.kind,
-                "verdicts": share.verdicts,
-                "oldest": _iso(share.oldest),
-                "newest": _iso(share.newest),
-            }
+            {**picked(share, "judge kind verdicts"), "oldest": _iso(share.oldest), "newest": _iso(share.newest)}
             for share in found.shares
         ],
     }

@@ -18,6 +18,7 @@ from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, columns, cut
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import NONE, count, number, percent, span
+from merilo.short_repr import picked
 from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:
@@ -149,9 +150,7 @@ def _metric_record(each: LabelledMetric) -> dict[str, Any]:  # Any: JSON
     return {
         **correction_record(each.correction),
         "scored_samples": each.scored,
-        "labels": each.labels,
-        "unit": each.unit.value,
-        "drawn_for": each.drawn_for,
+        **picked(each, "labels unit drawn_for"),
         "stratified": False,
         "agreement": {found.kind: _agreement_record(found) for found in each.agreement},
         "remarks": list(each.remarks),
@@ -175,12 +174,8 @@ def _agreement_record(found: ItemAgreement) -> dict[str, Any]:  # Any: JSON
         }
     for name, several in (("judge_and_people", found.nominal), ("annotators", found.annotators)):
         if several is not None:
-            record[name] = {
-                "items": several.items,
-                "ratings": several.ratings,
-                "alpha": measured_record(several.alpha),
-                "ac1": measured_record(several.ac1),
-            }
+            alpha, ac1 = measured_record(several.alpha), measured_record(several.ac1)
+            record[name] = {**picked(several, "items ratings"), "alpha": alpha, "ac1": ac1}
     return record
 
 
@@ -216,12 +211,7 @@ def group_tables(page: Page, found: Sequence[FieldRates], *, graded: bool, level
 def group_record(found: GroupRates) -> dict[str, Any]:  # Any: JSON
     """Return a group as a JSON-able object."""
     return {
-        "group": found.group,
-        "items": found.items,
-        "yes": found.yes,
-        "no": found.no,
-        "yes_found": found.yes_found,
-        "no_found": found.no_found,
+        **picked(found, "group items yes no yes_found no_found"),
         "sensitivity": measured_record(found.sensitivity),
         "specificity": measured_record(found.specificity),
     }

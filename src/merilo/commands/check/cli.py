@@ -203,13 +203,9 @@ def _packing(options: CheckOptions, others: Sequence[str], *, json: bool) -> Non
 
 
 def _print(record: Mapping[str, Any], page: Callable[[int], Page], *, json: bool) -> None:  # Any: JSON
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
-    if json:
-        write(json_text(record) + "\n")
-    else:
-        show(page(page_width()))
+    print_result(record if json else page(page_width()))
 
 
 # -- a local model that is not ready ------------------------------------------------------------------

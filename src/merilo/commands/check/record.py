@@ -9,6 +9,7 @@ from merilo.commands.check.probes import Effect
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED
 from merilo.metrics.base import Failed, Score
 from merilo.rendering.correction import measured_record
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,19 +53,13 @@ def check_record(check: JudgeCheck) -> JSON:
         "rules": {
             "macro": f"mean over sources with at least {MIN_OF_EACH} of yes and of no",
             "clusters": "records of one source that share a query or a text are drawn together",
-            "resampling": {
-                "seed": check.resampling.seed,
-                "resamples": check.resampling.resamples,
-                "level": check.resampling.level,
-            },
+            "resampling": picked(check.resampling, "seed resamples level"),
         },
         "people": {each.name: {name: _figures(own) for name, own in each.sources.items()} for each in tables},
         "tasks": {"people": {each.name: _task(each) for each in tables}},
         "cases": check.cases,
         "probes": {result.probe.name: _effect(result) for result in check.edits},
-        "left_out": dict(check.left_out),
-        "stopped": check.stopped,
-        "usage": dict(check.usage),
+        **picked(check, "left_out stopped usage"),
     }
 
 
@@ -161,16 +156,12 @@ def _effect(result: Result) -> JSON:
         "lower": _short(result.lower),
         "upper": _short(result.upper),
         "limit": result.probe.limit,
-        "verdict": result.verdict.value,
-        "trials": result.trials,
-        "counted": result.counted,
-        "unfit": result.unfit,
-        "failed": result.failed,
+        **picked(result, "verdict trials counted unfit failed"),
     }
     if result.probe.effect is Effect.NET:
         changed = None if result.value is None or result.neutral is None else result.value + result.neutral
         record |= {"changed_by_it": _short(changed), "changed_by_neutral_text": _short(result.neutral)}
-        record |= {"turned": result.turned, "obeys": result.obeys}
+        record |= picked(result, "turned obeys")
     record["by_kind"] = _parts(result.by_kind)
     if result.by_language is not None:
         record["by_language"] = _parts(result.by_language)
@@ -193,9 +184,7 @@ def judges_record(found: JudgesAgreement) -> JSON:
     """Return the agreement of judges; rows of a table are the first judge's labels, columns the second's."""
     return {
         "judges": [{"name": name, "runs": [str(run)]} for name, run in zip(found.judges, found.sources, strict=True)],
-        "cluster": found.cluster,
-        "people": found.people,
-        "systems": found.systems,
+        **picked(found, "cluster people systems"),
         "pairs": [_pair(each) for each in found.pairs],
         "panel": {each.kind: _panel(each, found) for each in found.panels},
         "remarks": list(found.remarks),
@@ -207,9 +196,7 @@ def _pair(pair: JudgePair) -> JSON:
         "first": pair.judges[0],
         "second": pair.judges[1],
         "questions": pair.common,
-        "only_first": pair.only_first,
-        "only_second": pair.only_second,
-        "failed": pair.failed,
+        **picked(pair, "only_first only_second failed"),
         "kinds": {each.kind: _kind(each) for each in pair.kinds},
     }
     if pair.ranks is not None:
@@ -252,9 +239,7 @@ def _kind(kind: KindAgreement) -> JSON:
     return {
         "questions": found.items,
         "clusters": found.clusters,
-        "differ": kind.differ,
-        "differ_in": kind.differ_in,
-        "samples": list(kind.samples),
+        **picked(kind, "differ differ_in samples"),
         "confusion": _confusion(found.confusion, kind.labels),
         "by_label": {name: measured_record(each) for name, each in zip(kind.labels, found.by_label, strict=True)},
         **{name: measured_record(each) for name, each in named.items() if each is not None},

@@ -112,22 +112,21 @@ def _write(found: RunComparison, markdown: str | None, samples: int, *, github: 
 def _show(found: RunComparison, samples: int, by: Sequence[str], *, full: bool, json: bool) -> None:
     from merilo.commands.compare.record import comparison_record
     from merilo.commands.compare.text import comparison_page
-    from merilo.rendering.sanitize import json_text
     from merilo.rendering.slices import add_slices
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
     slices = [(each, side.name, side.run.by(each)) for each in by for side in found.sides]
     if json:
         record = comparison_record(found)
         for field, name, each in slices:
             record.setdefault("slices", {}).setdefault(field, {})[name] = each.record()
-        write(json_text(record) + "\n")
+        print_result(record)
         return
     page = comparison_page(found, page_width(), full=full, samples=samples)
     for _, name, each in slices:
         page.heading(name)
         add_slices(page, each)
-    show(page)
+    print_result(page)
 
 
 COMMAND = Command(

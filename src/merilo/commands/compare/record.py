@@ -8,6 +8,7 @@ from merilo.commands.compare import wording as words
 from merilo.commands.compare.result import Verdict
 from merilo.rendering.frames import frame
 from merilo.rendering.sample_evidence import evidence_groups
+from merilo.short_repr import picked
 from merilo.stats.compare import Conclusion
 
 SCHEMA = 2
@@ -41,15 +42,7 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
             }
             for side in found.sides
         ],
-        "common": found.common,
-        "other_questions": found.other_questions,
-        "level": found.level,
-        "undefined": found.undefined.value,
-        "cluster": found.cluster,
-        "primary": list(found.primary),
-        "by_judge_alone": found.by_judge_alone,
-        "left_out": dict(found.left_out),
-        "differing": list(found.differing),
+        **picked(found, "common other_questions level undefined cluster primary by_judge_alone left_out differing"),
         "contexts": [
             {
                 "first": found.names[0],
@@ -62,8 +55,7 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
         ],
         "notes": list(found.notes),
         "comparisons": [_row(found, row) for row in found.rows],
-        "moved_by": found.moved_by,
-        "movers": found.movers,
+        **picked(found, "moved_by movers"),
         "moved": [_moved(found, each) for each in found.moved],
     }
 
@@ -80,9 +72,7 @@ def flat_row(found: RunComparison, row: Row) -> dict[str, object]:
 def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
     each, counts = row.comparison, row.comparison.counts
     return {
-        "metric": row.metric,
-        "weak": row.weak,
-        "basis": row.basis.value,
+        **picked(row, "metric weak basis"),
         "first": found.names[0],
         "second": found.names[row.other],
         "higher_is_better": row.higher_is_better,
@@ -108,10 +98,7 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
         "p_first_higher": None if each.superiority is None else 1 - each.superiority,
         "detectable": each.detectable,
         "clusters": each.clusters,
-        "first_undefined": counts.first_undefined,
-        "second_undefined": counts.second_undefined,
-        "first_failed": counts.first_failed,
-        "second_failed": counts.second_failed,
+        **picked(counts, "first_undefined second_undefined first_failed second_failed"),
         "scored_in_one_only": counts.left_out,
         "scored_in_none": counts.neither,
         "one_sided_ids": list(row.one_sided),
@@ -203,7 +190,7 @@ def _moved(found: RunComparison, each: Moved) -> dict[str, Any]:  # Any: JSON
                 "name": name,
                 "value": value,
                 "verdicts": [
-                    {"about": piece.about, "said": piece.said, "text": piece.text, "evidence": list(piece.quotes)}
+                    {**picked(piece, "about said text"), "evidence": list(piece.quotes)}
                     for piece in evidence_groups(case, found.moved_by or "")
                 ],
             }

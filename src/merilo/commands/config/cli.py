@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.commands.project_file import ProjectFile
+    from merilo.rendering.page import Page
 
 HELP = """Show the settings of merilo.toml that apply here, and where each comes from.
 
@@ -41,8 +42,7 @@ def config(
     from merilo.commands.evaluate.options import Options
     from merilo.commands.option import flags_of
     from merilo.commands.project_file import project_file
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import write
+    from merilo.rendering.terminal import print_result
 
     found = project_file(flags_of(Options))
     if allow:
@@ -50,10 +50,7 @@ def config(
             raise UsageError("No merilo.toml, and no [tool.merilo] in pyproject.toml, here or in a parent directory.")
         found.allow()
     record = _record(found)
-    if json:
-        write(json_text(record) + "\n")
-    else:
-        _show(found, record)
+    print_result(record if json else _page(found, record))
 
 
 def _record(found: ProjectFile | None) -> dict[str, Any]:  # Any: JSON
@@ -80,9 +77,9 @@ def _source(name: str, found: ProjectFile | None) -> str:
     return found.name if found is not None and name in found.settings else "default"
 
 
-def _show(found: ProjectFile | None, record: dict[str, Any]) -> None:  # Any: JSON
+def _page(found: ProjectFile | None, record: dict[str, Any]) -> Page:  # Any: JSON
     from merilo.rendering.page import Page, columns
-    from merilo.rendering.terminal import page_width, show
+    from merilo.rendering.terminal import page_width
 
     page = Page(page_width())
     if found is None:
@@ -96,7 +93,7 @@ def _show(found: ProjectFile | None, record: dict[str, Any]) -> None:  # Any: JS
     shown = [(row["option"], _text(row["value"]), row["from"]) for row in record["settings"]]
     for line in columns([("option", "value", "from"), *shown], left=frozenset({0, 1, 2})):
         page.line(line)
-    show(page)
+    return page
 
 
 def _text(value: object) -> str:

@@ -60,14 +60,13 @@ def export(
 ) -> None:
     """Export runs."""
     from merilo.errors import UsageError
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
     if documents is not None:
         from merilo.commands.export.qrels import pool_qrels, qrels_page, qrels_record
 
         pool = pool_qrels(runs, documents, given(out), labels=labels or (), missing=missing, characters=characters)
-        record, page = qrels_record(pool), qrels_page(pool, page_width())
+        print_result(qrels_record(pool) if json else qrels_page(pool, page_width()))
     elif labels or missing or characters is not None:
         raise UsageError("--labels, --missing and --characters are for pooled labels. Add --documents FILE.")
     elif len(runs) > 1:
@@ -76,11 +75,7 @@ def export(
         from merilo.commands.export.run import export_page, export_record, export_run
 
         table = export_run(runs[0], given(out))
-        record, page = export_record(table), export_page(table, page_width())
-    if json:
-        write(json_text(record) + "\n")
-    else:
-        show(page)
+        print_result(export_record(table) if json else export_page(table, page_width()))
 
 
 COMMAND = Command(

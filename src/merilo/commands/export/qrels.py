@@ -37,6 +37,7 @@ from merilo.rendering.page import Page
 from merilo.rendering.wording import count
 from merilo.runs.publish import write_file
 from merilo.runs.run import opened
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -260,11 +261,7 @@ def qrels_record(found: PooledQrels) -> dict[str, Any]:  # Any: JSON
     """Return the pooled labels as a JSON-able object."""
     return {
         "file": str(found.path),
-        "spans": found.spans,
-        "samples": found.samples,
-        "documents": found.documents,
-        "by": dict(found.by),
-        "missing": found.missing,
+        **picked(found, "spans samples documents by missing"),
         "contexts_in_no_document": found.lost,
     }
 

@@ -21,6 +21,7 @@ from merilo.rendering.wording import count
 from merilo.results.sample_table import Cell, Kind, SampleTable, cell_text
 from merilo.runs.publish import staged
 from merilo.runs.run import opened
+from merilo.short_repr import picked
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -268,13 +269,7 @@ FORMATS: Final = {
 
 def export_record(found: Export) -> dict[str, Any]:  # Any: JSON
     """Return what was written as a JSON-able object."""
-    return {
-        "file": str(found.path),
-        "samples": found.samples,
-        "columns": found.columns,
-        "truncated": found.truncated,
-        "complete": found.complete,
-    }
+    return {"file": str(found.path), **picked(found, "samples columns truncated complete")}
 
 
 def export_page(found: Export, width: int) -> Page:

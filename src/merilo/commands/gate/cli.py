@@ -103,7 +103,9 @@ def gate(
     """Gate a run."""
     from merilo.commands.gate.run import gate_run
     from merilo.commands.gate.suite import suite_from
+    from merilo.commands.gate.text import gates_page, gates_record
     from merilo.rendering.ci import check_reports
+    from merilo.rendering.terminal import page_width, print_result
 
     check_reports(markdown=markdown, json=json, github=github)
     if suite is None and not no_config and not (minimum or maximum or max_drop):
@@ -123,7 +125,7 @@ def gate(
     found = gate_run(run, asked, baseline=baseline, across_data=across_data, judge_only=judge_only)
     _write(found, junit, markdown, github=github)
     if markdown != "-":
-        _show(found, json=json)
+        print_result(gates_record(found) if json else gates_page(found, page_width()))
     raise typer.Exit({"pass": Exit.DONE, "fail": Exit.GATE_FAILED}.get(found.verdict.value, Exit.CANNOT_TELL))
 
 
@@ -186,17 +188,6 @@ def _write(found: Gates, junit: str | None, markdown: str | None, *, github: boo
         write_markdown(markdown, gates_markdown(found))
     if github:
         publish_on_github(gates_markdown(found), gates_annotations(found))
-
-
-def _show(found: Gates, *, json: bool) -> None:
-    from merilo.commands.gate.text import gates_page, gates_record
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
-
-    if json:
-        write(json_text(gates_record(found)) + "\n")
-    else:
-        show(gates_page(found, page_width()))
 
 
 COMMAND = Command(

@@ -22,6 +22,7 @@ from merilo.results.sample_detail import SampleDetail
 from merilo.runs.metric_names import worst_scores
 from merilo.runs.run import Run
 from merilo.runs.scales import recorded_scale
+from merilo.short_repr import picked
 from merilo.stats.distributions import normal_quantile
 from merilo.stats.gate import GateVerdict
 from merilo.stats.power import POWER
@@ -108,19 +109,10 @@ _READ: Final = " Read them: "
 def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
     """Return the decisions as a JSON-able object."""
     return {
-        "run": str(found.run),
-        "baseline": None if found.baseline is None else str(found.baseline),
-        "verdict": found.verdict.value,
-        "passed": found.passed,
-        "counts": found.counts,
-        "other_questions": found.other_questions,
-        "run_only": found.run_only,
-        "baseline_only": found.baseline_only,
-        "level": found.level,
-        "cluster": found.cluster,
-        "cannot_tell": None if found.cannot_tell is None else found.cannot_tell.value,
+        **picked(found, "run baseline verdict passed counts other_questions run_only baseline_only level cluster"),
+        **picked(found, "cannot_tell"),
         "by_judge_alone": bool(found.by_judge_alone),
-        "first_run": None if found.first_run is None else found.first_run.value,
+        **picked(found, "first_run"),
         "no_baseline": found.no_baseline or None,
         "gates": [_record(found, gate) for gate in found.gates],
         "notes": list(found.notes),
@@ -236,26 +228,12 @@ def _junit_kind(verdict: GateVerdict, found: Gates) -> str | None:
 
 
 def _record(found: Gates, gate: Gate) -> dict[str, Any]:  # Any: JSON
-    decision = gate.decision
     return {
-        "metric": gate.metric,
-        "weak": gate.weak,
-        "kind": gate.kind.value,
-        "asked": gate.asked,
-        "higher_is_better": gate.higher_is_better,
-        "verdict": gate.verdict.value,
-        "value": decision.value,
-        "lower": decision.lower,
-        "upper": decision.upper,
+        **picked(gate, "metric weak kind asked higher_is_better verdict"),
+        **picked(gate.decision, "value lower upper"),
         "baseline_mean": None if gate.means is None else gate.means[0],
         "run_mean": None if gate.means is None else gate.means[1],
-        "samples": gate.samples,
-        "missing": gate.missing,
-        "sequential": gate.sequential,
-        "same_outputs": gate.same_outputs,
-        "deciding": list(gate.deciding),
-        "basis": gate.basis.value,
-        "labelled": gate.labelled,
+        **picked(gate, "samples missing sequential same_outputs deciding basis labelled"),
         "by_judge": None if gate.by_judge is None else gate.by_judge._asdict(),
         "withheld": gate.withheld or None,
         "advice": gate_advice(found, gate) or None,

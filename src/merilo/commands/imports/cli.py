@@ -73,8 +73,7 @@ def import_(
     from merilo.commands.blocking import run_blocking
     from merilo.commands.imports.run import ImportRequest, run_import
     from merilo.renderers import render
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
     wanted = ImportRequest(
         id=id,
@@ -87,23 +86,16 @@ def import_(
         out=out,
     )
     found = run_blocking(run_import(file, wanted))
-    if json:
-        write(json_text(render(found, "record")) + "\n")
-    else:
-        show(render(found, "page", width=page_width()))
+    print_result(render(found, "record") if json else render(found, "page", width=page_width()))
 
 
 def _show_contents(file: str, out: str | None, *, json: bool) -> None:
     """Print what a file of another system contains, and write its samples if `out` is given."""
     from merilo.commands.imports.listing import contents_of, contents_page, contents_record, write_samples
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
     found, first = contents_of(file) if out is None else (write_samples(file, out), [])
-    if json:
-        write(json_text(contents_record(found, out)) + "\n")
-    else:
-        show(contents_page(found, first, page_width(), out))
+    print_result(contents_record(found, out) if json else contents_page(found, first, page_width(), out))
 
 
 def score_and_range(text: str) -> tuple[str, tuple[float, float] | None]:

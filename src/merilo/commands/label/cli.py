@@ -154,21 +154,19 @@ def _label_file(file: str, html: str | None, annotator: str, *, json: bool) -> N
     from merilo.commands.label.page import write_label_page
     from merilo.commands.label.task_file import TaskFile
     from merilo.commands.label.text import attach_page, file_page
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
     if html is None:
         if json:
             raise UsageError("Labelling is a dialogue; leave out --json.")
         if _ask(Path(file), annotator):
-            show(attach_page(file, page_width()))
+            print_result(attach_page(file, page_width()))
         return
     found = TaskFile(Path(file))
     write_label_page(html, found.records)
-    if json:
-        write(json_text({"file": file, "html": html, "tasks": len(found.tasks)}) + "\n")
-    else:
-        show(file_page(len(found.tasks), html, page_width(), pair=any(task.pair for task in found.tasks)))
+    amount, pair = len(found.tasks), any(task.pair for task in found.tasks)
+    record = {"file": file, "html": html, "tasks": amount}
+    print_result(record if json else file_page(amount, html, page_width(), pair=pair))
 
 
 def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> bool:
@@ -206,34 +204,27 @@ def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, ful
     """Attach the labels of files to the runs, and compare the judge with them. Exits with 3 for too few labels."""
     from merilo.commands.calibrate.run import label_agreement
     from merilo.commands.calibrate.text import people_page, people_record
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
     run, *others = runs
     other = others[0] if others else None
     metrics = None if metric is None else metric_texts([metric])
     found = label_agreement(run, labels, metrics=metrics, other=other, attach=True)
-    if json:
-        write(json_text(people_record(found)) + "\n")
-    else:
-        show(people_page(found, page_width(), full=full))
+    print_result(people_record(found) if json else people_page(found, page_width(), full=full))
     if not found.has_estimate:
         raise typer.Exit(Exit.CANNOT_TELL)
 
 
 def _report(tasks: Tasks, runs: list[str], output: str | None, html: str | None, *, json: bool) -> None:
     from merilo.commands.label.text import drawn_page, drawn_record
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
     if html is not None:
         from merilo.commands.label.page import write_label_page
 
         write_label_page(html, [line.record() for line in tasks.lines])
-    if json:
-        write(json_text(drawn_record(tasks, runs, output, html)) + "\n")
-    else:
-        show(drawn_page(tasks, runs, output, html, page_width()))
+    drawn = tasks, runs, output, html
+    print_result(drawn_record(*drawn) if json else drawn_page(*drawn, page_width()))
 
 
 COMMAND = Command(

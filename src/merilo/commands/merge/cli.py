@@ -45,15 +45,11 @@ def merge(
     """Merge shards and print the summary of the merged run."""
     from merilo.commands.merge.run import merge_runs
     from merilo.renderers import render
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, tell, write
+    from merilo.rendering.terminal import page_width, print_result, tell
     from merilo.rendering.wording import count
 
     found = merge_runs(runs, given(out))
-    if json:
-        write(json_text(render(found.run, "record")) + "\n")
-    else:
-        show(render(found.run, "page", width=page_width()))
+    print_result(render(found.run, "record") if json else render(found.run, "page", width=page_width()))
     if found.labelled:
         tell(
             f"{count(len(found.labelled), 'shard')} had human labels, which were left out: they were sampled from one "

@@ -48,21 +48,17 @@ def metrics(
     from merilo.commands.metrics import text as cards
     from merilo.metrics.registry import systems
     from merilo.metrics.text import NEWEST
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
     named = None if name is None else NEWEST.get(name, name)
     system = named if named in systems() else None
-    if json:
-        if name is None:
-            record = {"metrics": cards.list_record(), "published": cards.systems_record()}
-        else:
-            record = cards.card_record(name) if system is None else {"metrics": cards.list_record(system)}
-        write(json_text(record) + "\n")
-    elif name is None:
-        show(cards.list_page(page_width()))
+    if name is None:
+        record = {"metrics": cards.list_record(), "published": cards.systems_record()}
+        print_result(record if json else cards.list_page(page_width()))
+    elif system is None:
+        print_result(cards.card_record(name) if json else cards.card_page(name, page_width()))
     else:
-        show(cards.card_page(name, page_width()) if system is None else cards.system_page(system, page_width()))
+        print_result({"metrics": cards.list_record(system)} if json else cards.system_page(system, page_width()))
 
 
 def _compare(name: str | None, data: str, judge: list[str] | None, *, json: bool) -> None:
@@ -70,15 +66,12 @@ def _compare(name: str | None, data: str, judge: list[str] | None, *, json: bool
     from merilo.commands.metrics.definition_tables import compute_definitions
     from merilo.commands.metrics.definition_text import definitions_page, definitions_record, sample_page
     from merilo.rendering.progress_line import progress_line
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
     progress = progress_line(quiet=json)
     tables = run_blocking(compute_definitions(data, name or "", judge or "embedded", progress=progress))
-    if json:
-        write(json_text(definitions_record(tables)) + "\n")
-    else:
-        show((sample_page if tables.run.done == 1 else definitions_page)(tables, page_width()))
+    page = sample_page if tables.run.done == 1 else definitions_page
+    print_result(definitions_record(tables) if json else page(tables, page_width()))
 
 
 COMMAND = Command(

@@ -11,6 +11,7 @@ from merilo.rendering.overview import command, judge_name
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.weak import MARK, weak_legend
 from merilo.rendering.wording import NONE, OWN_ERROR, count, counts_text, number, span, without_score
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -192,25 +193,10 @@ def _way(row: DefinitionRow, outcome: Outcome) -> str:
 
 
 def _definition_record(row: DefinitionRow) -> dict[str, Any]:  # Any: JSON
-    aggregate = row.aggregate
     return {
-        "definition": row.definition,
-        "metric": row.metric,
-        "weak": row.weak,
-        "mean": aggregate.mean,
-        "interval": aggregate.interval,
-        "scored": aggregate.scored,
-        "undefined": aggregate.undefined,
-        "failed": aggregate.failed,
-        "flagged": aggregate.flagged,
-        "flags": dict(aggregate.flags),
-        "asked": row.asked,
-        "tau_b": row.tau_b,
-        "compared": row.compared,
-        "common_mean": row.common_mean,
-        "common_interval": row.common_interval,
-        "formula": row.formula,
-        "left_out": row.left_out,
+        **picked(row, "definition metric weak"),
+        **picked(row.aggregate, "mean interval scored undefined failed flagged flags"),
+        **picked(row, "asked tau_b compared common_mean common_interval formula left_out"),
     }
 
 

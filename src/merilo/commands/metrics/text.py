@@ -21,6 +21,7 @@ from merilo.metrics.text import bare_name, metric_text
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.reproduction import reproduction
 from merilo.rendering.wording import count
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -104,20 +105,13 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
         "asks": sorted({kind.kind for form in _forms(name).values() for kind in form.asks}),
         "made_of": list(_made_of(name)),
         "breaks": dict(breaks),
-        "questions": card.questions,
-        "formula": card.formula,
-        "undefined": list(card.undefined),
+        **picked(card, "questions formula undefined"),
         "edge_cases": edge_scores(next(iter(_forms(name).values())))
         if _forms(name) and name in native_metrics()
         else {},
-        "when": card.when,
-        "when_not": card.when_not,
-        "relatives": list(card.relatives),
-        "sources": list(card.sources),
+        **picked(card, "when when_not relatives sources"),
         "reproduction": None if reproduced is None else asdict(reproduced),
-        "parameters": [
-            {"name": each.name, "allowed": each.allowed, "default": each.default} for each in parameters_of(found)
-        ],
+        "parameters": [picked(each, "name allowed default") for each in parameters_of(found)],
     }
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from merilo.commands.evaluate.local_time import time_text
 from merilo.providers.prices import outdated
 from merilo.rendering.page import Page, Tone
-from merilo.rendering.sanitize import json_text
-from merilo.rendering.terminal import DEFAULT_WIDTH, page_width, show, tell, write
+from merilo.rendering.terminal import DEFAULT_WIDTH, page_width, print_result, tell
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, duration, money
 from merilo.results.basis import Basis
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from merilo.engine.amounts import Amount, Estimate, MetricEstimate
@@ -32,10 +32,7 @@ _UNITS = ((1_000_000, "M"), (1_000, "k"))
 def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
     """The estimate as a JSON-able object; `usd` is None when it is unknown and 0.0 only when it is free."""
     return {
-        "data": found.data,
-        "judge": found.judge,
-        "samples": found.samples,
-        "looked_at": found.looked_at,
+        **picked(found, "data judge samples looked_at"),
         "metrics": {
             each.metric: {
                 "questions": each.questions,
@@ -52,14 +49,11 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
         "at_most": _record(found.at_most),
         "seconds": None if found.seconds is None else round(found.seconds, 1),
         **({} if found.local_time is None else {"local_seconds": round(found.local_time.seconds, 1)}),
-        "concurrency": found.concurrency,
-        "measured": found.measured,
+        **picked(found, "concurrency measured"),
         "prices": [
             {
                 "model": price.model,
-                "input": price.rates.input,
-                "cached_input": price.rates.cached_input,
-                "output": price.rates.output,
+                **picked(price.rates, "input cached_input output"),
                 "read": None if price.read is None else price.read.isoformat(),
                 "source": price.source,
             }
@@ -99,10 +93,7 @@ def print_plan(found: Estimate, *, json: bool, run: str = "", full: bool = False
     """Print an estimate. `run`, `full`: as in `plan_page`."""
     if warning := outdated(found.prices, datetime.now(UTC).date()):
         tell(warning)
-    if json:
-        write(json_text(plan_record(found)) + "\n")
-    else:
-        show(plan_page(found, page_width(), run=run, full=full))
+    print_result(plan_record(found) if json else plan_page(found, page_width(), run=run, full=full))
 
 
 def plan_text(found: Estimate) -> str:

@@ -69,8 +69,10 @@ def questions(
     quiet: Quiet = False,
 ) -> None:
     """Draw questions."""
+    from merilo.commands.questions.rows import questions_page, questions_record
     from merilo.commands.questions.run import estimate_questions, run_questions
     from merilo.rendering.progress_line import progress_line
+    from merilo.rendering.terminal import page_width, print_result
 
     _check_files(docs, out, without)
     options = replace(options, progress=progress_line(quiet=quiet))
@@ -88,7 +90,7 @@ def questions(
         return
     found = until_done(run_questions(Path(docs), settings, options))
     _write(found, out, without)
-    _report(found, out, without, json=json)
+    print_result(questions_record(found, out, without) if json else questions_page(found, out, without, page_width()))
     check_whole(found, "passages", retry="repeat the command: verdicts are cached")
 
 
@@ -105,17 +107,6 @@ def _check_files(corpus: str, output: str, without: str | None) -> None:
     named = [Path(each).resolve() for each in (corpus, output, without) if each is not None]
     if len(set(named)) < len(named):
         raise UsageError("DOCS, --out and --without are different files.")
-
-
-def _report(found: SampledQuestions, output: str, without: str | None, *, json: bool) -> None:
-    from merilo.commands.questions.rows import questions_page, questions_record
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
-
-    if json:
-        write(json_text(questions_record(found, output, without)) + "\n")
-    else:
-        show(questions_page(found, output, without, page_width()))
 
 
 COMMAND = Command(

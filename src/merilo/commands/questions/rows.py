@@ -9,6 +9,7 @@ from merilo.errors import UsageError
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count, spent_text
 from merilo.runs.publish import write_file
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,13 +27,7 @@ _NOT_CLOSED_BOOK: Final = (
 
 def rows_of(kept: KeptQuestion) -> Iterator[Row]:
     """Yield the question as a record of a data set, then its twin, whose passage is removed from the documents."""
-    common = {
-        "document": kept.document,
-        "start": kept.start,
-        "end": kept.end,
-        "probability": kept.probability,
-        "weight": 1 / kept.probability,
-    }
+    common = {**picked(kept, "document start end probability"), "weight": 1 / kept.probability}
     twin, contexts = f"{kept.id}:without", [*kept.others]
     own = {"kind": "question", "answerable": True, "twin": twin, "contexts": [kept.passage, *contexts]}
     yield {
@@ -117,13 +112,8 @@ def questions_record(found: SampledQuestions, output: str, without: str | None) 
         "passages": len(found.corpus.passages),
         "drawn": found.drawn,
         "kept": len(found.kept),
-        "dropped": dict(found.dropped),
-        "failures": dict(found.failures),
-        "not_asked": found.not_asked,
-        "sentences": settings.sentences,
-        "seed": settings.seed,
+        **picked(found, "dropped failures not_asked"),
+        **picked(settings, "sentences seed"),
         "stratified": settings.stratify,
-        "closed_book": found.closed_book,
-        "stopped": found.stopped,
-        "usage": dict(found.usage),
+        **picked(found, "closed_book stopped usage"),
     }

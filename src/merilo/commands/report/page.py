@@ -21,6 +21,7 @@ from merilo.rendering.markup import (
 from merilo.rendering.slices import mean_cell, shown_faults, slice_notes
 from merilo.results.faults import FAULTS, PLACES, judged_metrics
 from merilo.results.slices import values_by_field
+from merilo.short_repr import picked
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -168,13 +169,7 @@ def metric_field(metric: str, scale: Scale, *, weak: bool, averaged: bool) -> di
 def fault_fields(*, components: bool = False) -> list[dict[str, Any]]:  # Any: JSON
     """Return what the table knows of each fault; `components`: also the component to look at first."""
     return [
-        {
-            "tone": each.tone,
-            "glyph": each.glyph,
-            "name": each.name,
-            "cause": cause(each, components=components),
-            "likely": each.likely,
-        }
+        {**picked(each, "tone glyph name"), "cause": cause(each, components=components), "likely": each.likely}
         for each in FAULTS
     ]
 

@@ -33,14 +33,10 @@ def runs(
 ) -> None:
     """Find and list runs."""
     from merilo.commands.runs.run import list_runs, runs_page, runs_record
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.terminal import page_width, print_result
 
     found = list_runs(directory, limit=limit)
-    if json:
-        write(json_text(runs_record(found)) + "\n")
-    else:
-        show(runs_page(found, page_width()))
+    print_result(runs_record(found) if json else runs_page(found, page_width()))
 
 
 COMMAND = Command(

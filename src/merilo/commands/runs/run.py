@@ -26,6 +26,7 @@ from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, che
 from merilo.runs.lock import is_locked
 from merilo.runs.manifest import read_manifest, read_summary, read_usage
 from merilo.runs.weak import weak_metrics
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -286,12 +287,6 @@ def _record(run: ListedRun) -> dict[str, Any]:  # Any: JSON
         "state": run.state.value,
         "reason": run.reason or None,
         "changed": run.changed.isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "data": run.data,
-        "judge": run.judge,
-        "origin": run.origin,
-        "done": run.done,
-        "samples": run.samples,
-        "cost_usd": run.cost_usd,
-        "means": dict(run.means),
+        **picked(run, "data judge origin done samples cost_usd means"),
         "weak": sorted(run.weak & run.means.keys()),
     }

@@ -60,9 +60,7 @@ def show(
     listed = worst is not None or metric is not None
     _check_parts(sample, listed=listed, people=people, by=by, reports=markdown is not None)
     from merilo.commands.show.summary import RunView
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, write
-    from merilo.rendering.terminal import show as show_page
+    from merilo.rendering.terminal import page_width, print_result
     from merilo.runs.run import Run
 
     if sample is not None:
@@ -76,12 +74,8 @@ def show(
         shown = view.record(by or ()) if json else view.page(page_width(), full=full, language=language, by=by or ())
     if markdown is not None:
         _write_markdown(run, markdown, judge_only=judge_only)
-    if markdown == "-":
-        return
-    if isinstance(shown, dict):
-        write(json_text(shown) + "\n")
-    else:
-        show_page(shown)
+    if markdown != "-":
+        print_result(shown)
 
 
 def _sample(

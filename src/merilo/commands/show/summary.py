@@ -25,6 +25,7 @@ from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_me
 from merilo.runs.metric_names import WorstScores, metric_to_inspect, worst_scores
 from merilo.runs.run import metric_in, open_store
 from merilo.runs.weak import weak_metrics
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -366,10 +367,7 @@ def worst_record(run: Run, found: WorstScores, texts: Mapping[str, str | None]) 
         "run": str(run.path),
         "metric": found.metric,
         "weak": found.metric in weak_metrics(run.manifest),
-        "higher_is_better": found.higher_is_better,
-        "scored": found.scored,
-        "undefined": found.undefined,
-        "failed": found.failed,
+        **picked(found, "higher_is_better scored undefined failed"),
         "worst": [{"sample": sample, "value": value, "user_input": texts[sample]} for sample, value in found.samples],
     }
 

@@ -10,6 +10,7 @@ from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import Json, given
 from merilo.commands.option_values import metric_texts
+from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,12 +58,13 @@ def verify(
 ) -> None:
     """Verify a run, or recompute it, and report."""
     from merilo.commands.verify.run import State, verify_run
+    from merilo.rendering.terminal import print_result
 
     if metrics or reread or out is not None:
         _recompute(run, metric_texts(metrics) if metrics else None, out, reread=reread, json=json)
         return
     found = verify_run(run)
-    _print(_record(found) if json else _page(found))
+    print_result(_record(found) if json else _page(found))
     codes = {State.DIFFERENT: Exit.GATE_FAILED, State.BROKEN: Exit.WRONG_USE, State.CANNOT_TELL: Exit.CANNOT_TELL}
     if found.state in codes:
         raise typer.Exit(codes[found.state])
@@ -70,37 +72,19 @@ def verify(
 
 def _recompute(run: str, metrics: list[str] | None, out: str | None, *, reread: bool, json: bool) -> None:
     from merilo.commands.verify.replay import replay_run
+    from merilo.rendering.terminal import print_result
 
     found = replay_run(run, metrics=metrics, out=out, reread=reread)
-    _print(_replay_record(found, out) if json else _replay_page(found, kept=out is not None))
+    print_result(_replay_record(found, out) if json else _replay_page(found, kept=out is not None))
     if not found.same:
         raise typer.Exit(Exit.GATE_FAILED)
 
 
-def _print(found: Page | dict[str, Any]) -> None:  # Any: JSON
-    from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import show, write
-
-    if isinstance(found, dict):
-        write(json_text(found) + "\n")
-    else:
-        show(found)
-
-
 def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
     return {
-        "run": str(found.run),
-        "state": found.state.value,
-        "broken": list(found.broken),
-        "samples": found.samples,
-        "answers": found.answers,
-        "outcomes": found.outcomes,
-        "recomputed": found.recomputed,
-        "different": found.different,
+        **picked(found, "run state broken samples answers outcomes recomputed different"),
         "differences": _differences(found.differences),
-        "means": list(found.means),
-        "other": list(found.other),
-        "notes": list(found.notes),
+        **picked(found, "means other notes"),
     }
 
 
@@ -139,9 +123,7 @@ def _results(recomputed: int, outcomes: int, found: Verification | Replay) -> li
 
 
 def _differences(found: Sequence[Difference]) -> list[dict[str, Any]]:  # Any: JSON
-    return [
-        {"sample": each.sample, "metric": each.metric, "recorded": each.recorded, "now": each.now} for each in found
-    ]
+    return [picked(each, "sample metric recorded now") for each in found]
 
 
 def _list(page: Page, found: Verification | Replay) -> None:
@@ -172,15 +154,11 @@ def _replay_record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JS
         **overview_record(found.run),
         "run": out,
         "replay": {
-            "source": str(found.source),
-            "same": found.same,
-            "equal": found.equal,
-            "different": found.different,
+            **picked(found, "source same equal different"),
             "differences": _differences(found.differences),
-            "means": list(found.means),
-            "new": list(found.new),
+            **picked(found, "means new"),
             "versions": {text: list(pair) for text, pair in found.versions.items()},
-            "reread": again and {"read": again.read, "different": again.different, "unread": again.unread},
+            "reread": again and picked(again, "read different unread"),
         },
     }
 
