@@ -1,11 +1,10 @@
-"""Short representations of results, for notebooks, debuggers and messages, and their fields for JSON."""
+"""Short representations of results, which may hold thousands of values, for notebooks, debuggers and messages."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from enum import Enum
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 LIMIT: Final = 300
 """Maximum length of a representation."""
@@ -20,21 +19,6 @@ def short_repr(value: object, /, **facts: object) -> str:
     shown = ", ".join(f"{name}={_shown(fact)}" for name, fact in facts.items() if fact is not None)
     text = f"{type(value).__name__}({shown})"
     return text if len(text) <= LIMIT else f"{text[: LIMIT - 4]}...)"
-
-
-def picked(value: object, names: str) -> dict[str, Any]:  # Any: JSON
-    """Return these attributes, whose names are divided by blanks, as JSON-able fields."""
-    return {name: _jsonable(getattr(value, name)) for name in names.split()}
-
-
-def _jsonable(found: object) -> object:
-    if isinstance(found, Enum):
-        return found.value
-    if isinstance(found, Path):
-        return str(found)
-    if isinstance(found, Mapping):
-        return dict(found)  # pyright: ignore[reportUnknownArgumentType]  # of anything, as below
-    return list(found) if isinstance(found, tuple) else found  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _shown(fact: object) -> str:

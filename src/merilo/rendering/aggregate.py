@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.metrics.registry import known_metric
+from merilo.records import picked
 from merilo.rendering.correction import correction_record, row_name
 from merilo.rendering.page import Tone
 from merilo.rendering.sanitize import clean
@@ -13,7 +14,6 @@ from merilo.rendering.wording import count, covers, covers_imported, number, per
 from merilo.results.basis import basis_of
 from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics
-from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

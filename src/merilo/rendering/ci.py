@@ -89,15 +89,13 @@ def check_reports(*, markdown: str | None, json: bool, github: bool) -> None:
 def write_markdown(path: str, text: str) -> None:
     """Write a report to a file, or to standard output if the path is `-`. Raises RunError if writing fails."""
     from merilo.rendering.terminal import write
-    from merilo.runs.publish import write_file
+    from merilo.runs.publish import write_file, writing
 
     if path == "-":
         write(text)
         return
-    try:
+    with writing(path, "choose another file (--markdown)"):
         write_file(Path(path), text)
-    except OSError as error:
-        raise RunError(f"Cannot write {path} ({error.strerror}); choose another file (--markdown).") from error
 
 
 def publish_on_github(summary: str, annotations: Sequence[Annotation]) -> None:

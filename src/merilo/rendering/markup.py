@@ -13,12 +13,11 @@ import zlib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, cast
 
-from merilo.errors import RunError
 from merilo.rendering.explain import sample_texts, values
 from merilo.rendering.page import Page, cut
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WeakMarks
-from merilo.runs.publish import write_file
+from merilo.runs.publish import write_file, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -144,10 +143,8 @@ _CONTEXTS: Final = 10
 
 def write_page(path: Path, text: str) -> None:
     """Write a page atomically, so that a reader sees the old or the new one. Raises RunError if writing fails."""
-    try:
+    with writing(path):
         write_file(path, text)
-    except OSError as error:
-        raise RunError(f"Cannot write {path} ({error.strerror}); choose another file.") from error
 
 
 def printed_html(result: object) -> str:

@@ -14,6 +14,7 @@ from merilo.data.remote import without_secrets
 from merilo.judges.routed import recorded_parts
 from merilo.metrics.answering import Category
 from merilo.metrics.registry import asks_judge
+from merilo.records import grouped
 from merilo.rendering.aggregate import aggregate_record, mean_rows, means_notes, missing_text, share_text, table
 from merilo.rendering.correction import corrected_aggregates, counts_heading, estimate_record, label_rows
 from merilo.rendering.page import Page, Tone
@@ -339,9 +340,7 @@ def origin_rows(run: Run) -> list[tuple[str, str]]:
 
 def _grouped(page: Page, rows: Sequence[tuple[str, str]]) -> None:
     """Add metrics with a text each; metrics with the same text are listed together."""
-    metrics: dict[str, list[str]] = {}
-    for metric, text in rows:
-        metrics.setdefault(text, []).append(metric)
+    metrics = grouped((text, metric) for metric, text in rows)
     if len(metrics) == len(rows):
         page.entries(rows)
         return
@@ -430,9 +429,7 @@ def _noise_text(found: VarianceComponents | None, draws: int) -> str:
 
 def _wordings(manifest: Manifest) -> list[tuple[str, str]]:
     """Return one row for each package that worded requests; none if merilo worded all."""
-    packages: dict[str, list[str]] = {}
-    for text, package in manifest.wordings.items():
-        packages.setdefault(package, []).append(text)
+    packages = grouped((package, text) for text, package in manifest.wordings.items())
     rows = [("wording", f"{package} (installed): {', '.join(texts)}") for package, texts in packages.items()]
     rest = [text for text in manifest.metrics if text not in manifest.wordings and asks_judge(text)]
     return [*rows, ("wording", f"merilo: {', '.join(rest)}")] if rows and rest else rows

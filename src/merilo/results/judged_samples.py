@@ -10,23 +10,23 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import isclose
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import STRIDE
-from merilo.errors import RunError
 from merilo.judging.ask import AskFailed
 from merilo.judging.registry import KINDS, LABELLED_KINDS
 from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdict, probability_of
 from merilo.metrics.base import EvidenceTarget, Failed, JudgesContextsAlone, Score, Undefined, drive, plan_of
 from merilo.metrics.registry import known_metric
+from merilo.records import grouped
 from merilo.results.faults import as_category, category_source
 from merilo.runs.run import Run, SampleResult, open_store
 from merilo.runs.store_errors import missing_text_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from types import TracebackType
+    from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
@@ -215,69 +215,48 @@ def _dealt(item: Item, number: int, labels: int) -> int:
     return blake2b(f"{number} {item.mark}".encode(), digest_size=4).digest()[0] % labels
 
 
-class JudgedRun:
-    """The judged samples of a run; a context manager that keeps the run's store open."""
+def judged_samples(run: Run, metrics: Collection[str], ids: Collection[str]) -> dict[tuple[str, str], JudgedSample]:
+    """Return, by sample and metric, the samples with these ids that these metrics scored. Raises RunError.
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._store: Store | None = None
-
-    def __enter__(self) -> Self:
-        self._store = open_store(self._run)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._store is not None:
-            self._store.close()
-
-    def samples(self, metrics: Collection[str], ids: Collection[str]) -> dict[tuple[str, str], JudgedSample]:
-        """Return, by sample and metric, the samples with these ids that these metrics scored. Raises RunError.
-
-        A category of `answering`, such as `answering.wrong`, is read from the records of `answering`.
-        """
-        built = {text: _metric(text) for text in metrics}
-        sources: dict[str, list[str]] = {}
-        for text in metrics:
-            source = text if text in self._run.manifest.metrics else category_source(text)
-            sources.setdefault(source, []).append(text)
-        found: dict[tuple[str, str], JudgedSample] = {}
-        for record in self._run.records_of(frozenset(ids), frozenset(sources)):
+    A category of `answering`, such as `answering.wrong`, is read from the records of `answering`.
+    """
+    built = {text: _metric(text) for text in metrics}
+    sources = grouped((text if text in run.manifest.metrics else category_source(text), text) for text in metrics)
+    found: dict[tuple[str, str], JudgedSample] = {}
+    with closing(open_store(run)) as store:
+        for record in run.records_of(frozenset(ids), frozenset(sources)):
             for text in sources[record["metric"]] if record["outcome"] == "score" else ():
-                found[record["sample"], text] = self._judged(as_category(record, text), text, built[text])
-        return found
+                found[record["sample"], text] = _judged(run.path, store, as_category(record, text), text, built[text])
+    return found
 
-    def _judged(self, record: OutcomeRecord, text: str, metric: Metric | None) -> JudgedSample:
-        store = self._store
-        if store is None:
-            raise RunError(f"{self._run.path} is not open.")
-        sample = store.sample(record["sample"])
-        if sample is None:
-            raise missing_text_error(self._run.path, record["sample"])
-        trail = [store.asked(bytes.fromhex(key)) for key in dict.fromkeys(record.get("trail", ()))]
-        # Only the first draw of repeated questions: the metric asks each question once when labels are tried.
-        asked = [each for each in trail if each is not None and each.question.draw < STRIDE]
-        kinds = {piece["kind"] for piece in record.get("evidence", ())}
-        answers: dict[tuple[bytes, int, str], Answer] = {}
-        for each in asked:
-            question = each.question
-            answers[question.content, question.draw, question.role] = each.answer
-            answers.setdefault((question.content, question.draw, ""), each.answer)
-        readable = metric is not None and kinds <= LABELLED_KINDS
-        items = {item.mark: item for item in _items(asked, kinds)} if readable else {}
-        by_rule = readable and not items and {each.question.kind for each in asked} <= _PREPARING
-        return JudgedSample(
-            sample,
-            metric,
-            record.get("value", 0.0),
-            tuple(items.values()),
-            by_rule,
-            text,
-            answers,
-            record.get("averaged", False),
-            next(iter(record.get("draws", ())), None),
-        )
+
+def _judged(path: Path, store: Store, record: OutcomeRecord, text: str, metric: Metric | None) -> JudgedSample:
+    sample = store.sample(record["sample"])
+    if sample is None:
+        raise missing_text_error(path, record["sample"])
+    trail = [store.asked(bytes.fromhex(key)) for key in dict.fromkeys(record.get("trail", ()))]
+    # Only the first draw of repeated questions: the metric asks each question once when labels are tried.
+    asked = [each for each in trail if each is not None and each.question.draw < STRIDE]
+    kinds = {piece["kind"] for piece in record.get("evidence", ())}
+    answers: dict[tuple[bytes, int, str], Answer] = {}
+    for each in asked:
+        question = each.question
+        answers[question.content, question.draw, question.role] = each.answer
+        answers.setdefault((question.content, question.draw, ""), each.answer)
+    readable = metric is not None and kinds <= LABELLED_KINDS
+    items = {item.mark: item for item in _items(asked, kinds)} if readable else {}
+    by_rule = readable and not items and {each.question.kind for each in asked} <= _PREPARING
+    return JudgedSample(
+        sample,
+        metric,
+        record.get("value", 0.0),
+        tuple(items.values()),
+        by_rule,
+        text,
+        answers,
+        record.get("averaged", False),
+        next(iter(record.get("draws", ())), None),
+    )
 
 
 def mark_of(question: Question[Any]) -> str:

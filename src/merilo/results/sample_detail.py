@@ -15,6 +15,7 @@ from merilo.judging.questions import Pack
 from merilo.judging.rubric import rubric_with_text
 from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, is_positive, probability_of
 from merilo.metrics.base import EvidenceTarget, Score
+from merilo.records import grouped
 from merilo.runs.run import SampleResult, open_store
 from merilo.runs.weak import weak_metrics
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Answer
-    from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.run import Run
     from merilo.runs.store import StoredQuestion
 
@@ -189,10 +189,7 @@ class SampleDetail:
 
     @cached_property
     def _asked_about(self) -> dict[int | None, list[StoredQuestion]]:
-        found: dict[int | None, list[StoredQuestion]] = {}
-        for each in self.asked:
-            found.setdefault(self.context_of(each), []).append(each)
-        return found
+        return grouped((self.context_of(each), each) for each in self.asked)
 
     def _context(self, index: int, context: Context) -> ContextView:
         about = self._asked_about.get(index, [])
@@ -268,12 +265,8 @@ class SampleDetail:
 
     @staticmethod
     def _merged(found: Sequence[tuple[str, Answer, str]]) -> tuple[Remark, ...]:
-        metrics: dict[tuple[str, Answer], list[str]] = {}
-        for kind, answer, metric in found:
-            metrics.setdefault((kind, answer), []).append(metric)
-        return tuple(
-            Remark(kind, answer, tuple(name for name in names if name)) for (kind, answer), names in metrics.items()
-        )
+        metrics = grouped(((kind, answer), metric) for kind, answer, metric in found)
+        return tuple(Remark(*about, tuple(filter(None, names))) for about, names in metrics.items())
 
 
 def rubric_name(asked: StoredQuestion) -> str:
@@ -325,9 +318,7 @@ def cases_of(
     """
     if not samples:
         return {}
-    records: dict[str, list[OutcomeRecord]] = {}
-    for record in run.records_of(frozenset(samples)):
-        records.setdefault(record["sample"], []).append(record)
+    records = grouped((record["sample"], record) for record in run.records_of(frozenset(samples)))
     with closing(open_store(run)) as store:
         texts = {sample: store.sample(sample) for sample in records}
     found: dict[str, SampleDetail] = {}

@@ -6,12 +6,14 @@ A field is a key of the metadata, `language`, `length` (of the response, in word
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.language import identify_language
 from merilo.errors import UsageError
 from merilo.judging.json_types import compact
+from merilo.records import grouped
 from merilo.renderers import notebook_html, render
 from merilo.runs.run import open_store
 from merilo.stats.intervals import LEVEL, t_quantile
@@ -69,16 +71,14 @@ def values_by_field(run: Run, *, wanted: str | None = None) -> dict[str, dict[st
     """
     found: dict[str, dict[str, str]] = {}
     known: dict[str, set[str]] = {}
-    done, store = {each["sample"] for each in run.brief_records([*run.manifest.metrics][:1])}, open_store(run)
-    try:
+    done = {each["sample"] for each in run.brief_records([*run.manifest.metrics][:1])}
+    with closing(open_store(run)) as store:
         for sample in store.samples():
             for field in (*sample.metadata, *_FIELDS) if wanted is None else (wanted,):
                 values = known.setdefault(field, set())
                 if sample.id in done and (wanted or len(values) <= MAX_VALUES) and (value := _value(sample, field)):
                     values.add(value)
                     found.setdefault(field, {})[sample.id] = value
-    finally:
-        store.close()
     sizes = {field: len(known[field]) + (len(own) < len(done)) for field, own in found.items()}
     fitting = [field for field in found if wanted or 2 <= sizes[field] <= MAX_VALUES]
     return {field: found[field] for field in sorted(fitting, key=lambda field: (field in _FIELDS, sizes[field]))}
@@ -158,9 +158,8 @@ def groups_of(run: Run, field: str) -> dict[str, list[str]]:
     Raises UsageError if the field has fewer than 2 or more than 30 values, naming the fields that can be used.
     """
     values = values_by_field(run, wanted=field).get(field, {})
-    groups: dict[str, list[str]] = {}
-    for each in run.brief_records([*run.manifest.metrics][:1]):
-        groups.setdefault(values.get(each["sample"], NO_VALUE), []).append(each["sample"])
+    samples = (each["sample"] for each in run.brief_records([*run.manifest.metrics][:1]))
+    groups = grouped((values.get(sample, NO_VALUE), sample) for sample in samples)
     if not 2 <= len(groups) <= MAX_VALUES:
         have = f"has {len(groups):,} {'value' if len(groups) == 1 else 'values'}" if values else "is in no sample"
         fields = [*values_by_field(run)]

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from contextlib import contextmanager, suppress
+from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
@@ -63,6 +64,15 @@ def write_file(path: Path, content: bytes | str) -> None:
     """Replace a file by this content, text as UTF-8. Raises the errors of `staged`."""
     with staged(path) as out:
         out.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
+
+
+@contextmanager
+def writing(path: str | PathLike[str], advice: str = "choose another file") -> Generator[None]:
+    """Raise RunError for an error of the file system in this block: `path` cannot be written; then the advice."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"Cannot write {path} ({error.strerror or error}); {advice}.") from error
 
 
 def create_file(path: Path, content: bytes) -> None:

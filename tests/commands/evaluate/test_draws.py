@@ -8,7 +8,7 @@ import pytest
 from command_line import Here
 from server import Asked, JudgeServer
 
-from merilo.results.judged_samples import JudgedRun
+from merilo.results.judged_samples import judged_samples
 from merilo.runs.run import Run
 
 KEY = {"OPENAI_API_KEY": "sk-test"}
@@ -136,8 +136,7 @@ def test_labels_stand_for_the_first_draw(here: Here) -> None:
     """The judge's own labels are those of the first draw and reproduce its value, so human labels can be compared."""
     with JudgeServer(moody) as server:
         assert run(here, server, "--draws", "2", "--out", "run").returncode == 0
-    with JudgedRun(Run.open(here.path / "run")) as judged:
-        (found,) = judged.samples(["context_relevance"], ["s0"]).values()
+    (found,) = judged_samples(Run.open(here.path / "run"), ["context_relevance"], ["s0"]).values()
     first = outcomes(here, "run")[0]["draws"][0]
     assert found.first_draw == first
     assert found.with_labels({item.mark: item.judge for item in found.items}) == first

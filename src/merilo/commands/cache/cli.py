@@ -13,7 +13,7 @@ import typer
 from merilo.commands.command import Command, Section
 from merilo.commands.flags import Json
 from merilo.errors import UsageError
-from merilo.short_repr import picked
+from merilo.records import picked
 
 if TYPE_CHECKING:
     from merilo.engine.cache_upkeep import Contents, Pruned

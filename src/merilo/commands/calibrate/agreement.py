@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -234,22 +235,16 @@ def _values(run: Run, field: str, samples: Collection[str]) -> dict[str, str | N
     found = _read(run, field, samples)
     if not samples or any(each is not None for each in found.values()):
         return found
-    store = open_store(run)
-    try:
+    with closing(open_store(run)) as store:
         known = [sample for name in samples if (sample := store.sample(name)) is not None]
-    finally:
-        store.close()
     keys = sorted({key for sample in known for key in sample.metadata})
     listed = ", ".join([LANGUAGE, LENGTH, *keys])
     raise UsageError(f"--by: no labelled sample has the field {field!r}. Possible: {listed}.")
 
 
 def _read(run: Run, field: str, samples: Collection[str]) -> dict[str, str | None]:
-    store = open_store(run)
-    try:
+    with closing(open_store(run)) as store:
         return {each.sample: each.cluster for each in clusters(store, field) if each.sample in samples}
-    finally:
-        store.close()
 
 
 def _length(each: LabelledItem, response: str | None) -> int | None:

@@ -23,7 +23,7 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import command
 from merilo.rendering.wording import count
-from merilo.results.judged_samples import JudgedRun
+from merilo.results.judged_samples import judged_samples
 from merilo.results.scores import read_scores
 from merilo.stats.corrected_pairs import PairLabels
 from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Correction, Labels, Reported, correct
@@ -163,8 +163,7 @@ def uncorrected_of(run: Run, metrics: Iterable[str]) -> dict[str, LabelledAgreem
     asked, labels = [text for text in metrics if asks_judge(text)], labels_of(run)
     if not asked or not labels:
         return {}
-    with JudgedRun(run) as judged:
-        cases = judged.samples(asked, {each.ticket.sample for each in labels})
+    cases = judged_samples(run, asked, {each.ticket.sample for each in labels})
     return agreements([cases], labels, asked)
 
 
@@ -226,8 +225,7 @@ class _Matching:
         drawn_for = {each.ticket.metric for each in labels} & {*scores.run.manifest.metrics}
         self.scores = _with_columns(scores, drawn_for)
         ids = {each.ticket.sample for each in labels} & {*scores.ids}
-        with JudgedRun(scores.run) as judged:
-            self.cases = judged.samples({*drawn_for, *filter(asks_judge, metrics)}, ids)
+        self.cases = judged_samples(scores.run, {*drawn_for, *filter(asks_judge, metrics)}, ids)
         self._clusters = _clusters(scores, ids)
 
     def result(self, text: str, labels: Candidate) -> MatchedLabels:

@@ -14,6 +14,7 @@ from merilo.data.csv_records import plain
 from merilo.data.labels import Task
 from merilo.data.source import Format, RecordFile, format_of
 from merilo.errors import DataError, Problem, RunError, UsageError
+from merilo.records import grouped
 from merilo.runs.lock import RunLock
 from merilo.runs.publish import PART
 from merilo.runs.run import LABELS, opened
@@ -201,10 +202,7 @@ class LabelDraw(NamedTuple):
 
 def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
     """Group the labels by the call that drew their tasks, in order of first appearance."""
-    found: dict[LabelDraw, list[HumanLabel]] = {}
-    for each in labels:
-        found.setdefault(draw_of(each), []).append(each)
-    return found
+    return grouped((draw_of(each), each) for each in labels)
 
 
 def draw_of(label: HumanLabel) -> LabelDraw:

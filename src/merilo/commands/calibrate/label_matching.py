@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.commands.calibrate.agreement import LabelledItem, consensus
 from merilo.commands.calibrate.human_labels import LabelDraw, combinable
 from merilo.commands.label.tasks import Unit, population_mark, side_mark
+from merilo.records import grouped
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 
@@ -133,9 +134,7 @@ def matched(
     draw, labels, aside = candidate
     found = MatchedLabels(draw.metric, draw.unit, draw.population, aside=aside)
     found.sequential = draw.sequential
-    by_sample: dict[str, list[HumanLabel]] = {}
-    for each in labels:
-        by_sample.setdefault(each.ticket.sample, []).append(each)
+    by_sample = grouped((each.ticket.sample, each) for each in labels)
     own_cases = {sample: case for sample in by_sample if (case := cases.get((sample, metric))) is not None}
     # All samples must qualify: those that do alone, such as samples with one item, do not represent the others.
     if draw.unit is not Unit.VALUE and not all(case.reads_labels() for case in own_cases.values() if case.items):
@@ -303,11 +302,8 @@ def remarks_of(found: MatchedLabels) -> list[str]:
 
 def also_corrected(found: Mapping[str, MatchedLabels]) -> Iterator[str]:
     """Yield a sentence on the metrics that labels correct although their tasks were drawn for another metric."""
-    by_draw: dict[str, list[str]] = {}
-    for text, each in found.items():
-        if each.drawn_for != text and each.samples:
-            by_draw.setdefault(each.drawn_for, []).append(text)
-    for texts in by_draw.values():
+    others = ((each.drawn_for, text) for text, each in found.items() if each.drawn_for != text and each.samples)
+    for texts in grouped(others).values():
         kinds = sorted({item.item.form.kind for text in texts for item in found[text].items})
         samples = count(max(len(found[text].samples) for text in texts), "sample")
         yield f"Labels on {' and '.join(kinds)} of {samples} also correct {', '.join(texts)}."
@@ -330,9 +326,7 @@ def agreements(
     sides: Sequence[Mapping[tuple[str, str], JudgedSample]], labels: Iterable[HumanLabel], metrics: Sequence[str]
 ) -> dict[str, LabelledAgreement]:
     """Return the agreement on the labelled verdicts of one or two runs. Equal verdicts on a shared item count once."""
-    given: dict[tuple[str, str], list[str]] = {}
-    for each in labels:
-        given.setdefault((each.ticket.sample, each.ticket.mark), []).append(each.label)
+    given = grouped(((each.ticket.sample, each.ticket.mark), each.label) for each in labels)
     agree: dict[str, dict[tuple[str, str, str], bool]] = {}
     for (sample, text), case in ((key, case) for cases in sides for key, case in cases.items()):
         for item in case.items if text in metrics else ():

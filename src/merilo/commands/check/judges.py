@@ -5,6 +5,7 @@ Two questions are the same if their content, role and draw are equal; the judge 
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,7 @@ from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.verdicts import Verdict, probability_of
 from merilo.rendering.wording import count
 from merilo.results.judged_samples import mark_of
-from merilo.runs.clusters import check_clusters, clusters
+from merilo.runs.clusters import clusters_by_sample
 from merilo.runs.run import open_store
 from merilo.runs.store_errors import truncated_error
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
@@ -145,11 +146,8 @@ def _judges(run: Run) -> list[str]:
 def _labels_of(run: Run, field: str | None, skipped: set[str]) -> dict[Key, GivenLabel]:
     """Return the labels of a run's judge by question; the kinds of question without a label are added to `skipped`."""
     found: dict[Key, GivenLabel] = {}
-    store = open_store(run)
-    try:
-        if field is not None:
-            check_clusters(store, field)
-        named = {} if field is None else {each.sample: each.cluster for each in clusters(store, field)}
+    with closing(open_store(run)) as store:
+        named = {} if field is None else clusters_by_sample(store.sample_records(), field)
         for sample, key in _first_asked(run):
             asked = store.asked(key)
             if asked is None:
@@ -165,14 +163,12 @@ def _labels_of(run: Run, field: str | None, skipped: set[str]) -> dict[Key, Give
                     form=form,
                     label=asked.answer.as_label() if isinstance(asked.answer, Verdict) else None,
                     sample=sample,
-                    cluster=named.get(sample) or sample,
+                    cluster=named.get(sample, sample),
                     cached=asked.cached,
                     probability=probability_of(asked.answer) if isinstance(asked.answer, Verdict) else None,
                     mark=mark_of(question),
                 ),
             )
-    finally:
-        store.close()
     return found
 
 

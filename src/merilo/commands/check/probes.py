@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.commands.check.edits import LANGUAGES, denied, inserted_texts, names_in, neutral, other_name, other_number
 from merilo.data.sample import Sample
 from merilo.judging.verdicts import decision_of, is_positive
+from merilo.records import grouped
 from merilo.stats.column import Column, Missing
 from merilo.stats.gate import Decision, GateVerdict, drop_decisions, gate_minimum
 from merilo.stats.means import mean_interval
@@ -432,9 +433,7 @@ def _decision(probe: Probe, fitting: Sequence[TrialVerdicts]) -> Decision:
 
 def _parts(keys: Sequence[str], values: Sequence[float]) -> Mapping[str, Part] | None:
     """Return the effect by a key of the trials; None if all have the same key."""
-    found: dict[str, list[float]] = {}
-    for key, value in zip(keys, values, strict=True):
-        found.setdefault(key, []).append(value)
+    found = grouped(zip(keys, values, strict=True))
     if len(found) < 2:
         return None
     return {name: Part(len(own), sum(own) / len(own)) for name, own in sorted(found.items())}

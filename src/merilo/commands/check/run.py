@@ -37,6 +37,7 @@ from merilo.judges.local.judge import LocalJudge
 from merilo.judges.routed import each_judge, is_deterministic, part_for, parts_of
 from merilo.judging.registry import KINDS
 from merilo.metrics.base import Failed, Score
+from merilo.records import grouped
 from merilo.renderers import render
 from merilo.runs.outcomes import outcome_from
 from merilo.short_repr import short_repr
@@ -281,9 +282,7 @@ class _Asked:
     def of(cls, work: _Work, run: Run) -> _Asked:
         """Return the answers in a run over the items of one call."""
         outcomes = outcomes_of(run)
-        groups: dict[tuple[Task, str], list[Labelled]] = {}
-        for record in work.records:
-            groups.setdefault((record.task, record.source), []).append(record)
+        groups = grouped(((record.task, record.source), record) for record in work.records)
         items: dict[str, list[Item]] = {}
         for (task, _), records in sorted(groups.items()):
             own = {each.id: outcome for each in records if (outcome := outcomes.get(label_id(each))) is not None}
@@ -362,9 +361,7 @@ def drawn(records: list[Labelled], number: int | None) -> list[Labelled]:
     """Return `number` records per task and source, those whose ids have the lowest digests, in their order."""
     if number is None:
         return records
-    groups: dict[tuple[Task, str], list[Labelled]] = {}
-    for record in records:
-        groups.setdefault((record.task, record.source), []).append(record)
+    groups = grouped(((record.task, record.source), record) for record in records)
     chosen = {
         (record.task, record.id)
         for group in groups.values()

@@ -19,6 +19,7 @@ from merilo.data.trec import load_qrels, load_rankings
 from merilo.errors import DataError, UsageError
 from merilo.judging.labels import LabelForm
 from merilo.metrics.formulas import ndcg
+from merilo.records import grouped
 from merilo.runs.run import MANIFEST, Run, opened
 from merilo.short_repr import short_repr
 from merilo.stats.panel import RankAgreement, Stacking, effective_votes, rank_agreement, stacking
@@ -145,9 +146,7 @@ def _grader(name: str, path: Path, grades: Grades, form: LabelForm) -> Rater:
 
 def _people(judges: Sequence[Rater], paths: Sequence[str | PathLike[str]]) -> Rater:
     """Return the annotators' labels of the questions of runs, by most votes."""
-    given: dict[str, list[str]] = {}
-    for each in read_people(paths).labels:
-        given.setdefault(each.ticket.mark, []).append(each.label)
+    given = grouped((each.ticket.mark, each.label) for each in read_people(paths).labels)
     found: dict[Key, GivenLabel] = {}
     for key, asked in {key: asked for judge in judges for key, asked in judge.labels.items()}.items():
         known = [label for text in given.get(asked.mark, ()) if (label := asked.form.label(text)) is not None]

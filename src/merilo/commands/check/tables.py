@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data.labels import Task
 from merilo.data.language import identify_language
+from merilo.records import grouped
 from merilo.stats.agreement_intervals import (
     Agreement,
     GradeAgreement,
@@ -293,7 +294,4 @@ def _grades(items: Sequence[Item], resampling: Resampling) -> GradeAgreement:
 
 def _by(items: Sequence[Item], key: Callable[[Item], str]) -> list[tuple[str, list[Item]]]:
     """Group items by a text, sorted by the text."""
-    found: dict[str, list[Item]] = {}
-    for item in items:
-        found.setdefault(key(item), []).append(item)
-    return sorted(found.items())
+    return sorted(grouped((key(item), item) for item in items).items())

@@ -31,16 +31,16 @@ from merilo.data.span_labels import (
     uncovered,
 )
 from merilo.data.spans import DenseSpan, dense
-from merilo.errors import RunError, UsageError
+from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.records import grouped, picked
 from merilo.rendering.page import Page
 from merilo.rendering.wording import count
-from merilo.runs.publish import write_file
+from merilo.runs.publish import write_file, writing
 from merilo.runs.run import opened
-from merilo.short_repr import picked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.data.corpus import Documents
@@ -105,7 +105,8 @@ def pool_qrels(
     found = pooled(pool.labels)
     lacking = list(_missing(pool, found))
     labelled = trec_lines(found) if trec else (label_line(each, corpus) for each in found)
-    _write(Path(out), (_task_line(pool, *each) for each in lacking) if missing else labelled)
+    with writing(out):
+        write_file(Path(out), "".join((_task_line(pool, *each) for each in lacking) if missing else labelled))
     return PooledQrels(
         path=Path(out),
         spans=len(found),
@@ -171,11 +172,9 @@ def _task_id(sample: str, document: object, start: object, end: object) -> str:
 
 def _people(run: Run) -> dict[str, list[str]]:
     """Return the labels attached to the run by the digest of the question, for questions about relevance."""
-    found: dict[str, list[str]] = {}
-    for each in () if run.labels is None else read_people([run.labels]).labels:
-        if each.ticket.mark and each.label in {"0", "1", "2"}:
-            found.setdefault(each.ticket.mark, []).append(each.label)
-    return found
+    labels = () if run.labels is None else read_people([run.labels]).labels
+    graded = (each for each in labels if each.ticket.mark and each.label in {"0", "1", "2"})
+    return grouped((each.ticket.mark, each.label) for each in graded)
 
 
 def _sentence_spans(context: Context, place: DenseSpan, documents: Documents) -> list[DenseSpan | None]:
@@ -248,13 +247,6 @@ def _task_line(pool: _Pool, sample: str, span: DenseSpan) -> str:
     if sample in pool.questions:
         record["user_input"] = pool.questions[sample]
     return json.dumps({**record, **place, "grade": None, "retrieved_contexts": [context]}, ensure_ascii=False) + "\n"
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    try:
-        write_file(path, "".join(lines))
-    except OSError as error:
-        raise RunError(f"Cannot write {path} ({error.strerror or error}); choose another file.") from error
 
 
 def qrels_record(found: PooledQrels) -> dict[str, Any]:  # Any: JSON

@@ -14,14 +14,14 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from merilo.adapters.contents import conventions
 from merilo.data.csv_records import escaped
-from merilo.errors import RunError, UsageError
+from merilo.errors import UsageError
 from merilo.extras import optional_module
+from merilo.records import picked
 from merilo.rendering.page import Page
 from merilo.rendering.wording import count
 from merilo.results.sample_table import Cell, Kind, SampleTable, cell_text
-from merilo.runs.publish import staged
+from merilo.runs.publish import staged, writing
 from merilo.runs.run import opened
-from merilo.short_repr import picked
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -62,11 +62,8 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
     found = opened(run)
     table = SampleTable.of(found)
     written = Export(path, len(table.columns), found.complete)
-    try:
-        with staged(path) as file:
-            writer(table, file, written)
-    except OSError as error:
-        raise RunError(f"Cannot write {path} ({error.strerror or error}); choose another file.") from error
+    with writing(path), staged(path) as file:
+        writer(table, file, written)
     return written
 
 

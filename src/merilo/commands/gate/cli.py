@@ -11,7 +11,7 @@ from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, Markdown, given
 from merilo.commands.option_values import split_texts
-from merilo.errors import RunError, UsageError
+from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -177,13 +177,11 @@ def _number(text: str, option: str, example: str) -> float:
 def _write(found: Gates, junit: str | None, markdown: str | None, *, github: bool) -> None:
     from merilo.commands.gate.text import gates_annotations, gates_markdown, junit_text
     from merilo.rendering.ci import publish_on_github, write_markdown
-    from merilo.runs.publish import write_file
+    from merilo.runs.publish import write_file, writing
 
     if junit is not None:
-        try:
+        with writing(junit, "choose another file (--junit)"):
             write_file(Path(junit), junit_text(found))
-        except OSError as error:
-            raise RunError(f"Cannot write {junit} ({error.strerror}); choose another file (--junit).") from error
     if markdown is not None:
         write_markdown(markdown, gates_markdown(found))
     if github:

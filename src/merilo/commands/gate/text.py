@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 from merilo.commands.compare.needed import ALL_LABELLED, more_labels, more_questions
 from merilo.commands.compare.text import labels_to_ask
 from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
+from merilo.records import picked
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cells_of, cut
@@ -22,7 +23,6 @@ from merilo.results.sample_detail import SampleDetail
 from merilo.runs.metric_names import worst_scores
 from merilo.runs.run import Run
 from merilo.runs.scales import recorded_scale
-from merilo.short_repr import picked
 from merilo.stats.distributions import normal_quantile
 from merilo.stats.gate import GateVerdict
 from merilo.stats.power import POWER

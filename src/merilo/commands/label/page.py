@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.label.task_file import READ, Key, TaskFile, keys_of, meant, named, open_task, range_of
 from merilo.commands.label.tasks import ASSUMED_S, COLUMNS, PAUSE_S, first_ticket, read_seconds
-from merilo.errors import DataError, RunError, UsageError
+from merilo.errors import DataError, UsageError
 from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, json_text, policy, raw_element, write_page
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
+from merilo.runs.publish import writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -229,10 +231,6 @@ def _opened(tasks: Path, annotator: str, task: str | None) -> TaskFile:
         file = TaskFile(tasks)
         if all(each.id != task for each in file.tasks):
             return file
-        try:
+        with writing(path, "the answer was not saved"), suppress(FileExistsError):  # another process created it
             file.copy(path)
-        except FileExistsError:  # another process created it meanwhile
-            pass
-        except OSError as error:
-            raise RunError(f"Cannot write {path} ({error.strerror}); the answer was not saved.") from error
     return TaskFile(path)

@@ -23,7 +23,8 @@ from merilo.commands.label.tasks import (
 )
 from merilo.errors import UsageError
 from merilo.metrics.registry import asks_judge, known_definition
-from merilo.results.judged_samples import JudgedRun
+from merilo.records import grouped
+from merilo.results.judged_samples import judged_samples
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 from merilo.short_repr import short_repr
@@ -235,15 +236,11 @@ class _Drawing:
         return drawn([ids], wanted=min(wanted, len(ids)), key=self._name("draw"))
 
     def _cases(self, run: Run, samples: Mapping[str, float]) -> dict[str, JudgedSample]:
-        with JudgedRun(run) as judged:
-            found = judged.samples((self.metric,), samples)
+        found = judged_samples(run, (self.metric,), samples)
         return {sample: found[sample, self.metric] for sample in samples if (sample, self.metric) in found}
 
     def _unit(self, cases: Sequence[JudgedSample]) -> Unit:
-        by_id: dict[str, list[JudgedSample]] = {}
-        for case in cases:
-            if not case.by_rule:
-                by_id.setdefault(case.sample.id, []).append(case)
+        by_id = grouped((case.sample.id, case) for case in cases if not case.by_rule)
         asked = [case for sample in self._shuffled(by_id)[:_TESTED] for case in by_id[sample]]
         if any(not case.items or not case.reads_labels() for case in asked):
             return Unit.VALUE

@@ -27,7 +27,7 @@ from merilo.commands.label.tasks import (
 from merilo.data.csv_records import escaped, plain
 from merilo.data.source import Format
 from merilo.errors import DataError, RunError
-from merilo.runs.publish import create_file, staged
+from merilo.runs.publish import create_file, staged, writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,16 +159,13 @@ class TaskFile:
 
     def _save(self) -> None:
         """Replace the file atomically, so that a reader or a crash sees the old or the new version."""
-        try:
-            with staged(self.path) as out:
-                if _stamp(self.path) != self._stamp:  # compared here, where no other process can write
-                    raise RunError(
-                        f"Another program changed {self.path} meanwhile, so the last label was not saved. "
-                        "Repeat the command."
-                    )
-                out.write(self._rows.text().encode("utf-8", "surrogateescape"))
-        except OSError as error:
-            raise RunError(f"Cannot write {self.path} ({error.strerror}); the last label was not saved.") from error
+        with writing(self.path, "the last label was not saved"), staged(self.path) as out:
+            if _stamp(self.path) != self._stamp:  # compared here, where no other process can write
+                raise RunError(
+                    f"Another program changed {self.path} meanwhile, so the last label was not saved. "
+                    "Repeat the command."
+                )
+            out.write(self._rows.text().encode("utf-8", "surrogateescape"))
         self._stamp = _stamp(self.path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import metric_text
 from merilo.results.summary import ends
-from merilo.runs.clusters import clusters
+from merilo.runs.clusters import clusters_by_sample
 from merilo.runs.run import open_store
 from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics
@@ -185,15 +186,12 @@ def _common(scores: Mapping[str, _Values], compared: Mapping[str, _Values], coun
     return CommonSamples(count, most, left_out, with_all, same=count == most and not left_out)
 
 
-def _clusters(run: Run) -> dict[str, str | None]:
+def _clusters(run: Run) -> dict[str, str]:
     """Return sample → cluster; empty if the run has no clusters."""
     if run.manifest.cluster is None:
         return {}
-    store = open_store(run)
-    try:
-        return {each.sample: each.cluster for each in clusters(store, run.manifest.cluster)}
-    finally:
-        store.close()
+    with closing(open_store(run)) as store:
+        return clusters_by_sample(store.sample_records(), run.manifest.cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,7 @@ class _Table:
     """The first native definition."""
     compared: Mapping[str, _Values]
     shared: Sequence[str]
-    cluster_of: Mapping[str, str | None]
+    cluster_of: Mapping[str, str]
 
     def row(self, definition: str, metric: str, asked: int) -> DefinitionRow:
         """Return the row of one definition."""

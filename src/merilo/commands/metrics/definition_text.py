@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.metrics.base import Score
 from merilo.metrics.lineage.same_verdicts import FORMS
+from merilo.records import grouped, picked
 from merilo.rendering.aggregate import missing_text
 from merilo.rendering.overview import command, judge_name
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.weak import MARK, weak_legend
 from merilo.rendering.wording import NONE, OWN_ERROR, count, counts_text, number, span, without_score
-from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,11 +93,11 @@ def sample_page(tables: DefinitionTables, width: int) -> Page:
 
 def _reasons(left_out: Mapping[str, str]) -> dict[str, list[str]]:
     """Return reason → the definitions left out for it; a formula over merilo's verdicts is named as its definition."""
-    found: dict[str, list[str]] = {}
-    for metric, reason in left_out.items():
-        named = next((each for each in FORMS if f"={each})" in metric or f'="{each}")' in metric), metric)
-        found.setdefault(reason, []).append(named)
-    return found
+
+    def named(metric: str) -> str:
+        return next((each for each in FORMS if f"={each})" in metric or f'="{each}")' in metric), metric)
+
+    return grouped((reason, named(metric)) for metric, reason in left_out.items())
 
 
 def _judges(run: Run) -> str:
@@ -156,11 +156,9 @@ def _name(row: DefinitionRow) -> str:
 
 def _notes(page: Page, rows: Sequence[DefinitionRow]) -> None:
     """Add the notes on the rows; rows with equal notes are listed together."""
-    grouped: dict[tuple[str, ...], list[str]] = {}
-    for each in rows:
-        grouped.setdefault((*_formula(each), *_exceptions(each.aggregate)), []).append(each.definition)
     page.blank()
-    for lines, names in grouped.items():
+    notes = grouped(((*_formula(each), *_exceptions(each.aggregate)), each.definition) for each in rows)
+    for lines, names in notes.items():
         if not lines:
             continue
         page.text(", ".join(names), indent=2)

@@ -18,10 +18,10 @@ from merilo.metrics.registry import (
     systems,
 )
 from merilo.metrics.text import bare_name, metric_text
+from merilo.records import picked
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.reproduction import reproduction
 from merilo.rendering.wording import count
-from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.commands.evaluate.local_time import time_text
 from merilo.providers.prices import outdated
+from merilo.records import picked
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.terminal import DEFAULT_WIDTH, page_width, print_result, tell
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, duration, money
 from merilo.results.basis import Basis
-from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from merilo.engine.amounts import Amount, Estimate, MetricEstimate

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
+from merilo.records import picked
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count, spent_text
 from merilo.runs.publish import write_file
-from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

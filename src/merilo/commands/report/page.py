@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from merilo.commands.calibrate.slices import slices_by
+from merilo.records import picked
 from merilo.rendering.markup import (
     MARK_SCRIPTS,
     Markup,
@@ -21,7 +22,6 @@ from merilo.rendering.markup import (
 from merilo.rendering.slices import mean_cell, shown_faults, slice_notes
 from merilo.results.faults import FAULTS, PLACES, judged_metrics
 from merilo.results.slices import values_by_field
-from merilo.short_repr import picked
 from merilo.version import version
 
 if TYPE_CHECKING:

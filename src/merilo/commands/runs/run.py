@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import RunError, UsageError
+from merilo.records import picked
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks, weak_legend
@@ -26,7 +27,6 @@ from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, che
 from merilo.runs.lock import is_locked
 from merilo.runs.manifest import read_manifest, read_summary, read_usage
 from merilo.runs.weak import weak_metrics
-from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,6 +13,7 @@ from merilo.commands.calibrate.slices import faults_of
 from merilo.data.sample import DOUBT
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
+from merilo.records import picked
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
@@ -25,7 +26,6 @@ from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_me
 from merilo.runs.metric_names import WorstScores, metric_to_inspect, worst_scores
 from merilo.runs.run import metric_in, open_store
 from merilo.runs.weak import weak_metrics
-from merilo.short_repr import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import Json, given
 from merilo.commands.option_values import metric_texts
-from merilo.short_repr import picked
+from merilo.records import picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

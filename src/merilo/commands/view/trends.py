@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.runs.run import State
 from merilo.metrics.registry import asks_judge
+from merilo.records import grouped
 from merilo.results.comparability import score_affecting_differences
 from merilo.runs.scales import recorded_scale
 
@@ -69,11 +70,12 @@ def trend_groups(catalog: Catalog, runs: Sequence[ViewedRun]) -> tuple[TrendGrou
     of other systems. `runs`: the newest first. Unfinished runs are left out, and runs that could stop early: their
     means are over fewer samples.
     """
-    found: dict[tuple[str, bytes], list[ViewedRun]] = {}
     finished = [run for run in runs if run.listed.state is State.FINISHED and _manifest(run).until is None]
-    for run in finished[:MOST]:
-        if (questions := catalog.questions(run)) is not None:
-            found.setdefault((_without_numbers(run.name), questions), []).append(run)
+    found = grouped(
+        ((_without_numbers(run.name), questions), run)
+        for run in finished[:MOST]
+        if (questions := catalog.questions(run)) is not None
+    )
     return tuple(_group(name, tuple(reversed(each))) for (name, _), each in found.items() if len(each) > 1)
 
 

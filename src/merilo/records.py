@@ -1,0 +1,37 @@
+"""Plain records: the fields of a result as JSON, and values grouped by a key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def picked(value: object, names: str) -> dict[str, Any]:  # Any: JSON
+    """Return these attributes, whose names are divided by blanks, as JSON-able fields."""
+    return {name: _jsonable(getattr(value, name)) for name in names.split()}
+
+
+def _jsonable(found: object) -> object:
+    if isinstance(found, Enum):
+        return found.value
+    if isinstance(found, Path):
+        return str(found)
+    if isinstance(found, Mapping):
+        return dict(found)  # pyright: ignore[reportUnknownArgumentType]  # of anything, as below
+    return list(found) if isinstance(found, tuple) else found  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key, both in the order of first appearance."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
