@@ -23,7 +23,7 @@ RENDERERS: Final = {
     ("Run", "report"): "merilo.api:report",
     ("Run", "faults"): "merilo.commands.calibrate.slices:faults_of",
     ("Run", "slices"): "merilo.commands.calibrate.slices:slices_of",
-    ("Slices", "text"): "merilo.rendering.slices:slices_text",
+    ("Slices", "text"): "merilo.rendering.aggregate:slices_text",
     ("Sample", "html"): "merilo.rendering.markup:sample_html",
     ("SampleResult", "html"): "merilo.rendering.markup:result_html",
 }

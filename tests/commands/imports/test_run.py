@@ -23,8 +23,8 @@ from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, RunError, UsageError
+from merilo.rendering.explain import evidence_groups
 from merilo.rendering.overview import overview_page
-from merilo.rendering.sample_evidence import evidence_groups
 from merilo.results.sample_detail import SampleDetail
 from merilo.results.scores import read_scores
 from merilo.runs.seal import RESULTS

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.command import Command, Section
-from merilo.commands.flags import Json
+from merilo.commands.command import Command, Json, Section
 from merilo.errors import UsageError
 from merilo.records import picked
 

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.check.one_judge import check_whole, until_done
-from merilo.commands.check.options import ABOUT_DATA, CheckOptions
-from merilo.commands.command import Command, Section
+from merilo.commands.check.options import ABOUT_DATA, CheckOptions, check_whole, until_done
+from merilo.commands.command import Command, Json, Quiet, Section
 from merilo.commands.evaluate.options import Model
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Json, Quiet
 from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
 

@@ -1,19 +1,23 @@
-"""The options of `merilo judge check`."""
+"""The options of `merilo judge check`, and of an evaluation in which one judge answers chosen questions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from merilo.commands.evaluate.options import Options
+from merilo.commands.exit_codes import Exit
 from merilo.commands.keywords import keyword_options
 from merilo.commands.option import Flag, OptionGroup, flags_of, opt
+from merilo.errors import Interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
-    from merilo.judges.base import JudgeLike
+    from merilo.judges.base import Judge, JudgeLike
+    from merilo.judging.questions import Question
+    from merilo.runs.run import Run
 
 
 def _one_judge(specs: list[str] | None) -> list[str]:
@@ -104,3 +108,80 @@ def check_options(
     """Return the options of a check from the arguments of `merilo.judge_check`. Raises UsageError for another limit."""
     files = [labels] if isinstance(labels, str | PathLike) else labels or ()
     return keyword_options(CheckOptions, {**given, "labels": files, "tasks": tasks or ()})
+
+
+# -- an evaluation by one judge ------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+_GOES_ON = "Repeat the command to resume; answers in --out and the cache are reused."
+_REUSED = "Answers in --out and in the verdict cache are reused at no cost."
+_MAX_FAILED_RATE = 0.01
+_USAGE = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "estimated_usd", "seconds")
+
+
+def for_one_judge(options: Options, judge: Judge) -> Options:
+    """Return the options of an evaluation by this judge, without those that apply to another judge or to data."""
+    return replace(options, judge=judge, draws=1, mapping=None, limit=None, language=None, neighbour_test=False)
+
+
+def answerable(
+    items: Sequence[T], judge: Judge, task_of: Callable[[T], str], kind_of: Callable[[T], type[Question[Any]]]
+) -> tuple[list[T], dict[str, str]]:
+    """Return the items whose kind of question the judge can answer, and the tasks of the others with the reason."""
+    from merilo.judges.routed import unavailable_reason
+
+    left_out: dict[str, str] = {}
+    for task, kind in dict.fromkeys((task_of(item), kind_of(item)) for item in items):
+        if kind not in judge.answers:
+            left_out[str(task)] = f"the judge {judge.name} cannot answer '{kind.kind}' questions"
+        elif (reason := unavailable_reason(judge, [kind])) is not None:
+            left_out[str(task)] = reason
+    return [item for item in items if str(task_of(item)) not in left_out], left_out
+
+
+def usage_of(run: Run) -> dict[str, Any]:  # Any: numbers and nulls
+    """Return requests, tokens, cost and seconds of a run."""
+    return {name: run.usage.get(name) for name in _USAGE}
+
+
+def until_done(work: Coroutine[Any, Any, T], stored: str = _GOES_ON) -> T:  # Any: what a coroutine yields to its loop
+    """Run a check of a judge and return its result. After Ctrl-C, raise Interrupted with what is `stored`."""
+    import asyncio
+
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        raise Interrupted(f"Stopped. {stored}") from None
+
+
+class JudgeOutcomes(Protocol):
+    """The outcome of asking a judge many questions."""
+
+    @property
+    def stopped(self) -> str | None:
+        """The limit that was reached, as a sentence; None if no limit was reached."""
+        ...
+
+    @property
+    def failed(self) -> tuple[int, int]:
+        """The number of failures, and the number of things asked about."""
+        ...
+
+
+def check_whole(found: JudgeOutcomes, what: str, *, retry: str = "use --out and --retry-failed") -> None:
+    """Exit with an error code if a limit was reached or more than 1 % failed.
+
+    `what`: the things asked about, in the plural. `retry`: what to do about those that failed.
+    """
+    import typer
+
+    from merilo.rendering.terminal import tell
+
+    if found.stopped is not None:
+        tell(f"{found.stopped} {_REUSED}")
+        raise typer.Exit(Exit.LIMIT_REACHED)
+    failed, asked = found.failed
+    if failed > _MAX_FAILED_RATE * asked:
+        tell(f"{failed:,} of {asked:,} {what} failed (more than 1%). To retry them, {retry}.")
+        raise typer.Exit(Exit.TOO_MANY_FAILED)

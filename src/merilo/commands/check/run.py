@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.commands.check.edits import SeededSampler, labelled_cases
 from merilo.commands.check.items import KIND, TRIAL, CheckedVerdicts, items_of, label_id, label_sample, trial_sample
-from merilo.commands.check.one_judge import answerable, for_one_judge, usage_of
+from merilo.commands.check.options import answerable, for_one_judge, usage_of
 from merilo.commands.check.probes import BY_NAME, PROBES, TrialVerdicts, edit_id, edit_sample, result_of
 from merilo.commands.check.tables import READINGS, table_of
 from merilo.commands.evaluate.options import Model

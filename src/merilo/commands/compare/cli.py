@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import Command, Section
-from merilo.commands.flags import AcrossData, By, Cluster, GitHub, Json, JudgeOnly
+from merilo.commands.command import AcrossData, By, Cluster, Command, GitHub, Json, JudgeOnly, Section
 from merilo.commands.option_values import metric_texts
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def _write(found: RunComparison, markdown: str | None, samples: int, *, github: 
 def _show(found: RunComparison, samples: int, by: Sequence[str], *, full: bool, json: bool) -> None:
     from merilo.commands.compare.record import comparison_record
     from merilo.commands.compare.text import comparison_page
-    from merilo.rendering.slices import add_slices
+    from merilo.rendering.aggregate import add_slices
     from merilo.rendering.terminal import page_width, print_result
 
     slices = [(each, side.name, side.run.by(each)) for each in by for side in found.sides]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.result import Verdict
 from merilo.records import picked
+from merilo.rendering.explain import evidence_groups
 from merilo.rendering.frames import frame
-from merilo.rendering.sample_evidence import evidence_groups
 from merilo.stats.compare import Conclusion
 
 SCHEMA = 2

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.calibrate.correction import paired_labels
-from merilo.commands.compare.contexts import by_same_contexts
 from merilo.commands.compare.matching import (
+    by_same_contexts,
     import_notes,
     in_common,
     metric_names,

@@ -9,9 +9,9 @@ from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes
 from merilo.commands.compare.result import Verdict
 from merilo.rendering.ci import Annotation, blocks_within, code, fenced, markdown_table
+from merilo.rendering.explain import add_evidence
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cells_of, columns, cut
-from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count, number
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.command import Command, Section
-from merilo.commands.flags import Json
+from merilo.commands.command import Command, Json, Section
 from merilo.data import check
 from merilo.errors import UsageError
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import Command, Section
+from merilo.commands.command import By, Command, GitHub, Json, Markdown, Quiet, Section, given
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import By, GitHub, Json, Markdown, Quiet, given
 from merilo.commands.option_flags import takes_options
 from merilo.commands.option_values import share
 from merilo.errors import Interrupted, LimitReached, MeriloError, UsageError

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, Section
-from merilo.commands.flags import Json, given, given_some
+from merilo.commands.command import Command, Json, Section, given, given_some
 
 HELP = """Export a run as a table with one row per sample: its fields and, for each metric, score, status and reason.
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import Command, Section
+from merilo.commands.command import AcrossData, Cluster, Command, GitHub, Json, JudgeOnly, Markdown, Section, given
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import AcrossData, Cluster, GitHub, Json, JudgeOnly, Markdown, given
 from merilo.commands.option_values import split_texts
 from merilo.errors import UsageError
 

@@ -13,9 +13,9 @@ from merilo.commands.compare.text import labels_to_ask
 from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
 from merilo.records import picked
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
+from merilo.rendering.explain import add_evidence
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cells_of, cut
-from merilo.rendering.sample_evidence import add_evidence
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import covers_imported, number
 from merilo.results.basis import Basis

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, Section
-from merilo.commands.flags import Cluster, ColumnFields, Json, given
+from merilo.commands.command import Cluster, ColumnFields, Command, Json, Section, given
 from merilo.commands.option_values import column_mapping
 from merilo.errors import UsageError
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import Command, Section
+from merilo.commands.command import Command, Json, Section, given
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Json, given
 from merilo.commands.option_values import metric_texts
 from merilo.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
+    from merilo.commands.label.interview import UntilDecided
     from merilo.commands.label.run import Tasks
-    from merilo.commands.label.until import UntilDecided
 
 HELP = """Ask people about a few samples of a run, or of a pair of runs, to correct the judge.
 
@@ -99,10 +98,10 @@ def label(
         _label_file(what, html, annotator, json=json)
         return
     from merilo.commands.calibrate.people import labelling_price, readable_labels, seconds_of, without_labelled
+    from merilo.commands.label.interview import MOST, UntilDecided
     from merilo.commands.label.run import SOME, label_run, tasks_file
     from merilo.commands.label.task_file import TaskFile
     from merilo.commands.label.text import drawn_page
-    from merilo.commands.label.until import MOST, UntilDecided
     from merilo.rendering.terminal import page_width, show, write
     from merilo.runs.run import Run
 

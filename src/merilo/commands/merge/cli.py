@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, Section
-from merilo.commands.flags import Json, given, given_some
+from merilo.commands.command import Command, Json, Section, given, given_some
 
 HELP = """Merge the runs over all shards of a data set into one run.
 

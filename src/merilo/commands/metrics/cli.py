@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, Section
-from merilo.commands.flags import Json
+from merilo.commands.command import Command, Json, Section
 
 HELP = """List the metrics, or explain one: the fields it needs, its formula, and when to use it.
 

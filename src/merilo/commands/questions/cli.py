@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from merilo.commands.check.one_judge import check_whole, until_done
-from merilo.commands.check.options import ABOUT_DATA, ONE_JUDGE
-from merilo.commands.command import Command, Section
+from merilo.commands.check.options import ABOUT_DATA, ONE_JUDGE, check_whole, until_done
+from merilo.commands.command import Command, Json, Quiet, Section
 from merilo.commands.evaluate.options import Options
-from merilo.commands.flags import Json, Quiet
 from merilo.commands.option_flags import takes_options
 from merilo.commands.questions.settings import NUMBER, SENTENCES, DrawSettings
 from merilo.errors import UsageError

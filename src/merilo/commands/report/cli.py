@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, Section
-from merilo.commands.flags import JudgeOnly, given_some
+from merilo.commands.command import Command, JudgeOnly, Section, given_some
 
 HELP = """Write a report as one HTML file: the likely faults, the metrics, and every sample with its evidence.
 

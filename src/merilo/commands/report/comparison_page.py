@@ -8,17 +8,18 @@ from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes
 from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.text import to_decide
-from merilo.commands.report.charts import forest_row, reach_of
 from merilo.commands.report.page import (
     cautions,
     chip,
     drawer,
     fault_fields,
+    forest_row,
     heading,
     metric_field,
     notes,
     page,
     page_data,
+    reach_of,
     rounded,
     table,
     text,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
-from merilo.commands.report.charts import histogram
 from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.page import (
     breakable,
@@ -14,6 +13,7 @@ from merilo.commands.report.page import (
     drawer,
     fault_fields,
     heading,
+    histogram,
     metric_field,
     notes,
     page,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.command import Command, Section
-from merilo.commands.flags import By, Json, JudgeOnly, Markdown, given
+from merilo.commands.command import By, Command, Json, JudgeOnly, Markdown, Section, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:

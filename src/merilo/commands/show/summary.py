@@ -110,7 +110,7 @@ class RunView:
             page = summary_page(self, width, again=again, language=language)
         for each in by:
             page.blank()
-            from merilo.rendering.slices import add_slices
+            from merilo.rendering.aggregate import add_slices
 
             add_slices(page, self._slices(each))
         return page
@@ -317,7 +317,7 @@ def _minutes_to_check(view: RunView) -> str:
 
 def _worst_blocks(view: RunView) -> list[str]:
     """Return the worst samples with the evidence for the score of the metric that is farthest from its best value."""
-    from merilo.rendering.sample_evidence import add_evidence
+    from merilo.rendering.explain import add_evidence
     from merilo.results.sample_detail import SampleDetail
 
     run = view.run

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.command import Command, Section
+from merilo.commands.command import Command, Json, Section, given
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Json, given
 from merilo.commands.option_values import metric_texts
 from merilo.records import picked
 

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from merilo.commands.command import Command, Section
+from merilo.commands.command import Command, Json, Quiet, Section, given
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import Json, Quiet, given
 from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
 from merilo.commands.option_values import share
