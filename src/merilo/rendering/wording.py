@@ -122,6 +122,14 @@ def money(usd: float | None) -> str:
     return f"{usd:.{1 - floor(log10(usd))}f}"
 
 
+def size_text(size: int) -> str:
+    """Return a number of bytes in a readable unit."""
+    for unit, least in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= least:
+            return f"{size / least:.3g} {unit}"
+    return f"{size:,} bytes"
+
+
 def duration(seconds: float) -> str:
     """Return a duration in a suitable unit: `40 s`, `12 min`, `3.5 h`."""
     if seconds < 2 * _MINUTE:

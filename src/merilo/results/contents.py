@@ -311,15 +311,20 @@ def _in_order(run: Run, ids: Sequence[str], describe: Callable[[Record], D]) -> 
     with closing(open_store(run)) as store:
         ordered = has_order(store.sample_ids(), ids)
     if ordered:
-        wanted = iter(ids)
-        following = next(wanted, None)
-        for record in _records(run):
-            if following is not None and record["id"] == following:
-                yield _safely(run, describe, record)
-                following = next(wanted, None)
+        yield from (_safely(run, describe, each) for each in chosen(_records(run), lambda each: each["id"], ids))
     else:
         found = _described(run, set(ids), describe)
         yield from (found[sample] for sample in ids)
+
+
+def chosen(items: Iterable[R], id_of: Callable[[R], str], ids: Iterable[str]) -> Iterator[R]:
+    """Yield the items with these ids, which come in this order among the others."""
+    wanted = iter(ids)
+    following = next(wanted, None)
+    for each in items:
+        if following is not None and id_of(each) == following:
+            yield each
+            following = next(wanted, None)
 
 
 def has_order(stored: Iterator[str], ids: Sequence[str]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from datetime import UTC, datetime
@@ -31,8 +30,6 @@ Examples:
   merilo runs cache --judge openai:gpt-4.1-mini --older-than 4w
   merilo runs cache --all
 """
-_THOUSAND = 1000
-_UNITS = ("kB", "MB", "GB", "TB")
 _AGE = re.compile(r"(\d{1,6})([hdw])")
 _SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -91,11 +88,11 @@ def _record(found: Contents) -> dict[str, Any]:  # Any: JSON
 
 def _page(found: Contents, width: int) -> Page:
     from merilo.rendering.page import Page, Span, Tone, columns
-    from merilo.rendering.wording import count
+    from merilo.rendering.wording import count, size_text
 
     page = Page(width)
     page.line(Span(str(found.path), Tone.STRONG))  # never wrapped, so that it can be copied
-    page.text(f"{count(found.verdicts, 'verdict')}, {_size(found.size_bytes)}")
+    page.text(f"{count(found.verdicts, 'verdict')}, {size_text(found.size_bytes)}")
     if found.shares:
         page.blank()
         rows: list[tuple[str, ...]] = [("judge", "question", "verdicts", "oldest", "newest")]
@@ -108,18 +105,10 @@ def _page(found: Contents, width: int) -> Page:
 
 
 def _sentence(pruned: Pruned) -> str:
-    from merilo.rendering.wording import count
+    from merilo.rendering.wording import count, size_text
 
     gone, left = count(pruned.verdicts, "verdict"), count(pruned.left, "verdict")
-    return f"Removed {gone} and freed {_size(pruned.freed_bytes)}; {left} left."
-
-
-def _size(size_bytes: float) -> str:
-    """Return a size with its unit: `512 bytes`, `1.2 MB`."""
-    if size_bytes < _THOUSAND:
-        return f"{size_bytes:.0f} bytes"
-    power = min(int(math.log(size_bytes, _THOUSAND)), len(_UNITS))
-    return f"{size_bytes / _THOUSAND**power:.1f} {_UNITS[power - 1]}"
+    return f"Removed {gone} and freed {size_text(pruned.freed_bytes)}; {left} left."
 
 
 def _iso(seconds: int | None) -> str | None:

@@ -211,11 +211,12 @@ def _print(record: Mapping[str, Any], page: Callable[[int], Page], *, json: bool
 
 def _get_ready(spec: str, *, yes: bool, quiet: bool, json: bool) -> None:
     """Download a local model that is not on this machine, or draft its card, if the user agrees."""
-    from merilo.commands.check.fetch import fetch, folder_without_card, missing_model, plan_fetch, plan_page, size_text
+    from merilo.commands.check.fetch import fetch, folder_without_card, missing_model, plan_fetch, plan_page
     from merilo.errors import Interrupted, UsageError
     from merilo.judges.local.card import CARD_NAME
     from merilo.judges.local.find import card_for, fetched_folder
     from merilo.rendering.terminal import page_width, show, tell
+    from merilo.rendering.wording import size_text
 
     if not spec.startswith("local:"):
         return

@@ -41,7 +41,7 @@ from merilo.judges.local.find import (
 )
 from merilo.judging.json_types import as_object
 from merilo.rendering.page import Page, Tone
-from merilo.rendering.wording import count
+from merilo.rendering.wording import count, size_text
 from merilo.runs.publish import write_file
 
 if TYPE_CHECKING:
@@ -241,14 +241,6 @@ def plan_page(plan: Download, width: int) -> Page:
         ]
     )
     return page
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes in a readable unit."""
-    for unit, least in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= least:
-            return f"{size / least:.3g} {unit}"
-    return f"{size:,} bytes"
 
 
 def write_draft(folder: Path, path: Path) -> int:

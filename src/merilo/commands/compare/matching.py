@@ -56,7 +56,7 @@ def metric_names(runs: Sequence[Run], names: Sequence[str], asked: Sequence[str]
 
     Raises UsageError for a metric that a run lacks, and if no metric is left.
     """
-    texts = _first_texts(runs[0]) if asked is None else _whole_texts(runs, asked)
+    texts = [*runs[0].manifest.metrics] if asked is None else _whole_texts(runs, asked)
     found: dict[str, tuple[str, ...]] = {}
     left_out: dict[str, str] = {}
     for text in texts:
@@ -115,10 +115,6 @@ def import_notes(runs: Sequence[Run], names: Sequence[str], found: MetricNames) 
         source = run.manifest.source or "the stated source"
         notes.append(f"The scores of {name} are imported from {source} and compared as stated: {paired}.{judge}")
     return notes
-
-
-def _first_texts(run: Run) -> list[str]:
-    return list(run.manifest.metrics)
 
 
 def _whole_texts(runs: Sequence[Run], named: Sequence[str]) -> list[str]:

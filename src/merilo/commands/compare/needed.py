@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from merilo.rendering.wording import about
 from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import LEVEL
 from merilo.stats.label_power import LabelSpread, labels_needed
@@ -20,7 +21,7 @@ def more_questions(effect: float, detectable: float, questions: int) -> str:
     `detectable`: the effect that `questions` show. Empty if these suffice, and if too many are needed.
     """
     needed = samples_for(effect, detectable, questions)
-    return "" if needed is None or needed <= questions else f"About {_rounded(max(needed, FEWEST_DIFFERENT))} questions"
+    return "" if needed is None or needed <= questions else f"About {about(max(needed, FEWEST_DIFFERENT))} questions"
 
 
 def more_labels(
@@ -40,9 +41,4 @@ def more_labels(
         detectable = error * (normal_quantile((1 + level) / 2) + normal_quantile(POWER))
         more = more_questions(effect, detectable, questions)
         return f"{more}{ALL_LABELLED}" if more else ""
-    return "" if needed <= labelled else f"About {_rounded(needed)} labelled questions"
-
-
-def _rounded(amount: int) -> str:
-    """Return a number with two significant digits."""
-    return f"{round(amount, 2 - len(str(amount))) if amount > 99 else amount:,}"
+    return "" if needed <= labelled else f"About {about(needed)} labelled questions"

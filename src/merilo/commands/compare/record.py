@@ -71,6 +71,7 @@ def flat_row(found: RunComparison, row: Row) -> dict[str, object]:
 
 def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
     each, counts = row.comparison, row.comparison.counts
+    better = {Verdict.BETTER: found.names[row.other], Verdict.WORSE: found.names[0]}
     return {
         **picked(row, "metric weak basis"),
         "first": found.names[0],
@@ -88,7 +89,7 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
         "remark": each.interval.remark,
         "p": each.p,
         "p_corrected": each.adjusted,
-        "better": _better(found, row),
+        "better": better.get(row.verdict or Verdict.NOT_SHOWN),
         "said": ": ".join(filter(None, (words.verdict_text(row), words.why(found, row)))),
         "pairs": counts.pairs,
         "higher": counts.wins,
@@ -108,15 +109,6 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
         "same_contexts": _same_contexts(row.same_contexts),
         "judge_errors": None if row.errors is None else _errors(found, row, row.errors),
     }
-
-
-def _reading(found: Conclusion | None) -> str | None:
-    return None if found is None else _READINGS.get(found, found.name.lower())
-
-
-def _better(found: RunComparison, row: Row) -> str | None:
-    """Return the name of the better run; None if there is none."""
-    return {Verdict.BETTER: found.names[row.other], Verdict.WORSE: found.names[0]}.get(row.verdict or Verdict.NOT_SHOWN)
 
 
 def _same_contexts(each: Comparison | None) -> dict[str, Any] | None:  # Any: JSON
@@ -175,7 +167,7 @@ def _extreme(end: ExtremeCase | None) -> dict[str, Any] | None:  # Any: JSON
         "interval": None if end.interval.ends is None else list(end.interval.ends),
         "p": end.p,
         "p_corrected": end.adjusted,
-        "reading": _reading(end.reading),
+        "reading": None if end.reading is None else _READINGS.get(end.reading, end.reading.name.lower()),
     }
 
 

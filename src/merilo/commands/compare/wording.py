@@ -220,7 +220,8 @@ def why(found: RunComparison, row: Row) -> str:
     if row.verdict is Verdict.NOT_SHOWN:
         parts += [_corrected_away(found, row), to_show(row).rstrip(".").replace("To show", "to show", 1)]
     if row.verdict in DECIDED and each.counts.left_out:
-        parts.append(f"holds even if the {one_sided(row)} had the least favourable scores")
+        one_sided = f"{count(each.counts.left_out, 'sample')} scored in one run only"
+        parts.append(f"holds even if the {one_sided} had the least favourable scores")
     return "; ".join(filter(None, (*parts, _number_of_contexts(row), weak)))
 
 
@@ -240,19 +241,14 @@ def _corrected_away(found: RunComparison, row: Row) -> str:
     """Return why no difference is shown although the interval excludes 0; empty otherwise."""
     if not direction(row):
         return ""
-    text = f"its interval excludes 0, but {read(found):,} metrics were tested (Holm)"
+    tested = sum(each.verdict is not None for each in found.rows)
+    text = f"its interval excludes 0, but {tested:,} metrics were tested (Holm)"
     return text if len(found.primary) == 1 else f"{text}; choose those you decide by with --primary"
 
 
-def read(found: RunComparison) -> int:
-    """Return the number of comparisons with a verdict."""
-    return sum(row.verdict is not None for row in found.rows)
-
-
-def title(found: RunComparison, other: int = 1) -> str:
+def title(found: RunComparison) -> str:
     """Return the first cell of the table: how many questions are compared."""
-    runs = "both" if len(found.sides) == 2 else "all"
-    return f"{count(found.common, 'question')} in {runs} runs" if other else ""
+    return f"{count(found.common, 'question')} in {'both' if len(found.sides) == 2 else 'all'} runs"
 
 
 def pair_title(found: RunComparison, other: int) -> str:
@@ -267,11 +263,7 @@ def level_text(found: RunComparison) -> str:
 
 def difference(row: Row) -> str:
     """Return the difference with its interval, such as `+0.064 (+0.018 to +0.110)`."""
-    return _difference(row.comparison)
-
-
-def _difference(comparison: Comparison) -> str:
-    return f"{signed(comparison.difference)} ({interval(comparison)})"
+    return f"{signed(row.difference)} ({interval(row.comparison)})"
 
 
 def interval(comparison: Comparison) -> str:
@@ -288,7 +280,7 @@ def cells(row: Row) -> tuple[str, ...]:
 def difference_of_pairs(each: Comparison) -> str:
     """Return the difference with its interval, which equal pairs do not have."""
     equal = each.counts.ties == each.counts.pairs
-    return f"{signed(each.difference)}, all pairs equal" if equal else _difference(each)
+    return f"{signed(each.difference)}{', all pairs equal' if equal else f' ({interval(each)})'}"
 
 
 def signed(value: float | None) -> str:
@@ -316,11 +308,6 @@ def beware(found: RunComparison) -> list[str]:
     ]
     imported = [] if any(side.run.manifest.origin is None for side in found.sides) else [f"Intervals {over(found)}."]
     return [*stopped, *(f"Not comparable: {phrase}." for phrase in found.differing), *imported, *found.notes]
-
-
-def one_sided(row: Row) -> str:
-    """Return a text such as `3 samples scored in one run only`."""
-    return f"{count(row.comparison.counts.left_out, 'sample')} scored in one run only"
 
 
 def basis(found: RunComparison, shown: Callable[[str], str] = str) -> str:

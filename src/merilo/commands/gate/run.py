@@ -246,11 +246,8 @@ def _withheld(gate: Gate, suite: Suite, why: str) -> Gate:
     why = gate.withheld or why
     if suite.labels is LabelPolicy.REQUIRED:
         why = "the suite requires human labels"
-    return replace(gate, decision=_undecided(gate.decision), withheld=why) if why else gate
-
-
-def _undecided(decision: Decision) -> Decision:
-    return replace(decision, verdict=GateVerdict.CANNOT_TELL, open=False)
+    undecided = replace(gate.decision, verdict=GateVerdict.CANNOT_TELL, open=False)
+    return replace(gate, decision=undecided, withheld=why) if why else gate
 
 
 def _policy(suite: Suite, column_worst: float) -> Policy | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from math import isfinite
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.commands.gate.result import CannotTell, FirstRun
 from merilo.data.check import shown
@@ -69,8 +69,12 @@ class Suite:
             _number(f"maximums of {name}", value)
             if name in self.minimums:
                 raise UsageError(f"{name} is in minimums and in maximums. Give one.")
-        drops = self.max_drop if isinstance(self.max_drop, float | int | None) else None
-        for name, value in ({"max_drop": drops} if drops is not None else _named(self.max_drop)).items():
+        drops: Mapping[str, float] = {}
+        if isinstance(self.max_drop, Mapping):
+            drops = {f"max_drop of {name}": value for name, value in self.max_drop.items()}
+        elif self.max_drop is not None:
+            drops = {"max_drop": self.max_drop}
+        for name, value in drops.items():
             if _number(name, value) < 0:
                 raise UsageError(f"{name} must be 0 or more, got {value:g}; write 0.05 to allow a drop of 0.05.")
         if not 0.5 < self.level < 1:
@@ -103,19 +107,7 @@ def suite_of(record: Mapping[str, object], *, source: str) -> Suite:
             advice = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}."
             raise UsageError(f"{source}: unknown key {key!r}; {advice}")
     try:
-        return Suite(
-            minimums=_numbers(record.get("minimums", {}), "minimums"),
-            maximums=_numbers(record.get("maximums", {}), "maximums"),
-            max_drop=_drop(record.get("max_drop")),
-            level=_number("level", record.get("level", LEVEL)),
-            cluster=_text(record.get("cluster")),
-            undefined=one_of(Policy, record.get("undefined"), "undefined"),
-            cannot_tell=one_of(CannotTell, record.get("cannot_tell"), "cannot_tell"),
-            trust_judge=_typed(record.get("trust_judge", False), bool, "trust_judge", "true or false"),
-            labels=one_of(LabelPolicy, record.get("labels"), "labels"),
-            seed=_seed(record.get("seed", SEED)),
-            first_run=one_of(FirstRun, record.get("first_run"), "first_run"),
-        )
+        return Suite(**{name: _READERS[name](value) for name, value in record.items()})
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
 
@@ -125,31 +117,16 @@ def suite_from(
     *,
     minimums: Mapping[str, float] | None = None,
     maximums: Mapping[str, float] | None = None,
-    max_drop: float | Mapping[str, float] | None = None,
-    cannot_tell: str | None = None,
-    undefined: str | None = None,
-    cluster: str | None = None,
-    level: float | None = None,
-    trust_judge: bool | None = None,
-    first_run: str | None = None,
+    **others: object,
 ) -> Suite:
-    """Return the suite in a file, or an empty one; other arguments override its values. Raises UsageError."""
+    """Return the suite in a file, or an empty one; arguments other than None override its fields. Raises UsageError."""
     suite = Suite() if path is None else read_suite(path)
     lowest, highest = _numbers(minimums or {}, "minimums"), _numbers(maximums or {}, "maximums")
-    given: dict[str, Any] = {  # Any: values of several types, read above
-        "max_drop": _drop(max_drop),
-        "cannot_tell": one_of(CannotTell, cannot_tell, "cannot_tell"),
-        "undefined": one_of(Policy, undefined, "undefined"),
-        "cluster": cluster,
-        "level": level,
-        "trust_judge": trust_judge,
-        "first_run": one_of(FirstRun, first_run, "first_run"),
-    }
     return replace(
         suite,
         minimums={**_without(suite.minimums, highest), **lowest},
         maximums={**_without(suite.maximums, lowest), **highest},
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: _READERS[name](value) for name, value in others.items() if value is not None},
     )
 
 
@@ -166,10 +143,6 @@ def one_of(options: type[E], value: object, name: str) -> E | None:
     except ValueError:
         choices = " or ".join(option.value for option in options)
         raise UsageError(f"{name} must be {choices}, got {shown(value)}.") from None
-
-
-def _named(drops: object) -> dict[str, float]:
-    return {f"max_drop of {name}": value for name, value in cast("Mapping[str, float]", drops or {}).items()}
 
 
 def _number(name: str, value: object) -> float:
@@ -190,15 +163,9 @@ def _numbers(value: object, name: str) -> dict[str, float]:
 
 
 def _drop(value: object) -> float | dict[str, float] | None:
-    if value is None:
-        return None
-    if isinstance(value, Mapping):
-        return _numbers(cast("object", value), "max_drop")
-    return _number("max_drop", value)
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else _typed(value, str, "cluster", "the name of a field")
+    if value is None or not isinstance(value, Mapping):
+        return None if value is None else _number("max_drop", value)
+    return _numbers(cast("object", value), "max_drop")
 
 
 def _seed(value: object) -> int:
@@ -214,3 +181,19 @@ def _typed(value: object, kind: type[T], name: str, wanted: str) -> T:
     if not isinstance(value, kind):
         raise UsageError(f"{name} must be {wanted}, got {shown(value)}.")
     return value
+
+
+_READERS: Final[Mapping[str, Callable[[object], Any]]] = {  # Any: values of several types
+    "minimums": lambda value: _numbers(value, "minimums"),
+    "maximums": lambda value: _numbers(value, "maximums"),
+    "max_drop": _drop,
+    "level": lambda value: _number("level", value),
+    "cluster": lambda value: None if value is None else _typed(value, str, "cluster", "the name of a field"),
+    "undefined": lambda value: one_of(Policy, value, "undefined"),
+    "cannot_tell": lambda value: one_of(CannotTell, value, "cannot_tell"),
+    "trust_judge": lambda value: _typed(value, bool, "trust_judge", "true or false"),
+    "labels": lambda value: one_of(LabelPolicy, value, "labels"),
+    "seed": _seed,
+    "first_run": lambda value: one_of(FirstRun, value, "first_run"),
+}
+"""Field of a suite → function that reads its value from a file or an argument."""

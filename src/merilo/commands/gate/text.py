@@ -29,7 +29,6 @@ from merilo.stats.power import POWER
 
 if TYPE_CHECKING:
     from merilo.commands.gate.result import Gate, Gates
-    from merilo.stats.gate import Decision
 
 SHOWN: Final = 3
 _TEXT: Final = 200
@@ -155,7 +154,8 @@ def _page(page: Page, found: Gates, *, brief: bool) -> Page:
         page.entry(
             GateVerdict.PASS.value, f"{', '.join(gate.metric for gate in passed)}.", column=column, tone=Tone.GOOD
         )
-    for note in filter(None, (_covered(found), found.weak_note, *found.notes)):
+    imported = f"Intervals {covers_imported()}." if found.foreign else ""
+    for note in filter(None, (imported, found.weak_note, *found.notes)):
         page.text(note, tone=Tone.QUIET)
     return page
 
@@ -176,11 +176,6 @@ def _short_advice(found: Gates, gate: Gate, *, brief: bool) -> str:
     if gate is same[-1]:
         return gate_advice(found, gate)
     return "" if brief else gate_advice(found, gate).partition(_READ)[0]
-
-
-def _covered(found: Gates) -> str:
-    """Return the sentence on imported scores, whose errors no interval covers; otherwise empty."""
-    return f"Intervals {covers_imported()}." if found.foreign else ""
 
 
 def junit_text(found: Gates) -> str:
@@ -286,35 +281,23 @@ def _labels(found: Gates, gate: Gate) -> str:
 def _needed(found: Gates, gate: Gate) -> str:
     """Return a sentence on the number of questions or labels that would decide; empty if it cannot be estimated."""
     decision = gate.decision
-    error = _error(decision)
-    if gate.sequential or error is None or decision.value is None:
+    if gate.sequential or decision.lower is None or decision.upper is None or decision.value is None:
         return ""
+    width = 2 * normal_quantile((1 + decision.level) / 2)  # of an interval, in standard errors
+    error = (decision.upper - decision.lower) / width
     effect = abs(decision.value - (gate.asked if gate.kind is Kind.MINIMUM else -gate.asked))
-    detectable = error * (normal_quantile((1 + decision.level) / 2) + normal_quantile(POWER))
+    detectable = error * (width / 2 + normal_quantile(POWER))
+    stays = f"would decide if the {'mean' if gate.kind is Kind.MINIMUM else 'difference'} stays"
     if gate.basis is not Basis.LABELS:
         text = more_questions(effect, detectable, gate.samples)
-        return f"{text} would decide if the {_what(gate)} stays." if text else ""
+        return f"{text} {stays}." if text else ""
     judged = gate.by_judge
     spread = None if judged is None or judged.lower is None or judged.upper is None else judged.upper - judged.lower
-    quantile = 2 * normal_quantile((1 + decision.level) / 2)
-    errors = (error, None if spread is None else spread / quantile)
+    errors = (error, None if spread is None else spread / width)
     text = more_labels(effect, errors, gate.labelled, gate.samples, level=decision.level)
-    if not text:
-        return ""
     if text.endswith(ALL_LABELLED):
-        return f"{text}, would decide if the {_what(gate)} stays."
-    return f"{text} would decide if the {_what(gate)} stays: {_labels(found, gate)}"
-
-
-def _what(gate: Gate) -> str:
-    return "mean" if gate.kind is Kind.MINIMUM else "difference"
-
-
-def _error(decision: Decision) -> float | None:
-    """Return the standard error that the interval implies; None without an interval."""
-    if decision.lower is None or decision.upper is None:
-        return None
-    return (decision.upper - decision.lower) / (2 * normal_quantile((1 + decision.level) / 2))
+        return f"{text}, {stays}."
+    return f"{text} {stays}: {_labels(found, gate)}" if text else ""
 
 
 def gates_markdown(found: Gates) -> str:
@@ -341,15 +324,12 @@ def gates_markdown(found: Gates) -> str:
 
 def gates_annotations(found: Gates) -> list[Annotation]:
     """Return an error for each gate that stops the build, and a warning for each other one that did not pass."""
+    levels = {GateVerdict.CANNOT_TELL: "warning"} if found.cannot_tell is CannotTell.PASS else {}
     annotations = [
-        Annotation("error" if _stops(found, gate.verdict) else "warning", f"merilo gate: {gate.verdict}", gate.reading)
+        Annotation(levels.get(gate.verdict, "error"), f"merilo gate: {gate.verdict}", gate.reading)
         for gate in found.obstacles
     ]
     if found.no_baseline:
         level = "error" if not found.passed else "notice"
         annotations.append(Annotation(level, f"merilo gate: {NO_BASELINE}", found.no_baseline))
     return annotations
-
-
-def _stops(found: Gates, verdict: GateVerdict) -> bool:
-    return verdict is GateVerdict.FAIL or found.cannot_tell is not CannotTell.PASS

@@ -27,7 +27,7 @@ from merilo.rendering.spring_ai_wording import mean_rows
 from merilo.rendering.weak import left_out_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, STOPPED, count, percent, spent_text
 from merilo.results.basis import BY_JUDGE, judged_by_embedded
-from merilo.results.contents import has_order
+from merilo.results.contents import chosen, has_order
 from merilo.results.faults import CANNOT_TELL, JUDGED, PLACES, judged_metrics
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import opened
@@ -302,12 +302,7 @@ def _rows_in_order(run: Run, metrics: Sequence[str], ids: Sequence[str]) -> Iter
     """
     faults = faults_of(run, judge_only=True)
     if has_order((sample for sample, _ in groupby(each["sample"] for each in run.brief_records(metrics[:1]))), ids):
-        wanted = iter(ids)
-        following = next(wanted, None)
-        for row in rows_of(run, metrics, faults):
-            if row.id == following:
-                yield row
-                following = next(wanted, None)
+        yield from chosen(rows_of(run, metrics, faults), lambda row: row.id, ids)
     else:
         known = frozenset(ids)
         found = {row.id: row for row in rows_of(run, metrics, faults) if row.id in known}
