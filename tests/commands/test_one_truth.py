@@ -11,7 +11,7 @@ from edits import printed
 from labelled_run import fill_in
 
 import merilo
-from merilo.commands.calibrate.human_labels import attach_file
+from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row, RunComparison, Verdict
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
@@ -103,7 +103,7 @@ def pair(folder: Path, situation: Situation) -> list[Path]:
         tasks = folder / "tasks.jsonl"
         label_run(runs[0], tasks, samples=situation.labels, other=runs[1])
         fill_in(tasks, lambda task: str(2 * ("120 km" in task["context"])))
-        attach_file([str(run) for run in runs], str(tasks))
+        attach_files([str(run) for run in runs], [str(tasks)])
     return runs
 
 

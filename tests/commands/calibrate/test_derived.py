@@ -9,7 +9,6 @@ from labelled_run import Row, by_grade, contexts_rows, fill_in, grade_of, judged
 
 import merilo
 from merilo.commands.calibrate.correction import (
-    LabelCount,
     corrected_of,
     correction_of,
     match,
@@ -17,7 +16,7 @@ from merilo.commands.calibrate.correction import (
     uncorrected_of,
     usable_labels,
 )
-from merilo.commands.calibrate.human_labels import attach_file, read_people
+from merilo.commands.calibrate.human_labels import attach_files, read_people
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite
 from merilo.commands.label.run import label_run
@@ -49,7 +48,7 @@ def attached(
     """A run with labels stored, whose tasks were drawn for the first metric."""
     made = judged_run(folder / "run", rows, metrics, judge)
     label_run(made, folder / "t.jsonl", metric=metrics[0], **draw)
-    attach_file([str(made.path)], str(fill_in(folder / "t.jsonl", label)))
+    attach_files([str(made.path)], [str(fill_in(folder / "t.jsonl", label))])
     return merilo.Run.open(made.path)
 
 
@@ -123,7 +122,7 @@ def test_a_gate_on_a_rank_metric_alone_uses_the_labels(tmp_path: Path) -> None:
     assert [gate.basis for gate in found.gates] == [Basis.LABELS]
     usable = usable_labels(read_scores(made), METRICS)
     assert usable.notes == ("Labels on relevance of 30 samples also correct context_precision.",)
-    assert usable.counts[PRECISION] == LabelCount(30, 20)
+    assert usable.labels[PRECISION].samples == 30
 
 
 def test_a_mean_that_labels_leave_undefined_on_some_samples_is_that_of_the_labels(tmp_path: Path) -> None:
@@ -147,10 +146,10 @@ def test_labels_of_a_pair_correct_differences_of_the_same_verdicts(tmp_path: Pat
         for name, seed, judge in (("a", 1, lenient), ("b", 2, strict))
     ]
     label_run(runs[0], tmp_path / "t.jsonl", metric=RELEVANCE, samples=30, other=runs[1])
-    attach_file([str(each.path) for each in runs], str(fill_in(tmp_path / "t.jsonl", by_grade)))
+    attach_files([str(each.path) for each in runs], [str(fill_in(tmp_path / "t.jsonl", by_grade))])
     first, second = (read_scores(each.path, metrics=[PRECISION, RANKING]) for each in runs)
     found = paired_labels(first, second, [PRECISION, RANKING])
-    assert found.counts[PRECISION].labelled == 30
+    assert len(found.labels[PRECISION].places) == 30
     assert (found.labels[PRECISION].second[0] == found.labels[PRECISION].second[1]).all()
     assert found.notes == ("Labels on relevance of 30 samples also correct context_precision, context_ranking.",)
     assert not found.uncorrected

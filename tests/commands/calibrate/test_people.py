@@ -10,7 +10,7 @@ from hostile_texts import HOSTILE
 from labelled_run import STATEMENT_ROWS, fill_in, judged_run, says_statements
 
 import merilo
-from merilo.commands.calibrate.human_labels import attach_file
+from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.calibrate.run import LabelledRun, label_agreement
 from merilo.commands.calibrate.text import people_page, people_record
 from merilo.commands.label.run import label_run
@@ -113,7 +113,7 @@ def test_statements_have_their_labels(tmp_path: Path, capsys: pytest.CaptureFixt
     run = judged_run(tmp_path / "run", STATEMENT_ROWS[1:3], ["faithfulness"], says_statements)
     label_run(run, tmp_path / "t.jsonl", samples=2)
     fill_in(tmp_path / "t.jsonl", lambda task: "yes" if "wrote" in task["statement"] else "no", annotator="ben")
-    attach_file([str(run.path)], str(tmp_path / "t.jsonl"))
+    attach_files([str(run.path)], [str(tmp_path / "t.jsonl")])
     show(str(run.path), sample="a1")
     shown = capsys.readouterr().out
     assert "People     ben: statement 1 supported. The judge" in shown

@@ -6,7 +6,7 @@ import pytest
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
 import merilo
-from merilo.commands.calibrate.human_labels import attach_file, labels_of
+from merilo.commands.calibrate.human_labels import attach_files, labels_of
 from merilo.commands.calibrate.people import labelling_price, seconds_of, without_labelled
 from merilo.commands.label.run import label_run
 from merilo.commands.label.tasks import ASSUMED_S, labelling_time, seconds_per_task
@@ -24,7 +24,7 @@ def labelled(run: merilo.Run, folder: Path, number: int | None, annotator: str |
     path = folder / f"{number}.jsonl"
     label_run(run, path, samples=number, items=None)
     fill_in(path, by_grade, annotator=annotator)
-    attach_file([str(run.path)], str(path))
+    attach_files([str(run.path)], [str(path)])
     return merilo.Run.open(run.path)
 
 
@@ -95,7 +95,7 @@ def test_seconds_are_stored_with_the_labels(run: merilo.Run, tmp_path: Path) -> 
         line.replace('"seconds": null', f'"seconds": {600 if at % 3 == 0 else 3}') for at, line in enumerate(lines)
     ]
     path.write_text("\n".join(timed), encoding="utf-8")
-    attach_file([str(run.path)], str(path))
+    attach_files([str(run.path)], [str(path)])
     labels = labels_of(merilo.Run.open(run.path))
     assert {each.seconds for each in labels} == {None, 3.0}
     assert (seconds_of(labels, "ann"), seconds_of(labels, "ben")) == (3.0, ASSUMED_S)

@@ -9,7 +9,7 @@ from graded_runs import graded, judge, many
 from labelled_run import by_grade, fill_in, judged_run, strict
 
 import merilo
-from merilo.commands.calibrate.human_labels import attach_file
+from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.compare.record import comparison_record, flat_row
 from merilo.commands.compare.result import Row, RunComparison, Verdict
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
@@ -86,7 +86,7 @@ def test_a_corrected_conclusion_is_not_qualified_by_the_judge_alone(tmp_path: Pa
     runs = [judged_run(tmp_path / name, each, [METRIC], strict) for name, each in (("short", short), ("long", rows))]
     label_run(runs[0], tmp_path / "tasks.jsonl", other=runs[1])
     fill_in(tmp_path / "tasks.jsonl", by_grade)
-    attach_file([str(run.path) for run in runs], str(tmp_path / "tasks.jsonl"))
+    attach_files([str(run.path) for run in runs], [str(tmp_path / "tasks.jsonl")])
     refuted = " shown with the same number of contexts"
     for judge_only in (False, True):
         found = merilo.compare(*(run.path for run in runs), judge_only=judge_only)

@@ -9,7 +9,7 @@ import pytest
 from labelled_run import Row, by_grade, fill_in, grade_of, judged_run
 
 import merilo
-from merilo.commands.calibrate.human_labels import attach_file
+from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row as Compared
 from merilo.commands.compare.text import comparison_markdown
@@ -58,7 +58,7 @@ def pair(folder: Path, judge: Callable[[Question[Any]], Row], labelled: int) -> 
     runs = [judged_run(folder / name, rows(name.upper()), [METRIC], judge) for name in ("a", "b")]
     label_run(runs[0], folder / "t.jsonl", samples=labelled, other=runs[1])
     fill_in(folder / "t.jsonl", by_grade)
-    attach_file([str(each.path) for each in runs], str(folder / "t.jsonl"))
+    attach_files([str(each.path) for each in runs], [str(folder / "t.jsonl")])
     first, second = (merilo.Run.open(each.path) for each in runs)
     return first, second
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import merilo
 from merilo.cli import app
-from merilo.commands.calibrate.human_labels import attach_file
+from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.export.qrels import pool_qrels
 from merilo.commands.label.run import label_run
 from merilo.data.span_labels import load_judged
@@ -112,7 +112,7 @@ def test_labels_attached_to_a_run_are_included(tmp_path: Path, documents: Path) 
     label_run(str(run), str(tasks), metric="context_relevance", samples=1, items=2)
     filled = [{**each, "label": "1" if "1889" in json.dumps(each) else "0"} for each in read(tasks)]
     assert len(filled) == 2
-    attach_file([str(run)], str(written(tasks, *filled)))
+    attach_files([str(run)], [str(written(tasks, *filled))])
     out = tmp_path / "qrels.jsonl"
     pool_qrels([run], documents, out)
     assert shown(out) == [(BUILT, 1, "people"), (IRON, 0, "judge:scripted"), (HIGH, 0, "people")]

@@ -13,7 +13,7 @@ from hostile_texts import HOSTILE
 from labelled_run import STATEMENT_ROWS, by_grade, contexts_rows, fill_in, judged_run, says_statements
 
 import merilo
-from merilo.commands.calibrate.human_labels import attach_file, labels_of
+from merilo.commands.calibrate.human_labels import attach_files, labels_of
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.cli import label
 from merilo.commands.label.page import label_page
@@ -188,7 +188,7 @@ def test_filled_in_records_correct_the_run(tmp_path: Path) -> None:
     assert found.correction.labelled == 40
     assert found.agreement[0].annotators is not None
     assert found.agreement[0].disputed == 0
-    attach_file([str(run.path)], str(files[0]))
+    attach_files([str(run.path)], [str(files[0])])
     assert merilo.Run.open(run.path).labels is not None
 
 
@@ -201,7 +201,7 @@ def test_labels_of_another_annotator_remain(tmp_path: Path) -> None:
         path = tmp_path / f"labels-{name}.jsonl"
         path.write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
         files[name] = fill_in(path, by_grade, annotator=name)
-        attach_file([str(run.path)], str(path))
+        attach_files([str(run.path)], [str(path)])
 
     def attached() -> list[str]:
         return [each.annotator for each in labels_of(merilo.Run.open(run.path)) if not each.ticket.settled]
@@ -210,7 +210,7 @@ def test_labels_of_another_annotator_remain(tmp_path: Path) -> None:
     first, *others = files["ann"].read_text(encoding="utf-8").splitlines()
     cleared = json.dumps({**json.loads(first), "label": None})
     files["ann"].write_text("\n".join([cleared, *others]) + "\n", encoding="utf-8")
-    attach_file([str(run.path)], str(files["ann"]))
+    attach_files([str(run.path)], [str(files["ann"])])
     assert sorted(attached()) == ["ann"] * (len(records) - 1) + ["ben"] * len(records)
 
 

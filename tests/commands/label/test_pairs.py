@@ -14,7 +14,7 @@ from command_line import Here
 from labelled_run import by_grade, fill_in, grade_of, judged_run, read_tasks
 
 import merilo
-from merilo.commands.calibrate.human_labels import attach_file, labels_of
+from merilo.commands.calibrate.human_labels import attach_files, labels_of
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.calibrate.text import people_page
 from merilo.commands.compare.record import comparison_record
@@ -75,7 +75,7 @@ def labelled(first: merilo.Run, second: merilo.Run, path: Path, samples: int, **
     """Draw tasks from the pair, fill them in, and attach them to both runs."""
     label_run(first, path, samples=samples, other=second, **options)
     fill_in(path, by_grade)
-    return attach_file([str(first.path), str(second.path)], str(path))
+    return attach_files([str(first.path), str(second.path)], [str(path)])
 
 
 def open_again(*runs: merilo.Run) -> list[merilo.Run]:
@@ -345,7 +345,7 @@ def test_labels_of_one_run_lead_to_a_command_for_the_pair(tmp_path: Path) -> Non
     first, second = pair(tmp_path, 12)
     label_run(first, path := tmp_path / "t.jsonl")
     fill_in(path, by_grade)
-    attach_file([str(first.path)], str(path))
+    attach_files([str(first.path)], [str(path)])
     note = " ".join(merilo.compare(*open_again(first, second)).notes)
     assert f"merilo label {first.path} {second.path} --metric {METRIC}" in note
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from merilo.commands.calibrate.human_labels import draws_of, labels_of
 from merilo.commands.calibrate.label_matching import (
@@ -26,7 +26,7 @@ from merilo.rendering.wording import count
 from merilo.results.judged_samples import judged_samples
 from merilo.results.scores import read_scores
 from merilo.stats.corrected_pairs import PairLabels
-from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Correction, Labels, Reported, correct
+from merilo.stats.correction import FEWEST_LABELLED, Correction, Labels, Reported, correct
 from merilo.stats.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:
@@ -64,6 +64,16 @@ def match(
     if not found:
         raise _unusable("any metric", scores, draws, "")
     return found
+
+
+def match_if_fitting(
+    scores: RunScores, labels: Sequence[HumanLabel], metrics: Sequence[str]
+) -> dict[str, MatchedLabels]:
+    """Return what `match` returns; empty without labels, and if they are for other metrics."""
+    try:
+        return match(scores, labels, metrics) if labels else {}
+    except UsageError:
+        return {}
 
 
 def correction_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float = LEVEL) -> Correction:
@@ -111,14 +121,6 @@ def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels
     return Labels.of([place[each] for each in found.samples], found.people, found.judge, sequential=found.sequential)
 
 
-class LabelCount(NamedTuple):
-    """The number of labelled samples, or pairs of samples, of a metric."""
-
-    labelled: int
-    needed: int = DECIDING_LABELLED
-    """The number from which gates and comparisons decide by the corrected number."""
-
-
 @dataclass(frozen=True, slots=True)
 class UsableLabels(Generic[T]):
     """The stored labels of a run, or of a pair of runs, that can correct its metrics."""
@@ -127,8 +129,6 @@ class UsableLabels(Generic[T]):
     """By the metric's full text."""
     notes: tuple[str, ...]
     """The reason why labels cannot be used, a sentence for each metric; and which other metrics they correct."""
-    counts: Mapping[str, LabelCount] = field(default_factory=dict[str, LabelCount])
-    """By metric, for those in `labels`."""
     uncorrected: Mapping[str, LabelledAgreement] = field(default_factory=dict[str, LabelledAgreement])
     """By metric, for those with labelled verdicts that are not in `labels`."""
 
@@ -138,11 +138,7 @@ def usable_labels(scores: RunScores, metrics: Sequence[str]) -> UsableLabels[Lab
 
     Their samples are positions among the scored ones. Raises RunError as `labels_of`.
     """
-    own = labels_of(scores.run)
-    try:
-        found = match(scores, own, metrics) if own else {}
-    except UsageError:  # they are for other metrics
-        found = {}
+    found = match_if_fitting(scores, labels_of(scores.run), metrics)
     used = {text: each for text, each in found.items() if not each.elsewhere and not each.broken}
     notes = [
         f"The labels for {text} are not used. {each.elsewhere or 'They leave some samples without a value'}."
@@ -150,9 +146,8 @@ def usable_labels(scores: RunScores, metrics: Sequence[str]) -> UsableLabels[Lab
         if each.drawn_for == text and text not in used
     ]
     labels = {text: labels_among(scores, text, each) for text, each in used.items()}
-    counts = {text: LabelCount(each.samples) for text, each in labels.items()}
     left = uncorrected_of(scores.run, [text for text in metrics if text not in labels])
-    return UsableLabels(labels, (*notes, *also_corrected(used)), counts, left)
+    return UsableLabels(labels, (*notes, *also_corrected(used)), left)
 
 
 def uncorrected_of(run: Run, metrics: Iterable[str]) -> dict[str, LabelledAgreement]:
@@ -178,10 +173,7 @@ def corrected_of(run: Run) -> Mapping[str, Correction]:
     if not own:
         return {}
     scores = read_scores(run)
-    try:
-        found = match(scores, own, tuple(scores.columns))
-    except UsageError:  # they no longer fit any of its metrics
-        found = {}
+    found = match_if_fitting(scores, own, tuple(scores.columns))
     corrections = {text: correction_of(scores, text, each) for text, each in found.items()}
     for text, each in uncorrected_of(run, [text for text in scores.columns if text not in found]).items():
         nothing = _corrected(scores, text, Labels.of([], [], []), LEVEL)
@@ -284,9 +276,8 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
                 notes.append(why)
             if not why and text not in labels and (both := _pair_labels(first, *pair)) is not None:
                 labels[text], used[text] = both, pair[0]
-    counts = {text: LabelCount(len(each.places)) for text, each in labels.items()}
     left = agreements((one.cases, two.cases), attached, [text for text in judged if text not in labels])
-    return UsableLabels(labels, (*notes, *also_corrected(used)), counts, left)
+    return UsableLabels(labels, (*notes, *also_corrected(used)), left)
 
 
 def _labels_of_pair(first: RunScores, second: RunScores) -> list[HumanLabel]:

@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from merilo.commands.label.tasks import SETTLED, Ticket, Unit, read_seconds, unsealed
+from merilo.commands.label.tasks import SETTLED, Ticket, read_seconds, unsealed
 from merilo.data import check
 from merilo.data.csv_records import plain
 from merilo.data.labels import Task
@@ -21,7 +21,7 @@ from merilo.runs.run import LABELS, opened
 from merilo.runs.seal import publish, recover
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
     from merilo.runs.run import Run
@@ -83,7 +83,7 @@ def read_people(paths: Iterable[str | PathLike[str]]) -> HumanLabels:
 @dataclass(frozen=True, slots=True)
 class _Line:
     task: str
-    ticket: str
+    ticket: Ticket | None
     label: str
     annotator: str
     file: str
@@ -107,11 +107,17 @@ def _lines(path: Path) -> Iterator[_Line | Problem]:
                 f"{file.name} contains labelled records for merilo judge check. merilo label --labels needs the "
                 "filled-in tasks of merilo label."
             )
+        known = unsealed(ticket) if ticket else None
         if not task and not ticket:
             yield Problem("a task", "a line without its id", "task", file.name, raw.place, file.unit)
-            continue
-        label, annotator = found.get("label", "").strip(), found.get("annotator", "").strip()
-        yield _Line(task, ticket, label, annotator, file.name, raw.place, read_seconds(found.get("seconds")))
+        elif ticket and known is None:
+            yield Problem("a ticket that merilo wrote", "other text", "ticket", file.name, raw.place)
+        elif known is not None and task not in {"", known.task}:
+            got = f"{task[:_SHOWN]!r}, which does not match the ticket"
+            yield Problem("the id of the task", got, "task", file.name, raw.place)
+        else:
+            label, annotator = found.get("label", "").strip(), found.get("annotator", "").strip()
+            yield _Line(task, known, label, annotator, file.name, raw.place, read_seconds(found.get("seconds")))
 
 
 def _text(value: object, *, cell: bool) -> str:
@@ -128,14 +134,16 @@ def _no_task(path: Path, problems: Sequence[Problem]) -> DataError:
 
 
 def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool) -> HumanLabels:
-    tickets = _tickets(lines, problems)
+    tickets = {line.ticket.task: line.ticket for line in lines if line.ticket is not None}
     found: dict[tuple[str, str], HumanLabel] = {}
     settled: dict[str, HumanLabel] = {}
     repeated = changed = 0
-    for line, ticket in zip(lines, _of_lines(lines, tickets, problems), strict=True):
+    for line in lines:
+        ticket = line.ticket or tickets.get(line.task)
         if ticket is None:
-            continue
-        if ticket.settled:
+            advice = "add the file that merilo label wrote (--labels is repeatable)"
+            problems.append(Problem("a ticket", "none", "ticket", line.file, line.line, advice=advice))
+        elif ticket.settled:
             settled[ticket.task] = HumanLabel(ticket, SETTLED, "", line.file, line.line)
         elif line.label:
             annotator = line.annotator or (line.file if several else "")
@@ -156,48 +164,8 @@ def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool)
     )
 
 
-def _tickets(lines: Sequence[_Line], problems: list[Problem]) -> Mapping[str, Ticket]:
-    found: dict[str, Ticket] = {}
-    for line in lines:
-        ticket = unsealed(line.ticket) if line.ticket else None
-        if ticket is not None and line.task in {"", ticket.task}:
-            found[ticket.task] = ticket
-        elif ticket is None and line.ticket:
-            problems.append(Problem("a ticket that merilo wrote", "other text", "ticket", line.file, line.line))
-        elif ticket is not None:
-            got = f"{line.task[:_SHOWN]!r}, which does not match the ticket"
-            problems.append(Problem("the id of the task", got, "task", line.file, line.line))
-    return found
-
-
-def _of_lines(
-    lines: Sequence[_Line], tickets: Mapping[str, Ticket], problems: list[Problem]
-) -> Iterator[Ticket | None]:
-    """Yield the ticket of each line; None for a line that is left out."""
-    for line in lines:
-        if line.ticket:
-            ticket = unsealed(line.ticket)
-            yield ticket if ticket is not None and line.task in {"", ticket.task} else None
-        else:
-            if line.task not in tickets:
-                advice = "add the file that merilo label wrote (--labels is repeatable)"
-                problems.append(Problem("a ticket", "none", "ticket", line.file, line.line, advice=advice))
-            yield tickets.get(line.task)
-
-
-class LabelDraw(NamedTuple):
-    """One call of `merilo label`, as recorded in its tickets."""
-
-    metric: str
-    unit: Unit
-    population: int
-    seed: int
-    among: str = ""
-    """Digest of the samples that could have been drawn; empty in tickets of version 1."""
-    other: str = ""
-    """Fingerprint of the second run's samples, for tasks of a pair of runs."""
-    sequential: bool = False
-    """True if the tasks are labelled until they decide."""
+LabelDraw: TypeAlias = Ticket
+"""One call of `merilo label`: the ticket of its tasks without what differs between these."""
 
 
 def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
@@ -207,15 +175,12 @@ def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
 
 def draw_of(label: HumanLabel) -> LabelDraw:
     """Return the call that drew the task of a label."""
-    ticket = label.ticket
-    return LabelDraw(
-        ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.among, ticket.other, ticket.sequential
-    )
+    return replace(label.ticket, fingerprint="", sample="", mark="", probability=1.0, labels=())
 
 
 def combinable(one: LabelDraw, other: LabelDraw) -> bool:
     """Return True if two draws can be used as one: they are equal except for their seeds."""
-    return one._replace(seed=0) == other._replace(seed=0)
+    return replace(one, seed=0) == replace(other, seed=0)
 
 
 def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
@@ -276,11 +241,6 @@ def earlier_labels(run: Run, labels: Sequence[HumanLabel], *, whole: bool = Fals
 
 def _item(label: HumanLabel) -> tuple[LabelDraw, str, str]:
     return draw_of(label), label.ticket.sample, label.ticket.mark
-
-
-def attach_file(runs: Sequence[str], labels: str) -> int:
-    """Store the labels of one file as `attach_files` does."""
-    return attach_files(runs, [labels])
 
 
 def attach_files(runs: Sequence[str], labels: Sequence[str]) -> int:

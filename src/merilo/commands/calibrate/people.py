@@ -89,13 +89,11 @@ def labels_by_sample(labels: Iterable[HumanLabel]) -> dict[str, tuple[GivenLabel
     return {sample: tuple(own.values()) for sample, own in found.items()}
 
 
-def disagreements(run: Run, labels: Iterable[HumanLabel]) -> tuple[Disagreement, ...]:
-    """Return where these annotators and the judge of a run differ: the judge's most certain verdicts first."""
-    return people_and_judge(run, labels)[2]
-
-
 def people_and_judge(run: Run, labels: Iterable[HumanLabel]) -> tuple[int, int, tuple[Disagreement, ...]]:
-    """Return the number of verdicts on which annotators and the judge agree, that of all, and `disagreements`."""
+    """Return the number of verdicts on which annotators and the judge agree, that of all, and where they differ.
+
+    The judge's most certain verdicts come first.
+    """
     by_sample = labels_by_sample(labels)
     known = dict.fromkeys(record["sample"] for record in run.records_of(frozenset(by_sample)))
     cases = [*cases_of(run, list(known), by_sample).values()]

@@ -10,7 +10,7 @@ from merilo.commands.calibrate.agreement import Groups, ItemAgreement, LabelledI
 from merilo.commands.calibrate.correction import correction_of, match
 from merilo.commands.calibrate.human_labels import attach_labels, attached_file, earlier_labels, read_people
 from merilo.commands.calibrate.label_matching import remarks_of
-from merilo.commands.calibrate.people import Disagreement, disagreements
+from merilo.commands.calibrate.people import Disagreement, people_and_judge
 from merilo.errors import DataError
 from merilo.rendering.wording import count
 from merilo.results.scores import read_scores
@@ -136,7 +136,7 @@ def label_agreement(
         compared = label_agreement(written, attached_file(written), metrics=metrics)
     if this.manifest.until is not None:
         remarks.append("This run stopped once its gates were decided, so its means are biased, corrected or not.")
-    differ = disagreements(this, own)
+    _, _, differ = people_and_judge(this, own)
     return LabelledRun(this, found, tuple(remarks), people.problems, attach, LEVEL, differ, compared)
 
 

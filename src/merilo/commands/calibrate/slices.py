@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
 from merilo.results.faults import CANNOT_TELL, Faults, judged_metrics, sample_faults
 from merilo.results.scores import read_scores
@@ -51,12 +50,10 @@ def _corrected_shares(scores: RunScores, samples: Mapping[str, str], joint: str)
     """Return the corrected share of each category; empty unless labels correct all."""
     if scores.run.labels is None:
         return {}
-    from merilo.commands.calibrate.correction import correction_of, match
+    from merilo.commands.calibrate.correction import correction_of, match_if_fitting
     from merilo.commands.calibrate.people import readable_labels
 
     labels = readable_labels(scores.run)
-    if not labels:
-        return {}
     texts = {f"{Answering.name}.{key}{joint[len(Answering.name) :]}": str(key) for key in Category}
     columns = {
         text: Column.of(
@@ -65,10 +62,7 @@ def _corrected_shares(scores: RunScores, samples: Mapping[str, str], joint: str)
         for text, key in texts.items()
     }
     derived = replace(scores, columns={**scores.columns, **columns})
-    try:
-        found = match(derived, labels, tuple(texts))
-    except UsageError:  # they are for other metrics
-        return {}
+    found = match_if_fitting(derived, labels, tuple(texts))
     estimates = {texts[text]: correction_of(derived, text, each).estimate for text, each in found.items()}
     known = {key: estimate for key, estimate in estimates.items() if estimate is not None}
     return known if len(known) == len(Category) else {}
@@ -88,15 +82,12 @@ def slices_of(run: Run, field: str, *, judge_only: bool = False) -> Slices:
 
 def slices_by(run: Run, fields: Sequence[str], *, judge_only: bool = False) -> tuple[Slices, ...]:
     """Return what `slices_of` returns for each of these fields; scores and labels are read once."""
-    from merilo.commands.calibrate.correction import match
+    from merilo.commands.calibrate.correction import match_if_fitting
     from merilo.commands.calibrate.people import readable_labels
 
     scores, faults = read_scores(run), faults_of(run, judge_only=True)
     labels = [] if judge_only else readable_labels(run)
-    try:
-        matched = match(scores, labels, tuple(scores.columns)) if labels else {}
-    except UsageError:  # they are for other metrics
-        matched = {}
+    matched = match_if_fitting(scores, labels, tuple(scores.columns))
     usable = {text: own for text, own in matched.items() if not own.elsewhere}
     places = {sample: place for place, sample in enumerate(scores.ids)}
     found: list[Slices] = []

@@ -178,8 +178,6 @@ class RunComparison:
     """By other run, then by metric in the first run's order."""
     primary: tuple[str, ...]
     """The metrics that conclusions are drawn for."""
-    chosen: bool
-    """True if primary metrics were named; False if all metrics are primary."""
     moved_by: str | None
     """The metric that ranks the samples that changed; None if no two scores differ."""
     moved: tuple[Moved, ...]

@@ -121,7 +121,6 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         ids=tuple(matching[0].ids),
         rows=tuple(rows),
         primary=tuple(metrics) if primary is None else tuple(primary),
-        chosen=primary is not None,
         moved_by=by if movers else None,
         moved=shown,
         movers=movers,

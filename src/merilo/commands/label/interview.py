@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.calibrate.human_labels import attach_file
+from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.compare.result import DECIDED
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.gate.run import gate_run
@@ -165,7 +165,7 @@ class UntilDecided:
         if self.result or labelled < max(DECIDING_LABELLED, self._checked + _STEP):
             return bool(self.result)
         self._checked = labelled
-        attach_file(self.runs, self.file)
+        attach_files(self.runs, [self.file])
         self.result = self._compared() if self.suite is None else self._gated(self.suite)
         return bool(self.result)
 
