@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 RENDERERS: Final = {
-    ("Estimate", "text"): "merilo.commands.plan.text:plan_text",
+    ("Estimate", "text"): "merilo.commands.plan.run:plan_text",
     ("JudgeCheck", "text"): "merilo.commands.check.page:check_page",
     ("Run", "frame"): "merilo.rendering.frames:run_frame",
     ("Run", "markdown"): "merilo.commands.show.summary:run_markdown",

@@ -4,12 +4,11 @@ from typing import Any
 
 from each_case import each_case
 
-from merilo.commands.metrics.text import card_page, card_record
+from merilo.commands.metrics.text import WORDING, Sampling, card_page, card_record, reproduction, sampling_of
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import is_composite
 from merilo.metrics.published.fidelity import families
 from merilo.metrics.registry import native_metrics, parse_metric, published_metrics
-from merilo.rendering.reproduction import WORDING, Sampling, reproduction, sampling_of
 
 NAMES = [metric.name for metric in published_metrics()]
 

@@ -122,7 +122,7 @@ def uses(settings: Mapping[str, Any]) -> list[str]:  # Any: values of options
     for name, value in settings.items():
         texts = [text for text in (value if check.is_list(value) else [value]) if isinstance(text, str)]
         for text in texts:
-            if _names_code(text):
+            if ".py:" in text:  # anywhere: a named judge may contain a file too
                 found.append(f"the code in {text}")
             elif name == _JUDGE and _NO_CONSENT.fullmatch(text) is None:
                 found.append(f"the judge {text}")
@@ -137,12 +137,8 @@ def project_file(flags: Mapping[str, Flag], start: Path | None = None) -> Projec
     `flags` are those of an evaluation's options. Raises UsageError for a file that is unreadable or holds an unknown
     setting or a value of the wrong type.
     """
-    folder = Path.cwd() if start is None else start
-    for place in (folder, *folder.parents):
-        table = _table_in(place)
-        if table is not None:
-            return _checked(*table, flags)
-    return None
+    found = _nearest(Path.cwd() if start is None else start)
+    return None if found is None else _checked(*found, flags)
 
 
 def project_suite() -> tuple[str, str] | None:
@@ -150,15 +146,15 @@ def project_suite() -> tuple[str, str] | None:
 
     Raises UsageError for an unreadable file or a suite that is not a text. Other settings are not checked.
     """
-    for place in (Path.cwd(), *Path.cwd().parents):
-        table = _table_in(place)
-        if table is not None:
-            path, found = table
-            suite = found.get(SUITE)
-            if suite is not None and not isinstance(suite, str):
-                raise UsageError(f"{path}: {SUITE} must be a text, got {suite!r}.")
-            return None if suite is None else (path.name, str(path.parent / suite))
-    return None
+    path, table = _nearest(Path.cwd()) or (Path(), {})
+    suite = table.get(SUITE)
+    if suite is not None and not isinstance(suite, str):
+        raise UsageError(f"{path}: {SUITE} must be a text, got {suite!r}.")
+    return None if suite is None else (path.name, str(path.parent / suite))
+
+
+def _nearest(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
+    return next((found for place in (folder, *folder.parents) if (found := _table_in(place)) is not None), None)
 
 
 def _table_in(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
@@ -306,12 +302,6 @@ def _relative(name: str, value: object, folder: Path) -> object:
     if name in {_PRICES, _FIT, SUITE}:
         return str(folder / value)
     return _CODE.sub(lambda code: str(folder / code[0].strip()), value)
-
-
-def _names_code(value: object) -> bool:
-    texts = value if check.is_list(value) else [value]
-    # Anywhere in the text: a named judge may contain a file too.
-    return any(isinstance(text, str) and ".py:" in text for text in texts)
 
 
 def _allowed_path() -> Path:

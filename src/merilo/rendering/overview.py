@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.remote import without_secrets
 from merilo.judges.routed import recorded_parts
+from merilo.judging.json_types import as_object
 from merilo.metrics.answering import Category
 from merilo.metrics.registry import asks_judge
 from merilo.records import grouped
@@ -56,7 +57,7 @@ def fault_sentence(faults: Faults) -> str:
     things = count(len(faults.samples), "question" if faults.keys() <= _OF_CONTEXTS else "answer")
     if faults.checked:
         rest = f"; {faults[CANNOT_TELL]:,} cannot tell" if faults[CANNOT_TELL] else ""
-        shares = ", ".join(_share(faults, key) for key in fault_order(faults))
+        shares = ", ".join(f"{_name(key)} {fault_share(faults, key)}" for key in fault_order(faults))
         return f"{things}, corrected by human labels: {shares}{rest}."
     return f"{things}: {', '.join(f'{faults[key]:,} {_name(key)}' for key in fault_order(faults))}."
 
@@ -67,11 +68,6 @@ def fault_order(faults: Faults) -> Sequence[str]:
     return sorted(shares, key=lambda key: (key == CANNOT_TELL, key != Category.RIGHT, -shares[key], PLACES[key]))
 
 
-def fault_count(faults: Faults, key: str) -> str:
-    """Return the number of samples with a fault."""
-    return f"{faults[key]:,}"
-
-
 def fault_share(faults: Faults, key: str) -> str:
     """Return the share of samples with a fault and its interval, such as `33 % (23 to 46 %)`."""
     share = faults.share(key)
@@ -80,10 +76,6 @@ def fault_share(faults: Faults, key: str) -> str:
     ends = share.interval.ends
     interval = f" ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)" if ends else ""
     return f"{100 * share.value:.0f} %{interval}"
-
-
-def _share(faults: Faults, key: str) -> str:
-    return f"{_name(key)} {fault_share(faults, key)}"
 
 
 def _name(key: str) -> str:
@@ -441,13 +433,9 @@ def unpriced(run: Run) -> list[str]:
     if not usage.get("requests") or usage.get("cost_usd") is not None:
         return []
     parts = chain.from_iterable(map(recorded_parts, run.manifest.judges.values()))
-    marks = [_fields(part.fingerprint.get("provider")) for part in parts]
+    marks = [as_object(part.fingerprint.get("provider")) or {} for part in parts]
     models = dict.fromkeys(str(mark["model"]) for mark in marks if "model" in mark)
     return [f"unknown for {', '.join(models)}; give prices in a file (--prices FILE)"] if models else []
-
-
-def _fields(value: object) -> Mapping[str, Any]:  # Any: JSON
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _named(role: str, judge: Mapping[str, Any]) -> str:  # Any: JSON

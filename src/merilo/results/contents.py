@@ -162,7 +162,9 @@ class _Described:
         digests, counts = bytearray(), array("q")
 
         def described(record: Record) -> tuple[bytes, int | None]:
-            return _digest(_values(record, fields)) + _contexts_digest(record), _context_count(record)
+            contexts = record.get("retrieved_contexts")
+            digest = _digest(_values(record, fields)) + _digest(_value(record, "retrieved_contexts"))
+            return digest, None if contexts is None else len(contexts)
 
         for digest, count in _in_order(run, ids, described):
             digests += digest
@@ -288,15 +290,6 @@ def _nuggets(metadata: Record) -> object:
 
 def _context(item: str | Record) -> tuple[object, object, object]:
     return (item, None, None) if isinstance(item, str) else (item["text"], item.get("id"), item.get("language"))
-
-
-def _contexts_digest(record: Record) -> bytes:
-    return _digest(_value(record, "retrieved_contexts"))
-
-
-def _context_count(record: Record) -> int | None:
-    contexts = record.get("retrieved_contexts")
-    return None if contexts is None else len(contexts)
 
 
 def _digest(value: object) -> bytes:

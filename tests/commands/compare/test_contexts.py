@@ -131,7 +131,7 @@ def test_each_sample_is_cut_to_its_own_smaller_number(tmp_path: Path) -> None:
 
 def test_of_many_pairs_a_random_sample_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 30 pairs at a maximum of 20, 20 are compared, always the same, and the page says so."""
-    for module in ("contexts", "notes"):
+    for module in ("matching", "notes"):
         monkeypatch.setattr(f"merilo.commands.compare.{module}.MAX_CUT_PAIRS", 20)
     mixed = {f"s{number}": [number % 3, 0] for number in range(30)}
     runs = [graded(tmp_path / "long", mixed), graded(tmp_path / "short", grades(30, 1))]

@@ -10,8 +10,7 @@ from tiny_models import nli, reranker
 from merilo.commands.evaluate.local_time import time_sentence
 from merilo.commands.evaluate.options import Options, Storage
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.commands.plan.run import run_estimate
-from merilo.commands.plan.text import plan_page, plan_record
+from merilo.commands.plan.run import plan_page, plan_record, run_estimate
 from merilo.judges.base import OutgoingRequest
 from merilo.judges.local.judge import LocalJudge, LocalWork, local_judge
 from merilo.judging.kinds.support import Support

@@ -170,7 +170,7 @@ def _estimate(options: CheckOptions, *, json: bool) -> None:
     import asyncio
 
     from merilo.commands.check.run import estimate_check
-    from merilo.commands.plan.text import print_plan
+    from merilo.commands.plan.run import print_plan
 
     print_plan(asyncio.run(estimate_check(options)), json=json)
 

@@ -84,8 +84,7 @@ def run(
 def _plan(data: str, options: Options, *, json: bool, full: bool) -> None:
     """Print the estimate of the run, and the command that starts it."""
     from merilo.commands.blocking import run_blocking
-    from merilo.commands.plan.run import run_estimate
-    from merilo.commands.plan.text import print_plan
+    from merilo.commands.plan.run import print_plan, run_estimate
     from merilo.rendering.overview import command
 
     run = command(*(word for word in sys.argv[1:] if word not in _PLAN_ONLY)) if "--plan" in sys.argv else ""

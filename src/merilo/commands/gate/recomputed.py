@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from itertools import groupby, islice
+from operator import itemgetter
 from secrets import SystemRandom
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Metric
     from merilo.results.scores import RunScores
-    from merilo.runs.outcomes import OutcomeRecord, Result
+    from merilo.runs.outcomes import Result
     from merilo.runs.run import Run
     from merilo.runs.store import Store
     from merilo.stats.column import Column
@@ -93,7 +94,7 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
     _check_scales(scores, wanted)
     chosen = frozenset(scores.ids if len(scores.ids) <= MAX_SAMPLES else SystemRandom().sample(scores.ids, MAX_SAMPLES))
     places, found = {each: place for place, each in enumerate(scores.ids)}, 0
-    for sample_id, records in groupby(run.records_of(chosen), key=_sample_of):
+    for sample_id, records in groupby(run.records_of(chosen), key=itemgetter("sample")):
         sample = store.sample(sample_id)
         if sample is None:
             raise _different(run.path, f"the store has no sample {sample_id!r}")
@@ -171,10 +172,6 @@ def _same(result: Result, column: Column, place: int) -> bool:
         return False
     mine, theirs = now.get("value"), float(column.values[place])
     return mine is None or abs(mine - theirs) <= _SLACK * max(1.0, abs(mine))
-
-
-def _sample_of(record: OutcomeRecord) -> str:
-    return record["sample"]
 
 
 def _different(path: Path, problem: str) -> _Different:

@@ -224,7 +224,8 @@ def write_tasks(path: Path, tasks: Sequence[TaskLine]) -> None:
     """
     form = task_format(path)
     records = [task.record() for task in tasks]
-    text = _csv(records) if form is Format.CSV else "".join(_line(record) for record in records)
+    lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    text = _csv(records) if form is Format.CSV else "".join(lines)
     mark = "\ufeff" if form is Format.CSV else ""  # spreadsheets need it to recognise UTF-8
     try:
         create_file(path, (mark + text).encode("utf-8", "backslashreplace"))
@@ -274,7 +275,3 @@ def _csv(records: Sequence[Mapping[str, object]]) -> str:
 
 def _cell(value: object) -> str:
     return "" if value is None else escaped(str(value))
-
-
-def _line(record: Mapping[str, object]) -> str:
-    return json.dumps(record, ensure_ascii=False) + "\n"

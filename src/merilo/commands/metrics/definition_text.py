@@ -31,13 +31,18 @@ _WIDE: Final = 70
 
 def definitions_record(tables: DefinitionTables) -> dict[str, Any]:  # Any: JSON
     """Return the tables as a JSON-able object."""
+    common = tables.common
     return {
         "run": str(tables.run.path),
         "judge": judge_name(tables.run),
         "samples": tables.run.manifest.samples,
         "family": tables.family.value,
         "definitions": [_definition_record(each) for each in tables.rows],
-        "common": _common_record(tables.common),
+        "common": {
+            "samples": common.count,
+            "not_compared": dict(common.left_out),
+            "samples_with_all": common.with_all,
+        },
         "left_out": dict(tables.left_out),
     }
 
@@ -196,7 +201,3 @@ def _definition_record(row: DefinitionRow) -> dict[str, Any]:  # Any: JSON
         **picked(row.aggregate, "mean interval scored undefined failed flagged flags"),
         **picked(row, "asked tau_b compared common_mean common_interval formula left_out"),
     }
-
-
-def _common_record(common: CommonSamples) -> dict[str, Any]:  # Any: JSON
-    return {"samples": common.count, "not_compared": dict(common.left_out), "samples_with_all": common.with_all}

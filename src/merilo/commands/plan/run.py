@@ -1,14 +1,16 @@
-"""What an evaluation would ask and cost, found out without a request and without a key."""
+"""What an evaluation would ask and cost, found out without a request and without a key; as a page and as JSON."""
 
 from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from itertools import islice
-from math import inf
+from math import floor, inf, log10
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from merilo.commands.evaluate.local_time import time_text
 from merilo.commands.evaluate.look_up import LookUp
 from merilo.commands.evaluate.preparation import dataset_of, prepared
 from merilo.commands.evaluate.settings import checked, judges_of
@@ -17,7 +19,12 @@ from merilo.engine.answer_store import AnswerStore
 from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry_run import DryRun
-from merilo.providers.prices import prices_from
+from merilo.providers.prices import outdated, prices_from
+from merilo.records import picked
+from merilo.rendering.page import Page, Tone
+from merilo.rendering.terminal import DEFAULT_WIDTH, page_width, print_result, tell
+from merilo.rendering.weak import WeakMarks
+from merilo.rendering.wording import count, duration, money
 from merilo.results.basis import Basis
 from merilo.runs.directory_usage import measured_in
 from merilo.runs.manifest_diff import broken_files
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
     from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
     from merilo.engine.dry_run import QuestionCounts
+    from merilo.providers.prices import Price
 
 
 async def run_estimate(
@@ -120,3 +128,204 @@ def _seconds(typical: Amount, options: Options) -> float | None:
         (typical.input_tokens + typical.output_tokens) / (options.limits.tokens_per_minute or inf),
     ]
     return max(typical.seconds / options.limits.concurrency, 60 * max(minutes))
+
+
+# -- text of an estimate -------------------------------------------------------------------------------
+
+_HEADINGS = ("metric", "requests", "tokens in", "out", "USD", "USD alone")
+_LIKELY = "4 characters per token; replies of the usual length, each readable at once"
+_MEASURED = "the means of this run so far, re-asks included; 4 characters per token where it has asked too little"
+_MAX_RATIO = 20
+"""Largest ratio of upper bound to estimate at which the bound helps a reader."""
+_DIGITS = 3
+_WITHOUT_CENTS = 100
+_UNITS = ((1_000_000, "M"), (1_000, "k"))
+
+
+def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
+    """The estimate as a JSON-able object; `usd` is None when it is unknown and 0.0 only when it is free."""
+    return {
+        **picked(found, "data judge samples looked_at"),
+        "metrics": {
+            each.metric: {
+                "questions": each.questions,
+                "weak": each.metric in found.weak,
+                "held": each.held,
+                "added": _record(each.added),
+                "alone": _record(each.alone),
+                "at_most": _record(each.at_most),
+            }
+            for each in found.metrics
+        },
+        "left_out": dict(found.left_out),
+        "typical": _record(found.typical),
+        "at_most": _record(found.at_most),
+        "seconds": None if found.seconds is None else round(found.seconds, 1),
+        **({} if found.local_time is None else {"local_seconds": round(found.local_time.seconds, 1)}),
+        **picked(found, "concurrency measured"),
+        "prices": [
+            {
+                "model": price.model,
+                **picked(price.rates, "input cached_input output"),
+                "read": None if price.read is None else price.read.isoformat(),
+                "source": price.source,
+            }
+            for price in found.prices
+        ],
+        "unpriced": list(found.unpriced),
+    }
+
+
+def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False) -> Page:
+    """Return the page: a table by metric, the totals, and the basis of the estimate.
+
+    `run`: the command that starts the run; shown if given. `full`: show the upper bound also if it is more than
+    `_MAX_RATIO` times the estimate.
+    """
+    page = Page(width)
+    by = found.judge if found.judge == Basis.NO_JUDGE else f"to be judged by {found.judge}"
+    page.text(f"{found.data}: {count(found.samples, 'sample')}, {by}", tone=Tone.STRONG)
+    page.text("Nothing was sent. All amounts are estimates.")
+    page.blank()
+    _table(page, found)
+    page.heading("Total")
+    page.entries(_totals(found, full=full))
+    if found.left_out:
+        page.heading("Left out")
+        page.entries(found.left_out.items())
+    if basis := _basis(found):
+        page.heading("Basis")
+        page.entries(basis)
+    if run:
+        page.heading("Next")
+        page.line("  " + run)
+    return page
+
+
+def print_plan(found: Estimate, *, json: bool, run: str = "", full: bool = False) -> None:
+    """Print an estimate. `run`, `full`: as in `plan_page`."""
+    if warning := outdated(found.prices, datetime.now(UTC).date()):
+        tell(warning)
+    print_result(plan_record(found) if json else plan_page(found, page_width(), run=run, full=full))
+
+
+def plan_text(found: Estimate) -> str:
+    """Return the page as text, 80 columns wide."""
+    return str(plan_page(found, DEFAULT_WIDTH))
+
+
+def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
+    return {
+        "requests": round(amount.requests),
+        "input_tokens": round(amount.input_tokens),
+        "output_tokens": round(amount.output_tokens),
+        "usd": None if amount.usd is None else round(amount.usd, 6),
+    }
+
+
+def amount_rows(found: Estimate) -> list[tuple[str, ...]]:
+    """Return the table of amounts: headings, one row per metric, and the total."""
+    marks = WeakMarks(found.weak)
+    total = ("total", *_amounts(found.typical), "")
+    rows = [(marks.name(each.metric), *_amounts(each.added), money(each.alone.usd)) for each in found.metrics]
+    return [_HEADINGS, *rows, total]
+
+
+def weak_note(found: Estimate) -> str:
+    """Return the sentence that explains the marker of weak metrics; empty if there are none."""
+    return WeakMarks(found.weak).legend(each.metric for each in found.metrics)
+
+
+def _table(page: Page, found: Estimate) -> None:
+    rows = amount_rows(found)
+    page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * (len(rows) - 2), Tone.STRONG])
+    if legend := weak_note(found):
+        page.text(legend, tone=Tone.QUIET)
+
+
+def _amounts(amount: Amount) -> tuple[str, ...]:
+    counted = (amount.requests, amount.input_tokens, amount.output_tokens)
+    return (*(f"{round(number):,}" for number in counted), money(amount.usd))
+
+
+def _totals(found: Estimate, *, full: bool) -> list[tuple[str, str]]:
+    rows = [("expected", _text(found.typical))]
+    if found.typical.requests:
+        rows.append(("assuming", _MEASURED if found.measured else _LIKELY))
+    if found.at_most.requests:
+        rows.append(("at most", _at_most(found, full=full)))
+    if found.seconds is not None and found.typical.requests:
+        rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in flight"))
+    if found.local_time is not None:
+        rows.append(("local model", f"about {time_text(found.local_time)}"))
+    questions, held = (sum(getattr(each, name) for each in found.metrics) for name in ("questions", "held"))
+    if held:
+        rows.append(("held", f"{held:,} of {count(questions, 'question')} are answered in the run or the cache"))
+    return rows
+
+
+def _at_most(found: Estimate, *, full: bool) -> str:
+    """Return the upper bound, or only how to set a limit if the bound is too high to be of use."""
+    limit = "Use --max-cost to limit spending." if found.at_most.usd else "Use --max-requests to limit requests."
+    if not full and _size(found.at_most) > _MAX_RATIO * _size(found.typical):
+        return f"more than {_MAX_RATIO} times the estimate, so the bound is not shown here (--json has it). {limit}"
+    most = "every possible question, every re-ask, and every reply at its maximum length"
+    return f"{_text(found.at_most)}: {most}. It is usually far too high. {limit}"
+
+
+def _size(amount: Amount) -> float:
+    """Return the cost of an amount, or its tokens if the cost is 0 or unknown."""
+    return amount.usd or amount.input_tokens + amount.output_tokens
+
+
+def _text(amount: Amount) -> str:
+    if not amount.requests:
+        return "no request, nothing to pay"
+    tokens = f"{rounded(amount.input_tokens)} tokens in, {rounded(amount.output_tokens)} out"
+    requests = count(1, "request") if round(amount.requests) == 1 else f"{rounded(amount.requests)} requests"
+    return f"{requests}, {tokens}, {_usd(amount.usd)}"
+
+
+def rounded(amount: float) -> str:
+    """Return an amount with at most three significant digits and a unit: `352`, `18.2 k`, `583 M`, `1,580 M`."""
+    whole = round(amount)
+    value = round(whole, _DIGITS - 1 - floor(log10(whole))) if whole else 0
+    for size, unit in _UNITS:
+        if value >= size:
+            decimals = max(0, _DIGITS - 1 - floor(log10(value / size)))
+            return f"{value / size:,.{decimals}f} {unit}"
+    return f"{whole:,}"
+
+
+def _usd(usd: float | None) -> str:
+    if usd is None:
+        return "price unknown"
+    if not usd:
+        return "free of charge"
+    return f"{usd:,.0f} USD" if usd >= _WITHOUT_CENTS else f"{money(usd)} USD"
+
+
+def _basis(found: Estimate) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    if found.looked_at < found.samples:
+        looked_at = f"{found.looked_at:,} of {found.samples:,} were looked at, spread evenly"
+        rows.append(("samples", f"{looked_at}; the amounts are scaled up"))
+    rows += [("price", _price_text(price)) for price in found.prices]
+    if found.unpriced:
+        models = ", ".join(found.unpriced)
+        rows.append(("price", f"unknown for {models}; name it in a file (--prices FILE)"))
+    if found.typical.requests and len(found.metrics) > 1:
+        rows.append(
+            ("shared", "a question that several metrics ask counts for the first one. USD alone: each metric by itself")
+        )
+    return rows
+
+
+def _price_text(price: Price) -> str:
+    rates = price.rates
+    text = f"{price.model}: {rates.input:g} USD per million tokens in, {rates.output:g} out"
+    if rates.cached_input != rates.input:
+        text += f", {rates.cached_input:g} for cached input (not assumed here)"
+    if price.read is not None:
+        text += f"; read on {price.read.isoformat()}"
+    return f"{text} ({price.source})" if price.source else text

@@ -82,7 +82,7 @@ def questions(
         templates=None if templates is None else Path(templates),
     )
     if plan:
-        from merilo.commands.plan.text import print_plan
+        from merilo.commands.plan.run import print_plan
 
         print_plan(until_done(estimate_questions(Path(docs), settings, options)), json=json)
         return

@@ -8,6 +8,7 @@ from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes
 from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.text import to_decide
+from merilo.commands.report.details import Caution
 from merilo.commands.report.page import (
     cautions,
     chip,
@@ -25,7 +26,6 @@ from merilo.commands.report.page import (
     text,
 )
 from merilo.commands.report.plain import plain_pairs
-from merilo.commands.report.result import Caution
 from merilo.commands.report.run import compared_samples
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.wording import number
@@ -51,7 +51,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
         el("h1", text(title)),
         el("p", el("span", words.title(found)), el("span", f"{words.level_text(found)} intervals"), cls="facts"),
         [el("p", each, cls="lead") for each in _lead(found)],
-        cautions(_cautions(found)),
+        cautions([Caution("Note.", each) for each in words.beware(found)]),
         cls="wrap head",
     )
     pairs = [_pair(found, other) for other in range(1, len(found.sides))]
@@ -94,11 +94,6 @@ def _columns(found: RunComparison, shown: ComparedSamples) -> dict[str, Any]:  #
             for at in range(len(shown.metrics))
         ],
     }
-
-
-def _cautions(found: RunComparison) -> list[Caution]:
-    """Return what limits the differences; the note below the table names weak metrics."""
-    return [Caution("Note.", each) for each in words.beware(found)]
 
 
 def _lead(found: RunComparison) -> list[str]:

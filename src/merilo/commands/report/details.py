@@ -1,9 +1,10 @@
-"""One sample of a report as JSON-able data: its statements with cited sentences, contexts, reasons and replies."""
+"""The content of a report, and one sample of it as JSON-able data: statements, contexts, reasons and replies."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from merilo.data.history import shown_history
 from merilo.data.sentences import judged_sentences
@@ -18,10 +19,16 @@ from merilo.rendering.wording import AVERAGED, by_person, counts_text, reason_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from merilo.commands.compare.notes import ComparisonNotes
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
+    from merilo.results.faults import Faults
     from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
+    from merilo.results.slices import Slices
+    from merilo.runs.manifest import Aggregate
+    from merilo.runs.run import Run
+    from merilo.runs.scales import Scale
 
 _PREFERRED: Final = "faithfulness"
 _REPLY_CHARS: Final = 20_000
@@ -173,3 +180,93 @@ def _asked(case: SampleDetail, place: int) -> list[Any]:  # Any: JSON
     index = case.context_of(asked)
     about = asked.question.subject or "" if index is None else f"context {index + 1}"
     return [asked.question.kind, about, said(asked.answer), [_reply(each) for each in asked.replies]]
+
+
+# -- the content of a report ---------------------------------------------------------------------------
+
+Value: TypeAlias = float | Literal[False] | None
+"""The value of a metric: a score, None if it is undefined, FAILED if it failed."""
+FAILED: Final = False
+MOST: Final = 10_000
+"""Runs with more samples are shown with their worst samples only."""
+WORST: Final = 2_000
+"""Number of samples shown of such a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """A limit of the numbers, shown before them."""
+
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One metric of the run."""
+
+    metric: str
+    name: str
+    """The metric as the page shows it: with a note if it is corrected."""
+    aggregate: Aggregate
+    scale: Scale
+    weak: bool
+    bins: tuple[int, ...]
+    """Samples in each of ten equal parts of the range; empty for an infinite range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sample in the table."""
+
+    id: str
+    place: int
+    """Its position in the data."""
+    values: tuple[Value, ...]
+    """One per metric."""
+    fault: int
+    """Position in `FAULTS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A sample of the page with its texts and details."""
+
+    row: Row
+    question: str
+    response: str
+    contexts: int
+    differs: float | None
+    """Certainty of the judge's most certain verdict from which an annotator differs; 0 if there is none, and None if
+    no annotator judged the sample."""
+    detail: Mapping[str, Any]
+    """What the page shows of the opened sample (`commands/report/details.py`)."""
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A run with all that its page shows."""
+
+    run: Run
+    facts: tuple[str, ...]
+    cautions: tuple[Caution, ...]
+    cards: tuple[Card, ...]
+    faults: Faults
+    """The faults of the whole run."""
+    components: bool
+    """True if the faults are sure enough to name the component to look at first."""
+    slices: tuple[Slices, ...]
+    """The slices by each field, the field to show first in front."""
+    samples: int
+    """Number of samples of the run with outcomes."""
+    entries: tuple[Entry, ...]
+    """The samples shown, the worst first."""
+    passages: tuple[tuple[str, Sequence[str]], ...]
+    """Id and sentences of each context of these samples, each once."""
+    notes: tuple[ComparisonNotes, ...]
+    """What the numbers rest on, in groups."""
+
+    @property
+    def name(self) -> str:
+        """The name of the run: that of its directory."""
+        return self.run.path.resolve().name

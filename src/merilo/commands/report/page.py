@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from merilo.commands.compare.notes import ComparisonNotes
-    from merilo.commands.report.result import Card, Caution, Entry, Value
+    from merilo.commands.report.details import Card, Caution, Entry, Value
     from merilo.results.faults import Fault
     from merilo.results.slices import Slice, Slices
     from merilo.runs.run import Run

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.commands.compare.result import RunComparison
-    from merilo.commands.report.result import Entry, RunReport, Value
+    from merilo.commands.report.details import Entry, RunReport, Value
     from merilo.commands.report.run import ComparedSamples
 
 _IN_FULL: Final = 100

@@ -15,9 +15,20 @@ from merilo.commands.calibrate.correction import corrected_of
 from merilo.commands.calibrate.people import labelling_price, labels_by_sample, readable_labels
 from merilo.commands.calibrate.slices import faults_of
 from merilo.commands.compare.notes import ComparisonNotes, with_entries
-from merilo.commands.report.details import Passages, detail_of
+from merilo.commands.report.details import (
+    FAILED,
+    MOST,
+    WORST,
+    Card,
+    Caution,
+    Entry,
+    Passages,
+    Row,
+    RunReport,
+    Value,
+    detail_of,
+)
 from merilo.commands.report.page import report_slices
-from merilo.commands.report.result import FAILED, MOST, WORST, Card, Caution, Entry, Row, RunReport, Value
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import means_notes

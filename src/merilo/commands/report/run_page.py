@@ -28,7 +28,7 @@ from merilo.commands.report.run import report_run
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
 from merilo.rendering.markup import Markup, el, joined, write_page
-from merilo.rendering.overview import fault_count, fault_sentence, fault_share
+from merilo.rendering.overview import fault_sentence, fault_share
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from merilo.commands.report.result import Card, RunReport
+    from merilo.commands.report.details import Card, RunReport
     from merilo.results.faults import Fault
     from merilo.runs.run import Run
 
@@ -83,10 +83,11 @@ def run_page(found: RunReport) -> str:
         cautions(found.cautions),
         cls="wrap head",
     )
+    cards = el("div", [_card(each) for each in found.cards], cls="metrics")
     sections = [
         _section("faults", "Where it goes wrong", "each count filters the samples", _fault_table(found)),
         slice_section(found.slices, corrected=found.faults.checked),
-        _section("metrics", "Metrics", "mean, interval, distribution of the scores", _cards(found)),
+        _section("metrics", "Metrics", "mean, interval, distribution of the scores", cards),
     ]
     cols = "wrap cols stacked" if len(found.cards) > _BESIDE and None in sections else "wrap cols"
     app = el("section", el("div", cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples")
@@ -105,11 +106,11 @@ def _lead(found: RunReport) -> list[object]:
         return [said]
     worst = found.entries[0]
     name = text(worst.question or worst.row.id)
-    return [said, " The worst: ", el("a", name, href=f"#sample={_quoted(worst.row.id)}", data_sample=True)]
-
-
-def _quoted(sample: str) -> str:
-    return quote(visible(sample), safe="")
+    return [
+        said,
+        " The worst: ",
+        el("a", name, href=f"#sample={quote(visible(worst.row.id), safe='')}", data_sample=True),
+    ]
 
 
 def _section(anchor: str, title: str, note: str, content: Markup | None) -> Markup | None:
@@ -151,15 +152,12 @@ def _cell(found: RunReport, held: Held, answer: Answer) -> list[Markup]:
 def _count(found: RunReport, fault: Fault) -> Markup:
     """Return the samples with a fault, as a link that filters them; with human labels, their share."""
     shared = fault.key in found.faults.corrected
-    amount, _, interval = (fault_share if shared else fault_count)(found.faults, fault.key).partition(" (")
+    counted = fault_share(found.faults, fault.key) if shared else f"{found.faults[fault.key]:,}"
+    amount, _, interval = counted.partition(" (")
     small = ", ".join(filter(None, (interval.rstrip(")"), fault.look if found.components else "")))
     name = el("span", f"{fault.glyph} {fault.name}", el("i", small) if small else None)
     zero = " zero" * (amount in {"0", "0 %"})
     return el("a", el("b", amount), name, cls=f"cell {fault.tone}{zero}", href="#samples", data_fault=PLACES[fault.key])
-
-
-def _cards(found: RunReport) -> Markup:
-    return el("div", [_card(each) for each in found.cards], cls="metrics")
 
 
 def _card(card: Card) -> Markup:

@@ -198,7 +198,9 @@ def _cautions(page: Page, view: RunView, again: str) -> None:
     run, aggregates = view.run, view.aggregates
     for text in _without_value(view):
         page.text(text)
-    for text in (*_skipped(run), *_remarks(aggregates)):
+    invalid = run.manifest.skipped
+    skipped = [f"Skipped: {count(len(invalid), 'invalid record')}: {clean(invalid[0])}"] if invalid else []
+    for text in (*skipped, *_remarks(aggregates)):
         page.line(cut(page.translation.line(text), page.width))
     clusters = any(each.clusters is not None for each in aggregates)
     notes = (
@@ -218,11 +220,6 @@ def _cautions(page: Page, view: RunView, again: str) -> None:
         page.line(cut(page.translation.line(f"{count(failed, 'outcome')} failed: {why}."), page.width))
         if again:
             page.line(page.translation.line(f"Retry what failed: {again}"))
-
-
-def _skipped(run: Run) -> Iterator[str]:
-    if skipped := run.manifest.skipped:
-        yield f"Skipped: {count(len(skipped), 'invalid record')}: {clean(skipped[0])}"
 
 
 def _without_value(view: RunView) -> Iterator[str]:
@@ -279,12 +276,8 @@ def _worst(view: RunView) -> tuple[str, list[tuple[str, str, str]]]:
         )
         found = [(sample, number(value)) for sample, value in (scores if len(scores) > 1 else ())]
         heading = f"Worst samples by {WeakMarks.of(run.manifest).name(metric or '')}"
-    with closing(open_store(run)) as store:
-        texts = [store.sample(sample) for sample, _ in found]
-    return heading, [
-        (*each, "" if text is None or text.user_input is None else text.user_input)
-        for each, text in zip(found, texts, strict=True)
-    ]
+    texts = _user_inputs(run, [sample for sample, _ in found])
+    return heading, [(sample, why, texts[sample] or "") for sample, why in found]
 
 
 def _next(page: Page, view: RunView) -> None:
@@ -356,9 +349,13 @@ def metric_of(run: Run, wanted: str | None) -> str:
 def worst(run: Run, metric: str, count: int) -> tuple[WorstScores, dict[str, str | None]]:
     """Return the `count` worst samples of a metric, and their user inputs by id."""
     found = worst_scores(run.manifest, run.brief_records([metric]), metric, count)
+    return found, _user_inputs(run, [sample for sample, _ in found.samples])
+
+
+def _user_inputs(run: Run, samples: Sequence[str]) -> dict[str, str | None]:
     with closing(open_store(run)) as store:
-        samples = {sample: store.sample(sample) for sample, _ in found.samples}
-    return found, {sample: None if each is None else each.user_input for sample, each in samples.items()}
+        found = {sample: store.sample(sample) for sample in samples}
+    return {sample: None if each is None else each.user_input for sample, each in found.items()}
 
 
 def worst_record(run: Run, found: WorstScores, texts: Mapping[str, str | None]) -> dict[str, Any]:  # Any: JSON
