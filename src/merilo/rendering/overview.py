@@ -21,7 +21,19 @@ from merilo.rendering.correction import corrected_aggregates, counts_heading, es
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.spring_ai_wording import interpret_means
 from merilo.rendering.weak import WeakMarks, neighbours_note, unread_note
-from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, count, counts_text, number, span, spent_text
+from merilo.rendering.wording import (
+    HUMAN_LABELS,
+    NONE,
+    REMARKS,
+    STOPPED,
+    Section,
+    count,
+    counts_text,
+    filled_sections,
+    number,
+    span,
+    spent_text,
+)
 from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embedded, noise_record, recorded_judge
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Answer, Faults, Held, worst_faults
 from merilo.runs.metric_names import metric_to_inspect, worst_scores
@@ -34,9 +46,6 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
     from merilo.stats.judge_noise import VarianceComponents
-
-    Section = tuple[str, list[tuple[str, str]]]
-    """A heading, and named texts under it."""
 
 
 _OF_CONTEXTS: Final = {
@@ -308,7 +317,7 @@ def sections(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str
         ("No interval", [(each.metric, each.note) for each in aggregates if each.scored and each.mean is not None]),
         ("Left out", [*run.manifest.left_out.items()]),
     )
-    return [(heading, filled) for heading, entries in groups if (filled := [each for each in entries if each[1]])]
+    return filled_sections(groups)
 
 
 def origin_rows(run: Run) -> list[tuple[str, str]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Failed, Undefined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from merilo.judging.ask import Answer
     from merilo.results.sample_detail import HumanVerdict, Remark
@@ -167,3 +167,12 @@ def cost_text(cost: float, usage: Mapping[str, Any]) -> str:  # Any: numbers and
     estimated, more = usage.get("estimated_usd"), usage.get("unanswered_usd")
     parts = [f"{cost:.4f} USD", f", of which {estimated:.4f} USD estimated" if estimated else ""]
     return "".join(parts) + (f" (up to {more:.4f} USD more for unanswered requests)" if more else "")
+
+
+Section: TypeAlias = tuple[str, list[tuple[str, str]]]
+"""A heading, and named texts under it."""
+
+
+def filled_sections(groups: Iterable[tuple[str, Iterable[tuple[str, str]]]]) -> list[Section]:
+    """Return the sections without empty texts, and without sections that have none."""
+    return [(heading, filled) for heading, entries in groups if (filled := [each for each in entries if each[1]])]

@@ -203,12 +203,9 @@ def worst_faults(run: Run, count: int) -> list[tuple[str, str]]:
 
     Of equal faults, the one with the lowest scores in the metrics that `fault_of` reads comes first.
     """
-    judged = judged_metrics(run.manifest.metrics)
-    records = run.brief_records(judged, whole=judged) if has_faults(judged) else ()
 
     def found() -> Iterator[tuple[int, float, int, str]]:
-        for place, (sample, group) in enumerate(groupby(records, key=lambda record: record["sample"])):
-            named = {record["metric"].partition("(")[0]: record for record in reversed(list(group))}
+        for place, (sample, named) in enumerate(_judged_records(run)):
             fault = PLACES[fault_of(named)]
             if FAULTS[fault].likely:
                 yield fault, judged_mean(named), place, sample
@@ -227,11 +224,15 @@ def judged_mean(records: Mapping[str, OutcomeRecord]) -> float:
 
 def sample_faults(run: Run) -> Iterator[tuple[str, str]]:
     """Yield the id and the key of the fault of each sample, in dataset order. Raises RunError for damaged outcomes."""
+    return ((sample, fault_of(named)) for sample, named in _judged_records(run))
+
+
+def _judged_records(run: Run) -> Iterator[tuple[str, dict[str, OutcomeRecord]]]:
+    """Yield each sample with the records that `fault_of` reads, by metric name; of several with one name, the first."""
     judged = judged_metrics(run.manifest.metrics)
     records = run.brief_records(judged, whole=judged) if has_faults(judged) else ()
     for sample, group in groupby(records, key=lambda record: record["sample"]):
-        # Of several metrics with one name, the first counts.
-        yield sample, fault_of({record["metric"].partition("(")[0]: record for record in reversed(list(group))})
+        yield sample, {record["metric"].partition("(")[0]: record for record in reversed(list(group))}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -122,12 +122,13 @@ class SampleDetail:
         Metrics with the same statements share one list.
         """
         by_texts: dict[tuple[str, ...], list[str]] = {}
-        counted = dict(self._pieces(EvidenceTarget.STATEMENT))
-        for metric in sorted(self.result.outcomes, key=lambda each: each not in counted):  # stable
+        counted = grouped((metric, text) for metric, _, text, *_ in self._pieces(EvidenceTarget.STATEMENT))
+        scored = {metric for metric, outcome in self.result.outcomes.items() if isinstance(outcome, Score)}
+        for metric in sorted(self.result.outcomes, key=lambda each: each not in scored):  # stable
             unjudged = [text for text, _ in self._without_verdict([metric])]
-            if metric not in counted and any({*unjudged} <= {*texts} for texts in by_texts):
+            if metric not in scored and any({*unjudged} <= {*texts} for texts in by_texts):
                 continue  # a metric with a score has them too
-            texts = [text for _, text, _, _ in counted.get(metric, ())]
+            texts = counted.get(metric, [])
             by_texts.setdefault(tuple(dict.fromkeys((*texts, *unjudged))), []).append(metric)
         return {
             tuple(metrics): tuple(
@@ -146,11 +147,7 @@ class SampleDetail:
     def whole(self) -> tuple[Remark, ...]:
         """The answers about the sample as a whole, for example on the sufficiency of its contexts."""
         return self._merged(
-            [
-                (kind, verdict, metric)
-                for metric, pieces in self._pieces(EvidenceTarget.TEXT)
-                for _, _, kind, verdict in pieces
-            ]
+            [(kind, verdict, metric) for metric, _, _, kind, verdict in self._pieces(EvidenceTarget.TEXT)]
         )
 
     @cached_property
@@ -182,10 +179,8 @@ class SampleDetail:
 
     @cached_property
     def _places(self) -> dict[tuple[str, ...], int]:
-        found: dict[tuple[str, ...], int] = {}
-        for index, context in enumerate(self.result.sample.retrieved_contexts or ()):
-            found.setdefault(context.sentences, index)
-        return found
+        contexts = self.result.sample.retrieved_contexts or ()
+        return {context.sentences: index for index, context in reversed([*enumerate(contexts)])}
 
     @cached_property
     def _asked_about(self) -> dict[int | None, list[StoredQuestion]]:
@@ -195,8 +190,7 @@ class SampleDetail:
         about = self._asked_about.get(index, [])
         found: list[tuple[str, Answer, str]] = [
             (kind, verdict, metric)
-            for metric, pieces in self._pieces(EvidenceTarget.CONTEXT)
-            for at, _, kind, verdict in pieces
+            for metric, at, _, kind, verdict in self._pieces(EvidenceTarget.CONTEXT)
             if at == index
         ]
         found += [(each.question.kind, each.answer, "") for each in about if isinstance(each.answer, Failure)]
@@ -212,8 +206,7 @@ class SampleDetail:
             return frozenset()  # the judge split this text by another language: its positions mean other sentences
         return frozenset(
             sentence
-            for _, pieces in self._pieces(EvidenceTarget.STATEMENT)
-            for _, _, _, verdict in pieces
+            for *_, verdict in self._pieces(EvidenceTarget.STATEMENT)
             if isinstance(verdict, SupportVerdict) and verdict.supported
             for at, sentence in verdict.sentences
             if at == index and sentence < len(context.sentences)
@@ -223,10 +216,8 @@ class SampleDetail:
         remarks = self._merged(
             [
                 (kind, verdict, metric)
-                for metric, pieces in self._pieces(EvidenceTarget.STATEMENT)
-                if metric in metrics
-                for _, own, kind, verdict in pieces
-                if own == text
+                for metric, _, own, kind, verdict in self._pieces(EvidenceTarget.STATEMENT)
+                if metric in metrics and own == text
             ]
             + [("support", answer, "") for own, answer in self._without_verdict(metrics) if own == text]
         )
@@ -249,19 +240,14 @@ class SampleDetail:
         keys = {key for metric in metrics for key in self.result.records[metric].get("trail", [])}
         return [each for each in self.asked if each.key.hex() in keys]
 
-    def _pieces(self, about: EvidenceTarget) -> Iterator[tuple[str, list[tuple[int, str, str, Verdict]]]]:
-        """Yield, for each scored metric, the index, statement, question kind and verdict of its evidence."""
+    def _pieces(self, about: EvidenceTarget) -> Iterator[tuple[str, int, str, str, Verdict]]:
+        """Yield the evidence of the scored metrics: metric, index, statement, kind of question and verdict."""
         for metric, outcome in self.result.outcomes.items():
             if isinstance(outcome, Score):
                 records = self.result.records[metric].get("evidence", [])
-                yield (
-                    metric,
-                    [
-                        (piece.index, piece.text, record["kind"], piece.verdict)
-                        for piece, record in zip(outcome.evidence, records, strict=True)
-                        if piece.about is about
-                    ],
-                )
+                for piece, record in zip(outcome.evidence, records, strict=True):
+                    if piece.about is about:
+                        yield metric, piece.index, piece.text, record["kind"], piece.verdict
 
     @staticmethod
     def _merged(found: Sequence[tuple[str, Answer, str]]) -> tuple[Remark, ...]:

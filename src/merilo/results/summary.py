@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import fsum, isfinite
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from merilo.judging.digests import digest_of
 from merilo.metrics.base import Failed, Score, Undefined
@@ -293,13 +293,9 @@ class CompositeTally:
 
 
 def _why(outcome: Outcome) -> str:
-    match outcome:
-        case Undefined():
-            return f"undefined: {outcome.reason}"
-        case Failed():
-            return f"failed: {outcome.error.message}"
-        case Score():
-            return "scored"
+    if isinstance(outcome, Failed):
+        return f"failed: {outcome.error.message}"
+    return f"undefined: {outcome.reason}" if isinstance(outcome, Undefined) else "scored"
 
 
 def _count(counter: Counter[str], phrase: str) -> None:
@@ -321,14 +317,13 @@ def with_estimate(
     scored, failed, undefined = estimate.units, aggregate.failed, aggregate.undefined
     limits = bounds(estimate.value, span, scored=scored, failed=failed, undefined=undefined)
     return replace(
-        aggregate,
+        _with_interval(aggregate, estimate.interval),
         mean=estimate.value,
         scored=scored,
         bounds=limits.failed,
         bounds_with_undefined=limits.undefined,
         clusters=estimate.clusters,
         shares=shares,
-        **_interval_fields(estimate.interval),
     )
 
 
@@ -348,16 +343,14 @@ def with_composite(
     value = combine([fsum(column) / samples for column in columns])
     if value is None:
         return aggregate
-    interval = percentile_interval(columns, combine, seed=seed, clusters=clusters)
     return replace(
-        aggregate,
+        _with_interval(aggregate, percentile_interval(columns, combine, seed=seed, clusters=clusters)),
         mean=value,
         scored=samples,
         undefined=0,
         bounds=(value, value),
         bounds_with_undefined=(value, value),
         clusters=None if clusters is None else len(set(clusters)),
-        **_interval_fields(interval),
     )
 
 
@@ -375,21 +368,6 @@ def combined(composite: Composite, means: Sequence[float]) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
-class _IntervalFields(TypedDict):
-    """The fields of an interval in an aggregate."""
-
-    interval: tuple[float, float] | None
-    note: str
-    remark: str
-    method: str | None
-    seed: int | None
-
-
-def _interval_fields(interval: Interval) -> _IntervalFields:
-    return {
-        "interval": ends(interval),
-        "note": interval.note,
-        "remark": interval.remark,
-        "method": interval.method,
-        "seed": interval.seed,
-    }
+def _with_interval(aggregate: Aggregate, found: Interval) -> Aggregate:
+    own = replace(aggregate, interval=ends(found), note=found.note, remark=found.remark)
+    return replace(own, method=found.method, seed=found.seed)

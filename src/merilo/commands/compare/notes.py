@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.compare.result import MAX_CUT_PAIRS
 from merilo.commands.compare.wording import difference_of_pairs, pair_title, signed
-from merilo.rendering.wording import HUMAN_LABELS, REMARKS, count, number
+from merilo.rendering.wording import HUMAN_LABELS, REMARKS, Section, count, filled_sections, number
 from merilo.results.basis import BY_JUDGE, Basis
 from merilo.stats.compare import Policy
 from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from merilo.commands.compare.result import Row, RunComparison
 
@@ -39,15 +38,7 @@ def _examples(first: Sequence[str], amount: int) -> str:
     return ", ".join(first) + (f" and {more:,} more" if more > 0 else "")
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonNotes:
-    """Notes under one heading, each with a name."""
-
-    heading: str
-    entries: tuple[tuple[str, str], ...]
-
-
-def comparison_notes(found: RunComparison) -> list[ComparisonNotes]:
+def comparison_notes(found: RunComparison) -> list[Section]:
     """Return the notes: caveats on intervals, and what was not compared and why."""
     several = len(found.sides) > 2
 
@@ -62,7 +53,7 @@ def comparison_notes(found: RunComparison) -> list[ComparisonNotes]:
         ("In one run only", absences(found)),
         ("Not compared", list(found.left_out.items())),
     )
-    return with_entries(groups)
+    return filled_sections(groups)
 
 
 def _context_numbers(found: RunComparison) -> list[tuple[str, str]]:
@@ -84,12 +75,6 @@ def _same_contexts(row: Row) -> str:
         f"{number(each.second)} and {number(each.first)}, difference {difference_of_pairs(each)}, with the "
         f"same number of contexts per sample ({sampled}{count(each.counts.pairs, 'pair')}{alone})"
     )
-
-
-def with_entries(groups: Iterable[tuple[str, Iterable[tuple[str, str]]]]) -> list[ComparisonNotes]:
-    """Return the groups of entries, without empty entries and without groups that have none."""
-    notes = [ComparisonNotes(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
-    return [each for each in notes if each.entries]
 
 
 def label_text(row: Row) -> str:

@@ -161,9 +161,9 @@ def _measures(page: Page, found: RunComparison) -> None:
 
 
 def _notes(page: Page, found: RunComparison) -> None:
-    for group in comparison_notes(found):
-        page.heading(group.heading)
-        page.entries(group.entries, widest=26)
+    for heading, entries in comparison_notes(found):
+        page.heading(heading)
+        page.entries(entries, widest=26)
 
 
 def _next(page: Page, found: RunComparison, *, full: bool) -> None:
@@ -237,9 +237,9 @@ def _blocks(found: RunComparison) -> list[str]:
     blocks += [f"> **Warning:** {code(sentence)}" for sentence in words.beware(found)]
     blocks += [_table(found, other) for other in range(1, len(found.sides))]
     blocks.append(words.basis(found, code))
-    for group in comparison_notes(found):
-        lines = "\n".join(f"- {code(name)}: {code(text)}" for name, text in group.entries)
-        blocks.append(f"<details><summary>{group.heading}</summary>\n\n{lines}\n\n</details>")
+    for heading, entries in comparison_notes(found):
+        lines = "\n".join(f"- {code(name)}: {code(text)}" for name, text in entries)
+        blocks.append(f"<details><summary>{heading}</summary>\n\n{lines}\n\n</details>")
     if found.moved:
         blocks.append(
             f"**{count(found.movers, 'sample')} changed**, by {code(words.moved_by(found))}; the most changed:"

@@ -19,10 +19,10 @@ from merilo.rendering.wording import AVERAGED, by_person, counts_text, reason_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.commands.compare.notes import ComparisonNotes
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
+    from merilo.rendering.wording import Section
     from merilo.results.faults import Faults
     from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
     from merilo.results.slices import Slices
@@ -263,7 +263,7 @@ class RunReport:
     """The samples shown, the worst first."""
     passages: tuple[tuple[str, Sequence[str]], ...]
     """Id and sentences of each context of these samples, each once."""
-    notes: tuple[ComparisonNotes, ...]
+    notes: tuple[Section, ...]
     """What the numbers rest on, in groups."""
 
     @property

@@ -28,8 +28,8 @@ from merilo.version import version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from merilo.commands.compare.notes import ComparisonNotes
     from merilo.commands.report.details import Card, Caution, Entry, Value
+    from merilo.rendering.wording import Section
     from merilo.results.faults import Fault
     from merilo.results.slices import Slice, Slices
     from merilo.runs.run import Run
@@ -109,13 +109,13 @@ def chip(tone: str, glyph: str, name: str) -> Markup:
     return el("span", el("span", glyph, aria_hidden="true"), f" {name}", cls=f"chip {tone}")
 
 
-def notes(groups: Sequence[ComparisonNotes]) -> Markup | None:
+def notes(groups: Sequence[Section]) -> Markup | None:
     """Return groups of notes, folded; None without any."""
     if not groups:
         return None
     rows = [
-        el("section", el("h3", each.heading), el("dl", [_note(name, words) for name, words in each.entries]))
-        for each in groups
+        el("section", el("h3", title), el("dl", [_note(name, words) for name, words in entries]))
+        for title, entries in groups
     ]
     return el("details", el("summary", "Notes on the numbers"), rows, cls="fold notes")
 

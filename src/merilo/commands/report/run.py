@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from merilo.commands.calibrate.correction import corrected_of
 from merilo.commands.calibrate.people import labelling_price, labels_by_sample, readable_labels
 from merilo.commands.calibrate.slices import faults_of
-from merilo.commands.compare.notes import ComparisonNotes, with_entries
 from merilo.commands.report.details import (
     FAILED,
     MOST,
@@ -36,7 +35,7 @@ from merilo.rendering.correction import corrected_aggregates, label_rows, row_na
 from merilo.rendering.overview import judge_name, origin_rows, sections
 from merilo.rendering.spring_ai_wording import mean_rows
 from merilo.rendering.weak import left_out_note, unread_note
-from merilo.rendering.wording import HUMAN_LABELS, STOPPED, count, percent, spent_text
+from merilo.rendering.wording import HUMAN_LABELS, STOPPED, Section, count, filled_sections, percent, spent_text
 from merilo.results.basis import BY_JUDGE, judged_by_embedded
 from merilo.results.contents import chosen, has_order
 from merilo.results.faults import CANNOT_TELL, JUDGED, PLACES, judged_metrics
@@ -249,14 +248,14 @@ def _to_label(run: Run) -> str:
     )
 
 
-def _notes(run: Run, corrections: Mapping[str, Correction]) -> list[ComparisonNotes]:
+def _notes(run: Run, corrections: Mapping[str, Correction]) -> list[Section]:
     """Return the notes on the numbers of a run in groups; groups without an entry are left out."""
     manifest, corrected = run.manifest, _corrected(corrections)
     aggregates = corrected_aggregates(tuple(run.metrics.values()), corrections)
     notes = [*means_notes(manifest, aggregates, corrected=corrected), left_out_note(manifest)]
     reading = " ".join(each for each in notes if each and each != unread_note(manifest))  # a caution says that
     skipped = count(len(manifest.skipped), "invalid record") if manifest.skipped else ""
-    return with_entries(
+    return filled_sections(
         [
             ("How to read the numbers", [("means and intervals", reading), *mean_rows(run)]),
             (HUMAN_LABELS, label_rows(corrections)),
