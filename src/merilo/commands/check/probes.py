@@ -158,7 +158,9 @@ def _padding(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTri
     for case in cases:
         length = max(_MIN_PADDING, len(case.contexts[0]))
         start = sampler.number("neutral", case.id) % len(inserted_texts().neutral["en"])
-        yield _contexts_changed(case, _added(case, neutral(case.language, length, start), sampler, "padding"))
+        yield _contexts_changed(
+            case, _added(case, case.contexts, neutral(case.language, length, start), sampler, "padding")
+        )
 
 
 # -- unrelated contexts -------------------------------------------------------------------------------
@@ -203,8 +205,8 @@ def _instructions(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[Pro
         # Neutral text of equal length is the control: any added text can change a verdict, not only instructions.
         start = sampler.number("neutral", case.id) % len(texts.neutral["en"])
         control = neutral(language, len(instruction), start)
-        changed, unchanged = (_added(case, text, sampler, "instructions") for text in (instruction, control))
-        versions = tuple(Version(each, case.statement) for each in (case.contexts, changed, unchanged))
+        added = [_added(case, case.contexts, text, sampler, "instructions") for text in (instruction, control)]
+        versions = tuple(Version(each, case.statement) for each in (case.contexts, *added))
         yield ProbeTrial(case, versions, language)
 
 
@@ -270,19 +272,16 @@ def _others(case: Case, cases: Sequence[Case], sampler: SeededSampler, count: in
     return [*found.values()]
 
 
-def _added(case: Case, text: str, sampler: SeededSampler, name: str) -> tuple[str, ...]:
+def _added(case: Case, contexts: tuple[str, ...], text: str, sampler: SeededSampler, name: str) -> tuple[str, ...]:
     """Return the contexts with a paragraph added at the beginning or the end of one of them."""
-    place = sampler.number(name, "where", case.id) % len(case.contexts)
-    first = sampler.number(name, "side", case.id) % 2
-    context = case.contexts[place]
-    changed = f"{text}\n\n{context}" if first else f"{context}\n\n{text}"
-    return (*case.contexts[:place], changed, *case.contexts[place + 1 :])
+    place = sampler.number(name, "where", case.id) % len(contexts)
+    parts = [contexts[place], text]
+    changed = "\n\n".join(reversed(parts) if sampler.number(name, "side", case.id) % 2 else parts)
+    return (*contexts[:place], changed, *contexts[place + 1 :])
 
 
 def _into(case: Case, contexts: tuple[str, ...], text: str, sampler: SeededSampler, name: str) -> ProbeTrial:
-    first = sampler.number(name, "side", case.id) % 2
-    changed = f"{text}\n\n{contexts[0]}" if first else f"{contexts[0]}\n\n{text}"
-    return ProbeTrial(case, (Version(contexts), Version((changed,))))
+    return ProbeTrial(case, (Version(contexts), Version(_added(case, contexts, text, sampler, name))))
 
 
 def _contexts_changed(case: Case, contexts: tuple[str, ...]) -> ProbeTrial:

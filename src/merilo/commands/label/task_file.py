@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import re
+from copy import copy
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -133,31 +134,26 @@ class TaskFile:
 
         Raises FileExistsError if `path` has other content, OSError if it cannot be written.
         """
-        text = self._rows.text()
-        before = [self._rows.put(task.row, dict.fromkeys(_FILLED, "")) for task in self.tasks if task.label]
-        copied = self._rows.text() if before else text
-        for task, row in zip([task for task in self.tasks if task.label], before, strict=True):
-            self._rows.restore(task.row, row)
-        create_file(path, copied.encode("utf-8", "surrogateescape"))
+        rows = self._rows
+        for task in self.tasks:
+            rows = rows.changed(task.row, dict.fromkeys(_FILLED, "")) if task.label else rows
+        create_file(path, rows.text().encode("utf-8", "surrogateescape"))
 
     def answer(self, task: int, label: str, annotator: str = "", seconds: float | None = None) -> None:
         """Save the label of a task, by its position in `tasks`; an empty label removes it. `seconds`: its time."""
         old = self.tasks[task]
         fields = {"label": label, **({"annotator": annotator if label else ""} if annotator else {})}
         fields["seconds"] = "" if seconds is None or not label else f"{seconds:.1f}"
-        before = self._rows.put(old.row, fields)
-        try:
-            self._save()
-        except BaseException:
-            self._rows.restore(old.row, before)
-            raise
+        rows = self._rows.changed(old.row, fields)
+        self._save(rows.text())
+        self._rows = rows
         self.tasks[task] = replace(old, label=label, seconds=read_seconds(fields["seconds"]))
 
     def _task(self, row: int) -> OpenTask | None:
         fields = self._rows.fields(row)
         return None if fields is None else open_task(row, fields)
 
-    def _save(self) -> None:
+    def _save(self, text: str) -> None:
         """Replace the file atomically, so that a reader or a crash sees the old or the new version."""
         with writing(self.path, "the last label was not saved"), staged(self.path) as out:
             if _stamp(self.path) != self._stamp:  # compared here, where no other process can write
@@ -165,7 +161,7 @@ class TaskFile:
                     f"Another program changed {self.path} meanwhile, so the last label was not saved. "
                     "Repeat the command."
                 )
-            out.write(self._rows.text().encode("utf-8", "surrogateescape"))
+            out.write(text.encode("utf-8", "surrogateescape"))
         self._stamp = _stamp(self.path)
 
 
@@ -173,34 +169,28 @@ class _Lines:
     """JSON Lines; only labelled lines are rewritten. `unread`: number of lines that are neither blank nor a task."""
 
     def __init__(self, text: str) -> None:
-        self._lines = text.removeprefix(_BOM).split("\n")
-        self._records = [_record(line) for line in self._lines]
-        self.unread = sum(
-            not each and bool(line.strip()) for each, line in zip(self._records, self._lines, strict=True)
-        )
+        self.lines = text.removeprefix(_BOM).split("\n")
+        self.records = [_record(line) for line in self.lines]
+        self.unread = sum(not each and bool(line.strip()) for each, line in zip(self.records, self.lines, strict=True))
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self.lines)
 
     def fields(self, row: int) -> Mapping[str, str] | None:
         """Return the fields of a task; None for a row that is not a task."""
-        record = self._records[row]
+        record = self.records[row]
         return None if record is None else {name: "" if value is None else str(value) for name, value in record.items()}
 
-    def put(self, row: int, fields: Mapping[str, str]) -> object:
-        """Change some fields of a row and return its earlier content, for `restore`."""
-        before = self._lines[row]
-        record = {**(self._records[row] or {}), **{name: value or None for name, value in fields.items()}}
-        self._records[row] = record
-        self._lines[row] = _written(record)
-        return before
-
-    def restore(self, row: int, before: object) -> None:
-        self._lines[row] = str(before)
-        self._records[row] = _record(str(before))
+    def changed(self, row: int, fields: Mapping[str, str]) -> _Lines:
+        """Return a copy in which some fields of a row are changed."""
+        found = copy(self)
+        record = {**(self.records[row] or {}), **{name: value or None for name, value in fields.items()}}
+        found.records = [*self.records[:row], record, *self.records[row + 1 :]]
+        found.lines = [*self.lines[:row], _written(record), *self.lines[row + 1 :]]
+        return found
 
     def text(self) -> str:
-        return "\n".join(self._lines)
+        return "\n".join(self.lines)
 
 
 class _Cells:
@@ -212,39 +202,36 @@ class _Cells:
         first = body.split("\n", 1)[0]
         self._delimiter = ";" if first.count(";") > first.count(",") else ","
         csv.field_size_limit(max(csv.field_size_limit(), len(body) + 1))  # the limit is global: csv has none per reader
-        self._rows = list(csv.reader(io.StringIO(body, newline=""), delimiter=self._delimiter))
-        self._header = [cell.strip() for cell in self._rows[0]] if self._rows else []
+        self.rows = list(csv.reader(io.StringIO(body, newline=""), delimiter=self._delimiter))
+        self._header = [cell.strip() for cell in self.rows[0]] if self.rows else []
         for name in _FILLED:
             if name not in self._header:
                 self._header.append(name)
-        self.unread = sum(bool(row) and not self._fits(row) for row in self._rows[1:])
+        self.unread = sum(bool(row) and not self._fits(row) for row in self.rows[1:])
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def fields(self, row: int) -> Mapping[str, str] | None:
-        cells = self._rows[row]
+        cells = self.rows[row]
         if row == 0 or not self._fits(cells):
             return None
         return dict(zip(self._header, map(plain, cells), strict=False))
 
-    def put(self, row: int, fields: Mapping[str, str]) -> object:
-        before = list(self._rows[row])
-        cells = [*before, *[""] * (len(self._header) - len(before))]
+    def changed(self, row: int, fields: Mapping[str, str]) -> _Cells:
+        found = copy(self)
+        cells = [*self.rows[row], *[""] * (len(self._header) - len(self.rows[row]))]
         for name, value in fields.items():
             cells[self._header.index(name)] = escaped(value)
-        self._rows[row] = cells
-        return before
-
-    def restore(self, row: int, before: object) -> None:
-        self._rows[row] = cast("list[str]", before)  # what `put` returned
+        found.rows = [*self.rows[:row], cells, *self.rows[row + 1 :]]
+        return found
 
     def text(self) -> str:
-        return self._start + row_text([self._header, *self._rows[1:]], self._delimiter)
+        return self._start + row_text([self._header, *self.rows[1:]], self._delimiter)
 
     def _fits(self, cells: list[str]) -> bool:
         """Return True if the row has as many cells as the header, which is needed to name them."""
-        return len(cells) in {len(self._header), len(self._rows[0])}
+        return len(cells) in {len(self._header), len(self.rows[0])}
 
 
 def _written(record: Mapping[str, Any]) -> str:  # Any: JSON
