@@ -39,7 +39,7 @@ from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite
 from merilo.commands.gate.text import gates_record, junit_text
 from merilo.commands.label.run import label_run
-from merilo.commands.report.comparison_page import comparison_page
+from merilo.commands.report.run_page import comparison_page
 from merilo.judges.blended import BlendedModel
 from merilo.judges.encoder.embedder import Embedder
 

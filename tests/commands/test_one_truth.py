@@ -22,7 +22,7 @@ from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite
 from merilo.commands.gate.text import gates_markdown, gates_page, gates_record, junit_text
 from merilo.commands.label.run import label_run
-from merilo.commands.report.comparison_page import comparison_page as report_page
+from merilo.commands.report.run_page import comparison_page as report_page
 from merilo.judging.questions import Question
 from merilo.results.basis import Basis
 from merilo.stats.gate import GateVerdict

@@ -15,9 +15,8 @@ import merilo
 from merilo.commands.compare.result import RunComparison
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import code, comparison_markdown, fenced
-from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
-from merilo.commands.report.run_page import run_page
+from merilo.commands.report.run_page import comparison_page, run_page
 from merilo.errors import RunError
 from merilo.rendering.markup import write_page
 from merilo.runs.run import SUMMARY, write_json

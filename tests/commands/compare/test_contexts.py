@@ -16,7 +16,7 @@ from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as full_page
 from merilo.commands.label.run import label_run
-from merilo.commands.report.comparison_page import comparison_page
+from merilo.commands.report.run_page import comparison_page
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure

@@ -15,7 +15,7 @@ from merilo.commands.compare.result import Row as Compared
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.wording import kinder_text, next_steps
 from merilo.commands.label.run import label_run
-from merilo.commands.report.comparison_page import comparison_page
+from merilo.commands.report.run_page import comparison_page
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
 from merilo.stats.intervals import Interval

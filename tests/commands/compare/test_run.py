@@ -17,7 +17,7 @@ from merilo.commands.compare.result import Row, RunComparison, Verdict
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_markdown, comparison_page
 from merilo.commands.compare.wording import verdict_text, why
-from merilo.commands.report.comparison_page import comparison_page as report_page
+from merilo.commands.report.run_page import comparison_page as report_page
 from merilo.errors import DataError, RunError, UsageError
 from merilo.runs.run import MANIFEST, OUTCOMES
 from merilo.stats.compare import Comparison

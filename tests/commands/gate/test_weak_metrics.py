@@ -12,7 +12,7 @@ from merilo.commands.compare.text import comparison_page as full_page
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import suite_from
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
-from merilo.commands.report.comparison_page import comparison_page
+from merilo.commands.report.run_page import comparison_page
 from merilo.commands.runs.run import list_runs, runs_record
 from merilo.commands.show.summary import worst, worst_page, worst_record
 from merilo.commands.verify.replay import replay_run

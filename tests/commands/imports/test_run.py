@@ -18,9 +18,8 @@ from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
 from merilo.commands.imports.rows import number_of
-from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
-from merilo.commands.report.run_page import run_page
+from merilo.commands.report.run_page import comparison_page, run_page
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.explain import evidence_groups

@@ -182,7 +182,7 @@ def test_labels_find_a_difference_that_the_judge_hides(tmp_path: Path) -> None:
 def test_every_page_of_a_comparison_shows_the_judge_alone_beside_the_correction(tmp_path: Path) -> None:
     """HTML and Markdown name the correction and the judge's own difference."""
     from merilo.commands.compare.text import comparison_markdown
-    from merilo.commands.report.comparison_page import comparison_page as report_page
+    from merilo.commands.report.run_page import comparison_page as report_page
 
     first, second = pair(tmp_path, 60)
     assert "by the judge alone" in comparison_markdown(merilo.compare(first, second))
@@ -195,7 +195,7 @@ def test_every_page_of_a_comparison_shows_the_judge_alone_beside_the_correction(
 
 def test_too_few_labels_are_shown_and_decide_nothing(tmp_path: Path) -> None:
     """With 12 labelled pairs the numbers stay the judge's, and each page says how many are needed."""
-    from merilo.commands.report.comparison_page import comparison_page as report_page
+    from merilo.commands.report.run_page import comparison_page as report_page
 
     first, second = pair(tmp_path, 60)
     before = merilo.compare(first, second)

@@ -14,7 +14,7 @@ from merilo.commands.questions.settings import DrawSettings
 from merilo.data.corpus import load_corpus
 from merilo.data.load import load
 from merilo.data.sample import Sample
-from merilo.errors import DataError, UsageError
+from merilo.errors import DataError, RunError, UsageError
 from merilo.judges.callables import CallableJudge
 from merilo.judging.ask import Answer
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
@@ -259,5 +259,5 @@ def test_edited_questions_are_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"exists with other lines\. Name another file with -o"):
         write_rows(path, [{"id": "b"}, {"id": "a"}])
     assert "checked" in path.read_text(encoding="utf-8")
-    with pytest.raises(UsageError, match="Cannot write"):
+    with pytest.raises(RunError, match="Cannot write"):
         write_rows(tmp_path / "none" / "q.jsonl", [], replaces=True)

@@ -12,9 +12,8 @@ from faulty_run import AMOUNTS as ALL_AMOUNTS
 from faulty_run import faulty, rows
 
 from merilo.commands.compare.run import compare_runs
-from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
-from merilo.commands.report.run_page import run_page
+from merilo.commands.report.run_page import comparison_page, run_page
 
 pytestmark = pytest.mark.slow  # they start processes
 OTHER_SCRIPTS = {

@@ -12,9 +12,8 @@ from hostile_texts import HOSTILE
 from report_page import check_fits, check_quiet, count, ids, opened_wide, search
 
 from merilo.commands.compare.run import compare_runs
-from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import report_run
-from merilo.commands.report.run_page import run_page
+from merilo.commands.report.run_page import comparison_page, run_page
 
 pytestmark = pytest.mark.slow  # they start processes
 DRAWER = "document.querySelector('#drawer.on .inside')"

@@ -9,7 +9,7 @@ from faulty_run import METRICS, faulty, rows
 from report_page import check_fits, count, ids, opened_wide, search
 
 from merilo.commands.compare.run import compare_runs
-from merilo.commands.report.comparison_page import comparison_page
+from merilo.commands.report.run_page import comparison_page
 
 pytestmark = pytest.mark.slow  # they start processes
 DRAWER = "document.querySelector('#drawer.on .two')"

@@ -16,9 +16,8 @@ from labelled_run import fill_in
 
 import merilo
 from merilo.commands.compare.run import compare_runs
-from merilo.commands.report.comparison_page import comparison_page
 from merilo.commands.report.run import compared_samples, report_run
-from merilo.commands.report.run_page import run_page
+from merilo.commands.report.run_page import comparison_page, run_page
 from merilo.metrics.answer_relevancy import AnswerRelevancy
 from merilo.metrics.faithfulness import Faithfulness
 from merilo.rendering.markup import el, escaped, json_text

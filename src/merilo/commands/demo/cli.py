@@ -88,14 +88,13 @@ def _evaluated(data: Path, out: Path, metrics: Sequence[str] | None, *, cache: P
     from merilo.commands.evaluate.options import Options, Storage
     from merilo.commands.evaluate.run import run_evaluation
 
-    again = False
-    while True:
-        try:
-            return run_blocking(run_evaluation(data, Options(metrics, out=out, storage=Storage(cache=cache))))
-        except RunError:
-            if again or not _emptied(out):
-                raise
-            again = True
+    options = Options(metrics, out=out, storage=Storage(cache=cache))
+    try:
+        return run_blocking(run_evaluation(data, options))
+    except RunError:
+        if not _emptied(out):
+            raise
+    return run_blocking(run_evaluation(data, options))
 
 
 def _data(out: Path, name: str, *, most: int | None = None) -> Path:

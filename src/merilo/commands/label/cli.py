@@ -99,9 +99,9 @@ def label(
         return
     from merilo.commands.calibrate.people import labelling_price, readable_labels, seconds_of, without_labelled
     from merilo.commands.label.interview import MOST, UntilDecided
+    from merilo.commands.label.page import drawn_page
     from merilo.commands.label.run import SOME, label_run, tasks_file
     from merilo.commands.label.task_file import TaskFile
-    from merilo.commands.label.text import drawn_page
     from merilo.rendering.terminal import page_width, show, write
     from merilo.runs.run import Run
 
@@ -150,9 +150,8 @@ def _check(*, labels: list[str] | None, out: str | None, html: str | None, until
 
 def _label_file(file: str, html: str | None, annotator: str, *, json: bool) -> None:
     """Ask for the labels of an existing file of tasks, or write its page, without the labels that they have."""
-    from merilo.commands.label.page import write_label_page
+    from merilo.commands.label.page import attach_page, file_page, write_label_page
     from merilo.commands.label.task_file import TaskFile
-    from merilo.commands.label.text import attach_page, file_page
     from merilo.rendering.terminal import page_width, print_result
 
     if html is None:
@@ -185,8 +184,8 @@ def _attach(runs: list[str], path: Path, decision: str) -> None:
     """Attach the labels given so far to the runs, and report it; `decision`: what they decided, if they should."""
     from merilo.commands.calibrate.human_labels import attach_files
     from merilo.commands.calibrate.people import people_and_judge, readable_labels
+    from merilo.commands.label.page import Agreed, attached_page
     from merilo.commands.label.task_file import TaskFile
-    from merilo.commands.label.text import Agreed, attached_page
     from merilo.rendering.terminal import page_width, show
     from merilo.runs.run import Run
 
@@ -215,7 +214,7 @@ def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, ful
 
 
 def _report(tasks: Tasks, runs: list[str], output: str | None, html: str | None, *, json: bool) -> None:
-    from merilo.commands.label.text import drawn_page, drawn_record
+    from merilo.commands.label.page import drawn_page, drawn_record
     from merilo.rendering.terminal import page_width, print_result
 
     if html is not None:

@@ -9,7 +9,7 @@ from merilo.errors import UsageError
 from merilo.records import picked
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count, spent_text
-from merilo.runs.publish import write_file
+from merilo.runs.publish import write_file, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,18 +51,17 @@ def write_rows(path: Path, rows: Iterable[Row], *, replaces: bool = False) -> No
     """Write records as JSON Lines.
 
     Unless it `replaces` any file, an existing file is only replaced if all its lines are written again: those of an
-    interrupted command. Questions that were edited are not lost. Raises UsageError.
+    interrupted command. Questions that were edited are not lost. Raises UsageError for other lines, RunError if the
+    file cannot be written.
     """
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    try:
+    with writing(path):
         if not replaces and path.is_file() and not set(lines).issuperset(_lines(path)):
             raise UsageError(
                 f"{path} exists with other lines. Name another file with -o, or remove it; verdicts in the cache are "
                 "reused."
             )
         write_file(path, "".join(lines))
-    except OSError as error:
-        raise UsageError(f"Cannot write {path} ({error.strerror or error}).") from error
 
 
 def _lines(path: Path) -> list[str]:

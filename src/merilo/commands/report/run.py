@@ -115,12 +115,11 @@ class RowTotals:
 
     def counted(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Yield the rows unchanged, and count each."""
-        ranges = [_finite(scale) for scale in self.scales]
         for row in rows:
             self.samples += 1
-            for value, ends, bins in zip(row.values, ranges, self._bins, strict=True):
-                if ends is not None and value is not None and value is not FAILED:
-                    bins[min(_BINS - 1, max(0, int((value - ends[0]) / (ends[1] - ends[0]) * _BINS)))] += 1
+            for value, scale, bins in zip(row.values, self.scales, self._bins, strict=True):
+                if (part := _position(value, scale)) is not None:
+                    bins[min(_BINS - 1, max(0, int(part * _BINS)))] += 1
             yield row
 
     def bins_of(self, metric: int) -> tuple[int, ...]:
@@ -128,9 +127,12 @@ class RowTotals:
         return tuple(self._bins[metric]) if any(self._bins[metric]) else ()
 
 
-def _finite(scale: Scale) -> tuple[float, float] | None:
+def _position(value: Value, scale: Scale) -> float | None:
+    """Return where a score is in its range, from 0 to 1; None without a score or a finite range."""
     low, high = scale.span
-    return (low, high) if isfinite(high - low) and high > low else None
+    if value is None or value is FAILED or not isfinite(high - low) or high <= low:
+        return None
+    return (value - low) / (high - low)
 
 
 def rows_of(run: Run, metrics: Sequence[str], faults: Faults) -> Iterator[Row]:
@@ -151,12 +153,11 @@ def _quality(values: Sequence[Value], scales: Sequence[Scale], judged: Sequence[
 
     `judged`: their positions, which order samples with one fault as the screen of the run does.
     """
-    found: list[float] = []
-    for value, scale in ((values[at], scales[at]) for at in judged):
-        ends = _finite(scale)
-        if ends is not None and value is not None and value is not FAILED:
-            part = (value - ends[0]) / (ends[1] - ends[0])
-            found.append(part if scale.higher_is_better else 1 - part)
+    found = [
+        part if scales[at].higher_is_better else 1 - part
+        for at in judged
+        if (part := _position(values[at], scales[at])) is not None
+    ]
     return sum(found) / len(found) if found else 0.0
 
 

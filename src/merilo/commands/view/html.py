@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import isfinite
 from typing import TYPE_CHECKING, Final
 
@@ -242,17 +243,11 @@ def _table(
 def _columns(runs: Sequence[ViewedRun]) -> list[str]:
     """Return the metrics that most runs have, at most `_COLUMNS`: corrected ones first, weak ones last."""
     corrected = frozenset[str]().union(*(run.listed.corrected for run in runs))
-    having: dict[str, list[int]] = {}
-    for run in runs:
-        for place, metric in enumerate(run.listed.means):
-            amount = having.setdefault(metric, [0, 0, place])
-            amount[0] += 1
-            amount[1] += metric in run.listed.weak
-    order = sorted(
-        having,
-        key=lambda metric: (2 * having[metric][1] > having[metric][0], metric not in corrected, -having[metric][0]),
-    )
-    return sorted(order[:_COLUMNS], key=lambda metric: having[metric][2])
+    having = Counter(metric for run in runs for metric in run.listed.means)
+    weak = Counter(metric for run in runs for metric in run.listed.means if metric in run.listed.weak)
+    places = {metric: at for run in reversed(runs) for at, metric in enumerate(run.listed.means)}
+    order = sorted(having, key=lambda each: (2 * weak[each] > having[each], each not in corrected, -having[each]))
+    return sorted(order[:_COLUMNS], key=places.__getitem__)
 
 
 def _sortable(label: str, key: str, *, order: str | None = None, cls: str = "") -> Markup:
