@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from merilo.commands.command import Section
+from merilo.commands.command import GroupedOptions, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.option_flags import GroupedOptions
 from merilo.commands.standard_streams import OutputLost, flush_at_exit, prepare_standard_streams
 from merilo.data.guesses import guesses
 from merilo.errors import Interrupted, MeriloError, UsageError
@@ -276,7 +275,7 @@ def _reported(error: BaseException, code: Exit, message: str, *, debug: bool) ->
 
 def _print_error(message: str) -> None:
     from merilo.data.remote import without_secrets
-    from merilo.rendering.terminal import tell
+    from merilo.rendering.page import tell
 
     tell(without_secrets(message))
 

@@ -1,15 +1,19 @@
-"""The declaration of one command: its name, place in the help, texts and function; and options that several share."""
+"""The declaration of one command, options that several share, and the flags made from the fields of an options class."""
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperOption
+
+from merilo.commands.option import Flag, OptionGroup, flag_name, flags_of, options_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class Section(StrEnum):
@@ -79,3 +83,144 @@ def given_some(values: list[str] | None) -> list[str]:
     if not values:
         raise typer.BadParameter("it is missing.")
     return values
+
+
+# -- flags from an options class -----------------------------------------------------------------------
+
+_OTHER: Final = "Options"
+_CONTEXT: Final = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+_NO_CONFIG: Final = inspect.Parameter(
+    "no_config",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--no-config", help="Ignore merilo.toml.")],
+)
+
+
+def takes_options(
+    make: type[Any], *, without: tuple[str, ...] = (), **changed: Flag
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command a flag for each option of a class, and pass the options as its argument `options`.
+
+    Args:
+        make: the options class.
+        without: options to leave out, such as `limits.runner`.
+        **changed: option, with `_` for the dot → the flag that replaces the declared one.
+    """
+    flags = {
+        name: changed.get(name.replace(".", "_"), flag) for name, flag in flags_of(make).items() if name not in without
+    }
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        def command(context: typer.Context, **values: Any) -> None:  # Any: what typer read
+            no_config = values.pop("no_config")
+            given = {name for name, flag in flags.items() if _is_given(context, _parameter(name, flag))}
+            read = {name: _value(flag, values.pop(_parameter(name, flag))) for name, flag in flags.items()}
+            if not no_config:
+                read |= _project_settings(flags_of(make), flags, given, quiet=bool(values.get("quiet")))
+            function(**values, options=options_from(make, read))
+
+        _sign(command, function, flags)
+        return command
+
+    return decorate
+
+
+class GroupedOptions(TyperCommand):
+    """A command whose help lists its visible options under headings, and all of them with `--help-all`."""
+
+    shown: ClassVar[frozenset[str]] = frozenset()
+    """The visible options. The others are hidden from `--help`."""
+    shows_all: ClassVar[bool] = False
+    """True if the command line has `--help-all`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: as typer passes them
+        """Hide the options that are not visible."""
+        super().__init__(*args, **kwargs)
+        for each in self.params:
+            if isinstance(each, TyperOption):
+                each.hidden = not self.shows_all and self.shown.isdisjoint(each.opts)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # Any: typer renames click's classes between versions
+        """Write one list for each group of options."""
+        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in ("Arguments", *OptionGroup, _OTHER)}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                rows[_heading(parameter)].append(record)
+        more = ("--debug", "Show the traceback of an error.") if self.shows_all else ("--help-all", "Show all options.")
+        rows[_OTHER].append(more)
+        for heading, group in rows.items():
+            if group:
+                with formatter.section(heading):
+                    formatter.write_dl(group)
+
+
+def _is_given(context: typer.Context, parameter: str) -> bool:
+    """Return True if the flag is on the command line."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _project_settings(
+    known: Mapping[str, Flag], wanted: Mapping[str, Flag], given: set[str], *, quiet: bool
+) -> dict[str, Any]:  # Any: values of options
+    """Return the settings of merilo.toml that this command takes, and name them on stderr."""
+    from merilo.commands.project_file import project_file
+    from merilo.rendering.page import tell
+
+    found = project_file(known)
+    settings = {} if found is None else found.options(wanted, given)
+    if found is not None and settings and not quiet:
+        tell(f"Settings from {found.name}: {', '.join(settings)} (merilo runs config shows them).")
+    return settings
+
+
+def _heading(parameter: Any) -> str:  # Any: as above
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    return parameter.rich_help_panel or _OTHER
+
+
+def _parameter(option: str, flag: Flag) -> str:
+    """Return the name of the command's parameter: the flag's, since messages of the command line show it."""
+    return flag_name(option, flag).removeprefix("--").replace("-", "_")
+
+
+def _value(flag: Flag, value: Any) -> Any:  # Any: as above
+    return value if flag.read is None else flag.read(value)
+
+
+def _sign(command: Callable[..., None], function: Callable[..., None], flags: Mapping[str, Flag]) -> None:
+    """Give the new command the parameters of the function, with the flags in place of `options`."""
+    hints = get_type_hints(function, include_extras=True)
+    own = [
+        each.replace(annotation=hints[each.name], kind=each.KEYWORD_ONLY)
+        for each in inspect.signature(function).parameters.values()
+        if each.name != "options"
+    ]
+    made = [_flag_parameter(name, flag) for name, flag in flags.items()]
+    command.__doc__ = function.__doc__
+    command.__name__, command.__module__ = function.__name__, function.__module__
+    made += [_CONTEXT, _NO_CONFIG]
+    command.__annotations__ = {each.name: each.annotation for each in (*own, *made)}
+    command.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]  # typer reads it
+
+
+def _flag_parameter(field: str, flag: Flag) -> inspect.Parameter:
+    if flag.many:
+        annotation: Any = list[str] | None
+    elif flag.type is bool or flag.default is not None:
+        annotation = flag.type
+    else:
+        annotation = flag.type | None
+    shown = flag.type is not bool
+    option = typer.Option(
+        flag_name(field, flag), metavar=flag.metavar, help=flag.help, show_default=shown, rich_help_panel=flag.group
+    )
+    return inspect.Parameter(
+        _parameter(field, flag),
+        inspect.Parameter.KEYWORD_ONLY,
+        default=flag.default,
+        annotation=Annotated[annotation, option],
+    )

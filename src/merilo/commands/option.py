@@ -4,7 +4,7 @@ A field has its help, its text in the Python reference, and its flag. A part is 
 `Limits(max_cost_usd=2)` in Python, `--max-cost 2` on the command line, `max_cost_usd = 2` under `[limits]` in
 `merilo.toml`, and `limits.max_cost_usd` here. Its field that needs no name in Python, as in `Model("embedded")`, goes
 by the name of the part: `judge`. `commands/keywords.py` reads the keywords of a public function, and
-`commands/option_flags.py` makes the flags of a command.
+`commands/command.py` makes the flags of a command.
 """
 
 from __future__ import annotations

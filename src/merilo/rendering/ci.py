@@ -88,7 +88,7 @@ def check_reports(*, markdown: str | None, json: bool, github: bool) -> None:
 
 def write_markdown(path: str, text: str) -> None:
     """Write a report to a file, or to standard output if the path is `-`. Raises RunError if writing fails."""
-    from merilo.rendering.terminal import write
+    from merilo.rendering.page import write
     from merilo.runs.publish import write_file, writing
 
     if path == "-":
@@ -104,7 +104,7 @@ def publish_on_github(summary: str, annotations: Sequence[Annotation]) -> None:
     GitHub reads commands from both outputs; standard output stays for the page or the JSON object. Raises RunError if
     the file cannot be written.
     """
-    from merilo.rendering.terminal import tell
+    from merilo.rendering.page import tell
 
     path = Path(os.environ[_SUMMARY])
     try:

@@ -17,8 +17,8 @@ from importlib import import_module
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
+from merilo.rendering.page import DEFAULT_WIDTH, colours, tell, width_given
 from merilo.rendering.progress_stats import ProgressMeter, ProgressStats
-from merilo.rendering.terminal import DEFAULT_WIDTH, colours, tell, width_given
 from merilo.rendering.translation import Translation, translation
 from merilo.rendering.wording import count, duration, money
 

@@ -31,7 +31,7 @@ from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, MeriloError, RunError, UsageError
-from merilo.results.comparability import score_affecting_differences
+from merilo.results.basis import score_affecting_differences
 from merilo.results.scores import read_scores
 from merilo.runs.database import seal
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY

@@ -46,7 +46,7 @@ def cache(
     from merilo.engine.cache_file import default_path
     from merilo.engine.cache_upkeep import contents
     from merilo.engine.cache_upkeep import prune as prune_file
-    from merilo.rendering.terminal import page_width, print_result, tell, write
+    from merilo.rendering.page import page_width, print_result, tell, write
 
     chosen = older_than is not None or judge is not None
     if every and chosen:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.check.options import ABOUT_DATA, CheckOptions, check_whole, until_done
-from merilo.commands.command import Command, Json, Quiet, Section
+from merilo.commands.command import Command, Json, Quiet, Section, takes_options
 from merilo.commands.evaluate.options import Model
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option import Flag, OptionGroup
-from merilo.commands.option_flags import takes_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -201,7 +200,7 @@ def _packing(options: CheckOptions, others: Sequence[str], *, json: bool) -> Non
 
 
 def _print(record: Mapping[str, Any], page: Callable[[int], Page], *, json: bool) -> None:  # Any: JSON
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     print_result(record if json else page(page_width()))
 
@@ -215,7 +214,7 @@ def _get_ready(spec: str, *, yes: bool, quiet: bool, json: bool) -> None:
     from merilo.errors import Interrupted, UsageError
     from merilo.judges.local.card import CARD_NAME
     from merilo.judges.local.find import card_for, fetched_folder
-    from merilo.rendering.terminal import page_width, show, tell
+    from merilo.rendering.page import page_width, show, tell
     from merilo.rendering.wording import size_text
 
     if not spec.startswith("local:"):

@@ -176,7 +176,7 @@ def check_whole(found: JudgeOutcomes, what: str, *, retry: str = "use --out and 
     """
     import typer
 
-    from merilo.rendering.terminal import tell
+    from merilo.rendering.page import tell
 
     if found.stopped is not None:
         tell(f"{found.stopped} {_REUSED}")

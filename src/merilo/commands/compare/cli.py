@@ -112,7 +112,7 @@ def _show(found: RunComparison, samples: int, by: Sequence[str], *, full: bool, 
     from merilo.commands.compare.record import comparison_record
     from merilo.commands.compare.text import comparison_page
     from merilo.rendering.aggregate import add_slices
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     slices = [(each, side.name, side.run.by(each)) for each in by for side in found.sides]
     if json:

@@ -19,8 +19,7 @@ from merilo.commands.compare.matching import (
 from merilo.commands.compare.result import Moved, Row, RunComparison, Side, Verdict
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
-from merilo.results.basis import Basis, basis_of, judged_by_embedded
-from merilo.results.comparability import not_comparable, score_affecting_differences
+from merilo.results.basis import Basis, basis_of, judged_by_embedded, not_comparable, score_affecting_differences
 from merilo.results.contents import equal_inputs, equal_questions
 from merilo.results.early_stopping import stop_of
 from merilo.results.sample_detail import cases_of

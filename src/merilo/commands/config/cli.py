@@ -41,7 +41,7 @@ def config(
     from merilo.commands.evaluate.options import Options
     from merilo.commands.option import flags_of
     from merilo.commands.project_file import project_file
-    from merilo.rendering.terminal import print_result
+    from merilo.rendering.page import print_result
 
     found = project_file(flags_of(Options))
     if allow:
@@ -77,8 +77,7 @@ def _source(name: str, found: ProjectFile | None) -> str:
 
 
 def _page(found: ProjectFile | None, record: dict[str, Any]) -> Page:  # Any: JSON
-    from merilo.rendering.page import Page, columns
-    from merilo.rendering.terminal import page_width
+    from merilo.rendering.page import Page, columns, page_width
 
     page = Page(page_width())
     if found is None:

@@ -44,7 +44,7 @@ def demo(
 ) -> None:
     """Run and show the demonstration."""
     from merilo.commands.demo.text import demo_page
-    from merilo.rendering.terminal import page_width, show
+    from merilo.rendering.page import page_width, show
 
     directory = Path(out)
     story = _story(directory, full=full)

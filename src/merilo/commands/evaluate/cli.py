@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import By, Command, GitHub, Json, Markdown, Quiet, Section, given
+from merilo.commands.command import By, Command, GitHub, Json, Markdown, Quiet, Section, given, takes_options
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.option_flags import takes_options
 from merilo.commands.option_values import share
 from merilo.errors import Interrupted, LimitReached, MeriloError, UsageError
 
@@ -94,8 +93,8 @@ def _plan(data: str, options: Options, *, json: bool, full: bool) -> None:
 def _evaluated(data: str, options: Options, *, quiet: bool) -> Run:
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.distributed import run_anywhere
+    from merilo.rendering.page import tell
     from merilo.rendering.progress_line import progress_line
-    from merilo.rendering.terminal import tell
     from merilo.rendering.translation import translation
     from merilo.rendering.wording import spent_so_far
 
@@ -118,8 +117,8 @@ def _evaluated(data: str, options: Options, *, quiet: bool) -> Run:
 def _drop_worthless(found: Run, *, json: bool) -> None:
     """Remove the new directory of a run that reached a limit before anything was answered, report, and exit."""
     from merilo.rendering.overview import overview_record
+    from merilo.rendering.page import tell, write
     from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import tell, write
     from merilo.rendering.translation import translation
     from merilo.runs.directory_usage import discard
 
@@ -171,7 +170,7 @@ def _command(words: list[str], path: Path, *more: str) -> str:
 
 def _usable(found: Run, by: Sequence[str]) -> list[str]:
     """Return the fields that make slices; report those that do not, since the run is there to be shown."""
-    from merilo.rendering.terminal import tell
+    from merilo.rendering.page import tell
     from merilo.results.slices import groups_of
 
     usable: list[str] = []
@@ -187,8 +186,8 @@ def _usable(found: Run, by: Sequence[str]) -> list[str]:
 
 def _report(found: Run, by: Sequence[str], *, json: bool, full: bool) -> None:
     from merilo.renderers import render
+    from merilo.rendering.page import page_width, show, write
     from merilo.rendering.sanitize import json_text
-    from merilo.rendering.terminal import page_width, show, write
 
     if json:
         write(json_text(render(found, "record", by=by)) + "\n")
@@ -225,7 +224,7 @@ def _failed(found: Run) -> tuple[int, int]:
 
 
 def _check_whole(found: Run) -> None:
-    from merilo.rendering.terminal import tell
+    from merilo.rendering.page import tell
     from merilo.rendering.translation import translation
 
     say = translation(found.manifest.language).line
@@ -242,7 +241,7 @@ def _check_whole(found: Run) -> None:
 
 
 def _check_failed(found: Run, most: float) -> None:
-    from merilo.rendering.terminal import tell
+    from merilo.rendering.page import tell
     from merilo.rendering.translation import translation
     from merilo.rendering.wording import spent_so_far
 

@@ -10,8 +10,7 @@ from merilo.commands.gate.suite import LabelPolicy, Suite, read_suite
 from merilo.errors import DataError, RunError, UsageError
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.wording import count
-from merilo.results.basis import judged_by_embedded
-from merilo.results.comparability import not_comparable, score_affecting_differences
+from merilo.results.basis import judged_by_embedded, not_comparable, score_affecting_differences
 from merilo.results.contents import MAX_OTHER, other_questions
 from merilo.results.early_stopping import EarlyStop, cluster_ends, random_place
 from merilo.results.scores import read_scores

@@ -59,7 +59,7 @@ def export(
 ) -> None:
     """Export runs."""
     from merilo.errors import UsageError
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     if documents is not None:
         from merilo.commands.export.qrels import pool_qrels, qrels_page, qrels_record

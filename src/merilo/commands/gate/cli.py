@@ -104,7 +104,7 @@ def gate(
     from merilo.commands.gate.suite import suite_from
     from merilo.commands.gate.text import gates_page, gates_record
     from merilo.rendering.ci import check_reports
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     check_reports(markdown=markdown, json=json, github=github)
     if suite is None and not no_config and not (minimum or maximum or max_drop):
@@ -131,7 +131,7 @@ def gate(
 def _suite_of_project() -> str | None:
     """Return the suite file that merilo.toml names, if it names one."""
     from merilo.commands.project_file import project_suite
-    from merilo.rendering.terminal import tell
+    from merilo.rendering.page import tell
 
     found = project_suite()
     if found is None:

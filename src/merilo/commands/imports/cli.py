@@ -72,7 +72,7 @@ def import_(
     from merilo.commands.blocking import run_blocking
     from merilo.commands.imports.run import ImportRequest, run_import
     from merilo.renderers import render
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     wanted = ImportRequest(
         id=id,
@@ -91,7 +91,7 @@ def import_(
 def _show_contents(file: str, out: str | None, *, json: bool) -> None:
     """Print what a file of another system contains, and write its samples if `out` is given."""
     from merilo.commands.imports.listing import contents_of, contents_page, contents_record, write_samples
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     found, first = contents_of(file) if out is None else (write_samples(file, out), [])
     print_result(contents_record(found, out) if json else contents_page(found, first, page_width(), out))

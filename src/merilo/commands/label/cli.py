@@ -102,7 +102,7 @@ def label(
     from merilo.commands.label.page import drawn_page
     from merilo.commands.label.run import SOME, label_run, tasks_file
     from merilo.commands.label.task_file import TaskFile
-    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.page import page_width, show, write
     from merilo.runs.run import Run
 
     tasks = label_run(
@@ -152,7 +152,7 @@ def _label_file(file: str, html: str | None, annotator: str, *, json: bool) -> N
     """Ask for the labels of an existing file of tasks, or write its page, without the labels that they have."""
     from merilo.commands.label.page import attach_page, file_page, write_label_page
     from merilo.commands.label.task_file import TaskFile
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     if html is None:
         if json:
@@ -186,7 +186,7 @@ def _attach(runs: list[str], path: Path, decision: str) -> None:
     from merilo.commands.calibrate.people import people_and_judge, readable_labels
     from merilo.commands.label.page import Agreed, attached_page
     from merilo.commands.label.task_file import TaskFile
-    from merilo.rendering.terminal import page_width, show
+    from merilo.rendering.page import page_width, show
     from merilo.runs.run import Run
 
     if not attach_files(runs, [str(path)]):
@@ -202,7 +202,7 @@ def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, ful
     """Attach the labels of files to the runs, and compare the judge with them. Exits with 3 for too few labels."""
     from merilo.commands.calibrate.run import label_agreement
     from merilo.commands.calibrate.text import people_page, people_record
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     run, *others = runs
     other = others[0] if others else None
@@ -215,7 +215,7 @@ def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, ful
 
 def _report(tasks: Tasks, runs: list[str], output: str | None, html: str | None, *, json: bool) -> None:
     from merilo.commands.label.page import drawn_page, drawn_record
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     if html is not None:
         from merilo.commands.label.page import write_label_page

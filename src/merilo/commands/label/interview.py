@@ -15,8 +15,7 @@ from merilo.commands.gate.suite import read_suite
 from merilo.commands.label.task_file import READ, keys_of, meant, named
 from merilo.commands.label.tasks import read_seconds
 from merilo.errors import UsageError
-from merilo.rendering.page import Page, Span, Tone
-from merilo.rendering.terminal import page_width, show, write
+from merilo.rendering.page import Page, Span, Tone, page_width, show, write
 from merilo.rendering.wording import count
 from merilo.results.basis import Basis
 from merilo.stats.correction import DECIDING_LABELLED

@@ -44,7 +44,7 @@ def merge(
     """Merge shards and print the summary of the merged run."""
     from merilo.commands.merge.run import merge_runs
     from merilo.renderers import render
-    from merilo.rendering.terminal import page_width, print_result, tell
+    from merilo.rendering.page import page_width, print_result, tell
     from merilo.rendering.wording import count
 
     found = merge_runs(runs, given(out))

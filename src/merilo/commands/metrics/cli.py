@@ -47,7 +47,7 @@ def metrics(
     from merilo.commands.metrics import text as cards
     from merilo.metrics.registry import systems
     from merilo.metrics.text import NEWEST
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     named = None if name is None else NEWEST.get(name, name)
     system = named if named in systems() else None
@@ -64,8 +64,8 @@ def _compare(name: str | None, data: str, judge: list[str] | None, *, json: bool
     from merilo.commands.blocking import run_blocking
     from merilo.commands.metrics.definition_tables import compute_definitions
     from merilo.commands.metrics.definition_text import definitions_page, definitions_record, sample_page
+    from merilo.rendering.page import page_width, print_result
     from merilo.rendering.progress_line import progress_line
-    from merilo.rendering.terminal import page_width, print_result
 
     progress = progress_line(quiet=json)
     tables = run_blocking(compute_definitions(data, name or "", judge or "embedded", progress=progress))

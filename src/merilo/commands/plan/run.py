@@ -21,8 +21,7 @@ from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry_run import DryRun
 from merilo.providers.prices import outdated, prices_from
 from merilo.records import picked
-from merilo.rendering.page import Page, Tone
-from merilo.rendering.terminal import DEFAULT_WIDTH, page_width, print_result, tell
+from merilo.rendering.page import DEFAULT_WIDTH, Page, Tone, page_width, print_result, tell
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, duration, money
 from merilo.results.basis import Basis

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from merilo.commands.check.options import ABOUT_DATA, ONE_JUDGE, check_whole, until_done
-from merilo.commands.command import Command, Json, Quiet, Section
+from merilo.commands.command import Command, Json, Quiet, Section, takes_options
 from merilo.commands.evaluate.options import Options
-from merilo.commands.option_flags import takes_options
 from merilo.commands.questions.settings import NUMBER, SENTENCES, DrawSettings
 from merilo.errors import UsageError
 
@@ -69,8 +68,8 @@ def questions(
     """Draw questions."""
     from merilo.commands.questions.rows import questions_page, questions_record
     from merilo.commands.questions.run import estimate_questions, run_questions
+    from merilo.rendering.page import page_width, print_result
     from merilo.rendering.progress_line import progress_line
-    from merilo.rendering.terminal import page_width, print_result
 
     _check_files(docs, out, without)
     options = replace(options, progress=progress_line(quiet=quiet))

@@ -43,7 +43,7 @@ def report(
     """Write a report."""
     from merilo.commands.report.run_page import report_text, write_report
     from merilo.rendering.markup import write_page
-    from merilo.rendering.terminal import write
+    from merilo.rendering.page import write
     from merilo.runs.files import WATCH
 
     if (Path(runs[0]) / WATCH).is_file():

@@ -32,7 +32,7 @@ def runs(
 ) -> None:
     """Find and list runs."""
     from merilo.commands.runs.run import list_runs, runs_page, runs_record
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
 
     found = list_runs(directory, limit=limit)
     print_result(runs_record(found) if json else runs_page(found, page_width()))

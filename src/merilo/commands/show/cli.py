@@ -59,7 +59,7 @@ def show(
     listed = worst is not None or metric is not None
     _check_parts(sample, listed=listed, people=people, by=by, reports=markdown is not None)
     from merilo.commands.show.summary import RunView
-    from merilo.rendering.terminal import page_width, print_result
+    from merilo.rendering.page import page_width, print_result
     from merilo.runs.run import Run
 
     if sample is not None:
@@ -82,8 +82,8 @@ def _sample(
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.people import labels_by_sample, readable_labels
     from merilo.rendering.explain import case_page
+    from merilo.rendering.page import page_width
     from merilo.rendering.sample_page import sample_page
-    from merilo.rendering.terminal import page_width
     from merilo.rendering.weak import WeakMarks
     from merilo.results.sample_detail import SampleDetail, case_record
     from merilo.runs.run import Run
@@ -100,7 +100,7 @@ def _worst(
     path: str, most: int, metric: str | None, language: str | None, *, json: bool
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.show.summary import metric_of, worst, worst_page, worst_record
-    from merilo.rendering.terminal import page_width
+    from merilo.rendering.page import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
@@ -114,7 +114,7 @@ def _people(path: str, by: Sequence[str], *, full: bool, json: bool) -> Page | d
     from merilo.commands.calibrate.run import label_agreement
     from merilo.commands.calibrate.text import people_page, people_record
     from merilo.metrics.registry import asks_judge
-    from merilo.rendering.terminal import page_width
+    from merilo.rendering.page import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)

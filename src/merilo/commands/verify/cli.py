@@ -57,7 +57,7 @@ def verify(
 ) -> None:
     """Verify a run, or recompute it, and report."""
     from merilo.commands.verify.run import State, verify_run
-    from merilo.rendering.terminal import print_result
+    from merilo.rendering.page import print_result
 
     if metrics or reread or out is not None:
         _recompute(run, metric_texts(metrics) if metrics else None, out, reread=reread, json=json)
@@ -71,7 +71,7 @@ def verify(
 
 def _recompute(run: str, metrics: list[str] | None, out: str | None, *, reread: bool, json: bool) -> None:
     from merilo.commands.verify.replay import replay_run
-    from merilo.rendering.terminal import print_result
+    from merilo.rendering.page import print_result
 
     found = replay_run(run, metrics=metrics, out=out, reread=reread)
     print_result(_replay_record(found, out) if json else _replay_page(found, kept=out is not None))
@@ -89,9 +89,8 @@ def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
 
 def _page(found: Verification) -> Page:
     from merilo.commands.verify.run import State
-    from merilo.rendering.page import Page, Span, Tone
+    from merilo.rendering.page import Page, Span, Tone, page_width
     from merilo.rendering.sanitize import clean
-    from merilo.rendering.terminal import page_width
     from merilo.rendering.wording import count
 
     page = Page(page_width())
@@ -164,7 +163,7 @@ def _replay_record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JS
 
 def _replay_page(found: Replay, *, kept: bool) -> Page:
     from merilo.rendering.overview import overview_page
-    from merilo.rendering.terminal import page_width
+    from merilo.rendering.page import page_width
     from merilo.rendering.wording import count
 
     page, total = overview_page(found.run, page_width(), kept=kept), found.equal + found.different

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
 from merilo.extras import optional_module
+from merilo.rendering.page import write
 from merilo.rendering.sanitize import clean
-from merilo.rendering.terminal import write
 from merilo.runs.directory import RUNS
 
 if TYPE_CHECKING:

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from merilo.commands.command import Command, Json, Quiet, Section, given
+from merilo.commands.command import Command, Json, Quiet, Section, given, takes_options
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option import Flag, OptionGroup
-from merilo.commands.option_flags import takes_options
 from merilo.commands.option_values import share
 from merilo.errors import ProviderError, UsageError
 
@@ -94,7 +93,7 @@ def watch(
     from merilo.commands.watch.look import Watcher
     from merilo.commands.watch.report import plan_page
     from merilo.commands.watch.settings import Watch
-    from merilo.rendering.terminal import page_width, show
+    from merilo.rendering.page import page_width, show
 
     if source == "-" and once:
         raise UsageError("Standard input is read until it ends. Leave out --once, or name a file.")
@@ -138,7 +137,7 @@ class _Looks(NamedTuple):
     def repeat(self, every_s: float) -> None:
         """Look again and again, until standard input ends or the command is stopped."""
         from merilo.commands.watch.look import Watcher
-        from merilo.rendering.terminal import tell
+        from merilo.rendering.page import tell
 
         arriving = None if self.settings.source is not None else _input_lines()
         pending: list[bytes] = []
@@ -179,8 +178,8 @@ class _Looks(NamedTuple):
 
     def _write(self, found: dict[str, Any]) -> None:  # Any: JSON
         from merilo.commands.watch.report import alarm_json, prometheus_text, watch_page
+        from merilo.rendering.page import page_width, show, tell, write
         from merilo.rendering.sanitize import json_text
-        from merilo.rendering.terminal import page_width, show, tell, write
         from merilo.runs.publish import write_file
 
         if self.json:

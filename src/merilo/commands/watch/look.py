@@ -25,7 +25,7 @@ from merilo.data.sample import Sample
 from merilo.engine.budget import providers_of, spent_record
 from merilo.errors import DataError, UsageError
 from merilo.judges.routed import is_deterministic
-from merilo.results.comparability import not_comparable, score_affecting_differences
+from merilo.results.basis import not_comparable, score_affecting_differences
 from merilo.runs.directory_usage import balance_in
 from merilo.runs.manifest_diff import judge_difference
 from merilo.runs.run import Run, metric_in
