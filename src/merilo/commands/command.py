@@ -1,4 +1,4 @@
-"""The declaration of one command, options that several share, and the flags made from the fields of an options class."""
+"""The declaration of one command, options that several share, and the flags made from an options class."""
 
 from __future__ import annotations
 
