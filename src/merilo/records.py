@@ -1,4 +1,4 @@
-"""Plain records: the fields of a result as JSON, and values grouped by a key."""
+"""Plain records: the fields of a result as JSON, values grouped by a key, and the first of many texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -35,3 +35,10 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
+
+
+def first_of(texts: Sequence[str], most: int, amount: int | None = None) -> str:
+    """Return `a, b and 7 more`. `amount`: of all texts, if only the first ones are given."""
+    shown = texts[:most]
+    more = (len(texts) if amount is None else amount) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")

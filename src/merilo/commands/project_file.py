@@ -219,8 +219,8 @@ def _checked(path: Path, table: Mapping[str, object], flags: Mapping[str, Flag])
     for name, value in _flat(table, flags):
         if name != SUITE and name not in known:
             raise UsageError(f"{path}: unknown setting {name!r}. {_advice(name, flags)}")
-        problem = _wrong_type(name, value, known.get(name))
-        if problem:
+        flag = known.get(name)
+        if problem := wrong_type(_TYPES.get(name) or ("str" if flag is None else flag.type.__name__), value):
             raise UsageError(f"{path}: {name} must be {problem}, got {value!r}.")
         settings[name] = _relative(name, value, path.parent)
     return ProjectFile(path, settings, _digest(table, settings))
@@ -277,11 +277,6 @@ def _code_files(text: str) -> set[str]:
     specs = {spec.strip() for spec in (text, text.partition("=")[2])}
     named = {each for spec in specs for each in (spec, split_file(spec)[0]) if names_file(each)}
     return {each.rpartition(":")[0] for each in named}
-
-
-def _wrong_type(name: str, value: object, flag: Flag | None) -> str:
-    """Return the expected type in words if the value has another one, otherwise an empty text."""
-    return wrong_type(_TYPES.get(name) or ("str" if flag is None else flag.type.__name__), value)
 
 
 _TYPES: Final = {

@@ -22,15 +22,6 @@ if TYPE_CHECKING:
 _REPORTED: Final = "reported"
 
 
-def correction_rows(correction: Correction) -> list[tuple[str, float | None, Interval, bool]]:
-    """Return the estimates of one mean: name, value, interval, and True for the reported one."""
-    named = (("judge alone", correction.raw, False), ("labels alone", correction.human, True))
-    rows = [(name, each.value, each.interval, fit and correction.estimate is each) for name, each, fit in named]
-    corrected = correction.corrected
-    rows.append(("corrected", corrected.value, corrected.interval, correction.estimate is corrected))
-    return rows
-
-
 def corrected_aggregates(
     aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]
 ) -> tuple[Aggregate, ...]:
@@ -133,18 +124,19 @@ def measured_record(measured: Measurement) -> dict[str, Any]:  # Any: JSON
 
 def correction_table(page: Page, correction: Correction) -> None:
     """Add a table of the estimates to the page: one per row, the reported one marked, with the reason."""
-    rows = correction_rows(correction)
+    named = {"judge alone": correction.raw, "labels alone": correction.human, "corrected": correction.corrected}
     level = f"{percent(correction.raw.interval.level)} interval"
     cells = [("", "mean", level, "")]
-    for name, value, interval, chosen in rows:
-        cells.append((name, number(value), span(interval.ends), _REPORTED if chosen else ""))
+    for name, each in named.items():
+        reported = _REPORTED if each is correction.estimate else ""
+        cells.append((name, number(each.value), span(each.interval.ends), reported))
     for place, line in enumerate(columns(cells, left=frozenset({0, 3}))):
-        strong = place == 0 or rows[place - 1][3]
+        strong = place == 0 or cells[place][3]
         page.line("  ", Span(line.rstrip(), Tone.STRONG if strong else Tone.PLAIN))
     page.text(correction.reason, indent=2)
-    for name, _, interval, _ in rows:
-        if interval.remark:
-            page.text(f"{name}: {interval.remark}.", indent=2)
+    for name, each in named.items():
+        if each.interval.remark:
+            page.text(f"{name}: {each.interval.remark}.", indent=2)
 
 
 def agreement_lines(yes: Agreement | None, grades: GradeAgreement | None) -> Iterator[tuple[str, str]]:

@@ -375,7 +375,9 @@ def until_decided(page: Page, run: Run) -> None:
 
     tones = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.STRONG}
     taken, saved = int(found["samples"]), int(found["saved"])
-    page.heading(_decided(taken, saved, decided=bool(found["decided"])))
+    of = f"{count(taken, 'sample')} of {taken + saved:,}"
+    decided = f"All gates decided after {of}: {count(saved, 'sample')} saved"
+    page.heading(decided if found["decided"] else f"Not all gates decided after {of}")
     marks = WeakMarks.of(run.manifest)
     for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.results.early_stopping` made
         verdict = GateVerdict(gate["verdict"])
@@ -385,13 +387,6 @@ def until_decided(page: Page, run: Run) -> None:
     units = "Samples" if rule.get("cluster") is None else "Clusters"
     order = f"{units} were taken in random order (seed {rule.get('seed')})."
     page.text(f"{order} {found['note']}", indent=2, tone=Tone.QUIET)
-
-
-def _decided(taken: int, saved: int, *, decided: bool) -> str:
-    of = f"{count(taken, 'sample')} of {taken + saved:,}"
-    if decided:
-        return f"All gates decided after {of}: {count(saved, 'sample')} saved"
-    return f"Not all gates decided after {of}"
 
 
 def _gate_text(gate: dict[str, Any], marks: WeakMarks, *, decided: bool) -> str:  # Any: JSON

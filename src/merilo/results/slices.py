@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.language import identify_language
 from merilo.errors import UsageError
 from merilo.judging.json_types import compact
-from merilo.records import grouped
+from merilo.records import first_of, grouped
 from merilo.renderers import notebook_html, render
 from merilo.runs.run import open_store
 from merilo.stats.intervals import LEVEL, t_quantile
@@ -162,10 +162,8 @@ def groups_of(run: Run, field: str) -> dict[str, list[str]]:
     groups = grouped((values.get(sample, NO_VALUE), sample) for sample in samples)
     if not 2 <= len(groups) <= MAX_VALUES:
         have = f"has {len(groups):,} {'value' if len(groups) == 1 else 'values'}" if values else "is in no sample"
-        fields = [*values_by_field(run)]
-        more = f" and {len(fields) - _NAMED:,} more" if len(fields) > _NAMED else ""
-        named = ", ".join(map(repr, fields[:_NAMED])) or "none"
-        raise UsageError(f"{field!r} {have}. A slice needs 2 to {MAX_VALUES}; fields that have them: {named}{more}.")
+        named = first_of([*map(repr, values_by_field(run))], _NAMED) or "none"
+        raise UsageError(f"{field!r} {have}. A slice needs 2 to {MAX_VALUES}; fields that have them: {named}.")
     return dict(sorted(groups.items(), key=lambda item: (item[0] == NO_VALUE, -len(item[1]), item[0])))
 
 

@@ -132,7 +132,7 @@ def _check(options: CheckOptions, *, json: bool, full: bool) -> None:
     if options.out is not None:
         write_json(Path(options.out, "check.json"), record)
     _print(record, lambda width: check_page(found, width, full=full), json=json)
-    check_whole(found, "questions")
+    check_whole(found.stopped, *found.failed, "questions")
     if not found.works:
         raise typer.Exit(Exit.TOO_MANY_FAILED)
     _store_agreement(found, options, record)

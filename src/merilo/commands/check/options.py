@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
@@ -155,22 +155,10 @@ def until_done(work: Coroutine[Any, Any, T], stored: str = _GOES_ON) -> T:  # An
         raise Interrupted(f"Stopped. {stored}") from None
 
 
-class JudgeOutcomes(Protocol):
-    """The outcome of asking a judge many questions."""
-
-    @property
-    def stopped(self) -> str | None:
-        """The limit that was reached, as a sentence; None if no limit was reached."""
-        ...
-
-    @property
-    def failed(self) -> tuple[int, int]:
-        """The number of failures, and the number of things asked about."""
-        ...
-
-
-def check_whole(found: JudgeOutcomes, what: str, *, retry: str = "use --out and --retry-failed") -> None:
-    """Exit with an error code if a limit was reached or more than 1 % failed.
+def check_whole(
+    stopped: str | None, failed: int, asked: int, what: str, *, retry: str = "use --out and --retry-failed"
+) -> None:
+    """Exit with an error code if a limit was reached, which `stopped` says, or more than 1 % failed.
 
     `what`: the things asked about, in the plural. `retry`: what to do about those that failed.
     """
@@ -178,10 +166,9 @@ def check_whole(found: JudgeOutcomes, what: str, *, retry: str = "use --out and 
 
     from merilo.rendering.page import tell
 
-    if found.stopped is not None:
-        tell(f"{found.stopped} {_REUSED}")
+    if stopped is not None:
+        tell(f"{stopped} {_REUSED}")
         raise typer.Exit(Exit.LIMIT_REACHED)
-    failed, asked = found.failed
     if failed > _MAX_FAILED_RATE * asked:
         tell(f"{failed:,} of {asked:,} {what} failed (more than 1%). To retry them, {retry}.")
         raise typer.Exit(Exit.TOO_MANY_FAILED)

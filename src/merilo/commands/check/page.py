@@ -10,6 +10,7 @@ from merilo.commands.check.probes import Effect
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED, SEEN
 from merilo.data.labels import Task
 from merilo.metrics.base import Failed, Score, Undefined
+from merilo.records import first_of
 from merilo.rendering.correction import measurement_text
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Tone, cut
@@ -295,8 +296,7 @@ def _differences(page: Page, kind: KindAgreement) -> None:
         parts = [f"{label} {_value(each)}" for label, each in zip(kind.labels, kind.agreement.by_label, strict=True)]
         page.text(f"Agreement on each grade: {', '.join(parts)}.")
     elif kind.samples:
-        rest = kind.differ_in - len(kind.samples)
-        names = ", ".join(map(clean, kind.samples)) + (f" and {rest:,} more" if rest else "")
+        names = first_of([*map(clean, kind.samples)], len(kind.samples), kind.differ_in)
         page.text(f"{kind.kind}: they differ in {count(kind.differ_in, 'sample')}: {names}.")
 
 

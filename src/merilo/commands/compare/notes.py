@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.compare.result import MAX_CUT_PAIRS
 from merilo.commands.compare.wording import difference_of_pairs, pair_title, signed
+from merilo.records import first_of
 from merilo.rendering.wording import HUMAN_LABELS, REMARKS, Section, count, filled_sections, number
 from merilo.results.basis import BY_JUDGE, Basis
 from merilo.stats.compare import Policy
 from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from merilo.commands.compare.result import Row, RunComparison
 
 NEEDED: Final = f"{DECIDING_LABELLED} are needed to correct"
@@ -25,17 +24,12 @@ _READ_BOTH = (
 
 def absences(found: RunComparison) -> list[tuple[str, str]]:
     """Return, by run, the samples that are not compared because another run lacks them."""
+    lacked = "that another run lacks"
     return [
-        (side.name, f"{count(side.absences, 'sample')} that another run lacks: {_examples(side.absent, side.absences)}")
+        (side.name, f"{count(many, 'sample')} {lacked}: {first_of(side.absent, len(side.absent), many)}")
         for side in found.sides
-        if side.absences
+        if (many := side.absences)
     ]
-
-
-def _examples(first: Sequence[str], amount: int) -> str:
-    """Return the first ids of `amount` and the number of the others."""
-    more = amount - len(first)
-    return ", ".join(first) + (f" and {more:,} more" if more > 0 else "")
 
 
 def comparison_notes(found: RunComparison) -> list[Section]:

@@ -14,6 +14,7 @@ from merilo.commands.compare.run import SEQUENTIAL, ComparisonRequest, compare_r
 from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind, Number
 from merilo.commands.gate.suite import LabelPolicy
 from merilo.errors import RunError, UsageError
+from merilo.records import first_of
 from merilo.rendering.wording import count
 from merilo.results.basis import Basis, basis_of, judged_by_embedded
 from merilo.results.contents import MAX_OTHER
@@ -201,10 +202,9 @@ def _left(found: RunComparison) -> list[str]:
     texts: list[str] = []
     for side, where in zip(reversed(found.sides), ("the run", "the baseline"), strict=True):
         if side.absences:
-            more = f" and {side.absences - _SHOWN:,} more" if side.absences > _SHOWN else ""
             verb = "is" if side.absences == 1 else "are"
             start = f"{count(side.absences, 'sample')} {verb} in {where} only, and {verb} not compared"
-            texts.append(f"{start}: {', '.join(side.absent[:_SHOWN])}{more}.")
+            texts.append(f"{start}: {first_of(side.absent, _SHOWN, side.absences)}.")
     return texts
 
 

@@ -16,6 +16,7 @@ from merilo.errors import MeriloError, RunError, UsageError
 from merilo.judging.json_types import compact
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import parse_recorded
+from merilo.records import first_of
 from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.directory import built
@@ -166,8 +167,7 @@ def _check_all(parts: Sequence[Part]) -> None:
     total = parts[0].shard.of
     if len(by_index) < total:
         missing = [str(index) for index in range(1, total + 1) if index not in by_index]
-        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-        raise UsageError(f"{len(missing):,} of {total:,} shards are missing: {', '.join(missing[:_NAMED])}{more}.")
+        raise UsageError(f"{len(missing):,} of {total:,} shards are missing: {first_of(missing, _NAMED)}.")
 
 
 def _merged_outcomes(path: Path, parts: Sequence[Part], manifest: Manifest, store: Store) -> dict[str, object]:

@@ -88,7 +88,7 @@ def questions(
     found = until_done(run_questions(Path(docs), settings, options))
     _write(found, out, without)
     print_result(questions_record(found, out, without) if json else questions_page(found, out, without, page_width()))
-    check_whole(found, "passages", retry="repeat the command: verdicts are cached")
+    check_whole(found.stopped, *found.failed, "passages", retry="repeat the command: verdicts are cached")
 
 
 def _write(found: SampledQuestions, output: str, without: str | None) -> None:

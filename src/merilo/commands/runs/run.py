@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import RunError, UsageError
-from merilo.records import picked
+from merilo.records import first_of, picked
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks, weak_legend
@@ -269,8 +269,7 @@ def _about(run: ListedRun, width: int) -> str:
     marks = WeakMarks(run.weak)
     known = [f"{clean(marks.name(metric))} {number(mean)}" for metric, mean in run.means.items() if mean is not None]
     for shown in range(min(MEANS, len(known)), 0, -1):
-        more = f" and {len(known) - shown} more" if len(known) > shown else ""
-        text = f"{about}: {', '.join(known[:shown])}{more}"
+        text = f"{about}: {first_of(known, shown)}"
         if cells_of(text) <= width:
             return text
     return about

@@ -154,8 +154,7 @@ def _replay_record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JS
         "replay": {
             **picked(found, "source same equal different"),
             "differences": _differences(found.differences),
-            **picked(found, "means new"),
-            "versions": {text: list(pair) for text, pair in found.versions.items()},
+            **picked(found, "means new versions"),
             "reread": again and picked(again, "read different unread"),
         },
     }

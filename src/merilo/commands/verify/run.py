@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -20,6 +20,7 @@ from merilo.engine.budget import Unanswered, spent_record
 from merilo.errors import RunError, UsageError
 from merilo.judges.routed import recorded_parts
 from merilo.judging.json_types import compact
+from merilo.records import first_of
 from merilo.runs.directory import local_run
 from merilo.runs.directory_usage import balance_in
 from merilo.runs.files import LEDGER, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, read_json_bytes
@@ -61,13 +62,13 @@ class State(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Verification:
-    """The findings about a run."""
+    """The findings about a run, completed while it is read."""
 
     run: Path
     state: State
-    broken: tuple[str, ...] = ()
+    broken: Sequence[str] = ()
     """A sentence for each file that does not fit the seal."""
     samples: int = 0
     answers: int = 0
@@ -77,13 +78,13 @@ class Verification:
     recomputed: int = 0
     """Number of recomputed outcomes."""
     different: int = 0
-    differences: tuple[Difference, ...] = ()
+    differences: Sequence[Difference] = ()
     """The first 100 recomputed outcomes that differ."""
-    means: tuple[str, ...] = ()
+    means: Sequence[str] = ()
     """Metrics whose row in the summary differs from the recomputed one."""
-    other: tuple[str, ...] = ()
+    other: list[str] = field(default_factory=list[str])
     """A sentence for each other part of the run that differs."""
-    notes: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list[str])
     """Parts that could not be checked, and explanations of differences; a sentence each."""
 
 
@@ -107,7 +108,8 @@ def verify_run(source: str | PathLike[str]) -> Verification:
 def _recomputed(run: Run, inspected: Inspected) -> Verification:
     found = Verification(run=run.path, state=State.VERIFIED)
     with closing(open_store(run)) as store:
-        found = _with_facts(_with_samples(found, run, store), run, store, inspected)
+        _read_samples(found, run, store)
+        _check_facts(found, run, store, inspected)
     if run.manifest.origin is not None:
         return _unknown(found, f"The scores come from {run.manifest.origin} and cannot be recomputed.")
     lines: list[None] = []
@@ -115,47 +117,46 @@ def _recomputed(run: Run, inspected: Inspected) -> Verification:
         now = recompute(run, lambda _: lines.append(None))
     except UsageError as error:
         return _unknown(found, str(error))
-    found = replace(found, recomputed=len(lines), different=now.different, differences=tuple(now.differences))
-    return _concluded(found, run, now.summary, now.manifest.to_fields())
+    found.recomputed, found.different, found.differences = len(lines), now.different, now.differences
+    _conclude(found, run, now.summary, now.manifest.to_fields())
+    return found
 
 
 def _unknown(found: Verification, note: str) -> Verification:
-    state = State.DIFFERENT if found.other else State.CANNOT_TELL
-    return replace(found, state=state, notes=(*found.notes, note))
+    found.state = State.DIFFERENT if found.other else State.CANNOT_TELL
+    found.notes.append(note)
+    return found
 
 
-def _with_samples(found: Verification, run: Run, store: Store) -> Verification:
+def _read_samples(found: Verification, run: Run, store: Store) -> None:
     """Read every sample, and every answer with its question, rubric and replies. Raises RunError for other samples."""
-    manifest, fingerprint, count = run.manifest, Fingerprint(), 0
+    manifest, fingerprint = run.manifest, Fingerprint()
     for sample in store.samples():
         fingerprint.add(sample)
-        count += 1
-    if count != manifest.samples:
-        raise RunError(f"{run.path} is damaged: its store has {count:,} samples, its manifest {manifest.samples:,}.")
-    notes: tuple[str, ...] = ()
+        found.samples += 1
+    if found.samples != manifest.samples:
+        numbers = f"its store has {found.samples:,} samples, its manifest {manifest.samples:,}"
+        raise RunError(f"{run.path} is damaged: {numbers}.")
     if manifest.until is not None:  # stored in random order, while the fingerprint is of the order of the data
-        notes = ("The order of the data is not stored, so its fingerprint was not checked.",)
+        found.notes.append("The order of the data is not stored, so its fingerprint was not checked.")
     elif fingerprint.hexdigest() != manifest.fingerprint:
         raise RunError(f"{run.path} is damaged: its samples do not match its manifest.")
-    answers = sum(store.asked(key) is not None for key in store.keys())  # noqa: SIM118  a store is not a dict
-    return replace(found, samples=count, answers=answers, notes=notes)
+    found.answers = sum(store.asked(key) is not None for key in store.keys())  # noqa: SIM118  a store is not a dict
 
 
-def _with_facts(found: Verification, run: Run, store: Store, inspected: Inspected) -> Verification:
+def _check_facts(found: Verification, run: Run, store: Store, inspected: Inspected) -> None:
     """Compare the manifest, the usage and imported scores with what the store and the ledger hold of them."""
-    wrong, notes = list[str](), [*found.notes]
     copy = store.remark(MANIFEST)
     if copy is None:
-        wrong.append(f"{run.path / STORE} lacks its copy of the manifest.")
+        found.other.append(f"{run.path / STORE} lacks its copy of the manifest.")
     elif names := [*differing(_json(run, MANIFEST), json.loads(copy))]:
-        wrong.append(f"{run.path / MANIFEST} differs from its copy in the store: {_listed(names)}.")
-    wrong += _unknown_judges(run, store)
+        found.other.append(f"{run.path / MANIFEST} differs from its copy in the store: {first_of(names, _NAMED)}.")
+    found.other += _unknown_judges(run, store)
     balance_in(run.path)  # raises for a damaged ledger
     if len(inspected.recorded) > 1 or not run.complete:
-        notes.append("A command was interrupted, so the usage was not checked.")
+        found.notes.append("A command was interrupted, so the usage was not checked.")
     elif names := _usage_differences(run, store):
-        wrong.append(f"{run.path / USAGE} does not follow from the recorded requests: {_listed(names)}.")
-    return replace(found, other=tuple(wrong), notes=tuple(notes))
+        found.other.append(f"{run.path / USAGE} does not follow from the recorded requests: {first_of(names, _NAMED)}.")
 
 
 def _unknown_judges(run: Run, store: Store) -> list[str]:
@@ -184,38 +185,28 @@ def _usage_differences(run: Run, store: Store) -> list[str]:
     return [*found, *(["stopped"] if run.usage.get("stopped") is not None else [])]
 
 
-def _concluded(found: Verification, run: Run, summary: JSON, manifest: JSON) -> Verification:
-    """Compare the summary and the manifest with the recomputed ones, and return the finished verification."""
-    means, stored, now = other_means(run, summary), _json(run, SUMMARY), json.loads(compact(summary))
-    other, notes, unknown = [*found.other], [*found.notes], False
-    outcomes = sum(1 for _ in outcome_lines(run.file(OUTCOMES)))
-    if outcomes != (expected := run.done * len(run.manifest.metrics)):
-        other.append(f"The run has {outcomes:,} outcomes, but should have {expected:,}.")
+def _conclude(found: Verification, run: Run, summary: JSON, manifest: JSON) -> None:
+    """Compare the summary and the manifest with the recomputed ones, and set the state."""
+    found.means, stored, now = other_means(run, summary), _json(run, SUMMARY), json.loads(compact(summary))
+    found.outcomes = sum(1 for _ in outcome_lines(run.file(OUTCOMES)))
+    if found.outcomes != (expected := run.done * len(run.manifest.metrics)):
+        found.other.append(f"The run has {found.outcomes:,} outcomes, but should have {expected:,}.")
     rest = [*differing(_without(stored, {"metrics"}), _without(now, {"metrics"}))]
     if [row["metric"] for row in stored["metrics"]] != [row["metric"] for row in now["metrics"]]:
         rest.append("the order of its metrics")
     if rest:
-        other.append(f"{run.path / SUMMARY} does not follow from the outcomes: {_listed(rest)}.")
+        found.other.append(f"{run.path / SUMMARY} does not follow from the outcomes: {first_of(rest, _NAMED)}.")
     was, here = _json(run, MANIFEST), json.loads(compact(manifest))
     ignored = {*NOT_RECOMPUTED[MANIFEST], "metrics", "composites"}
     if names := [*differing(_without(was, ignored), _without(here, ignored))]:
-        other.append(f"{run.path / MANIFEST} does not agree with the metrics: {_listed(names)}.")
+        found.other.append(f"{run.path / MANIFEST} does not agree with the metrics: {first_of(names, _NAMED)}.")
     before, after = ({**each["metrics"], **each.get("composites", {})} for each in (was, here))
-    for text in before:
-        if after.get(text) != before[text]:
-            notes.append(f"{text} has version {before[text]} in the run and {after.get(text)} here.")
-            unknown = True
+    changed = [text for text in before if after.get(text) != before[text]]
+    found.notes += [f"{text} has version {before[text]} in the run and {after.get(text)} here." for text in changed]
     if run.manifest.merilo != version():
-        notes.append(f"merilo {run.manifest.merilo} wrote the run; this is merilo {version()}.")
-    wrong = found.different or means or other
-    return replace(
-        found,
-        state=State.DIFFERENT if wrong else State.CANNOT_TELL if unknown else State.VERIFIED,
-        outcomes=outcomes,
-        means=means,
-        other=tuple(other),
-        notes=tuple(notes),
-    )
+        found.notes.append(f"merilo {run.manifest.merilo} wrote the run; this is merilo {version()}.")
+    wrong = found.different or found.means or found.other
+    found.state = State.DIFFERENT if wrong else State.CANNOT_TELL if changed else State.VERIFIED
 
 
 def _json(run: Run, name: str) -> JSON:
@@ -230,8 +221,3 @@ def _without(fields: Mapping[str, Any], names: Collection[str]) -> JSON:
 def _rounded(usage: Mapping[str, object]) -> JSON:
     """Return the usage with amounts of money to 12 places: the last bits depend on the order of adding up."""
     return {name: round(value, 12) if isinstance(value, float) else value for name, value in usage.items()}
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
