@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.metrics.registry import known_metric
-from merilo.records import picked
 from merilo.rendering.correction import correction_record, row_name
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut_id
 from merilo.rendering.sanitize import clean
@@ -13,6 +12,7 @@ from merilo.rendering.weak import WEAK, WeakMarks, unread_note
 from merilo.rendering.wording import NONE, count, covers, covers_imported, number, percent, span
 from merilo.results.basis import basis_of
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES
+from merilo.results.records import picked
 from merilo.results.slices import MIN_SAMPLES
 from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.records import picked
 from merilo.rendering.page import Page, Span, Tone, columns
 from merilo.rendering.wording import NONE, count, number, percent, span
+from merilo.results.records import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

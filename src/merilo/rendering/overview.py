@@ -15,7 +15,6 @@ from merilo.judges.routed import recorded_parts
 from merilo.judging.json_types import as_object
 from merilo.metrics.answering import Category
 from merilo.metrics.registry import asks_judge
-from merilo.records import grouped
 from merilo.rendering.aggregate import aggregate_record, mean_rows, means_notes, missing_text, share_text, table
 from merilo.rendering.correction import corrected_aggregates, counts_heading, estimate_record, label_rows
 from merilo.rendering.page import Page, Tone
@@ -36,6 +35,7 @@ from merilo.rendering.wording import (
 )
 from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embedded, noise_record, recorded_judge
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Answer, Faults, Held, worst_faults
+from merilo.results.records import grouped
 from merilo.runs.metric_names import metric_to_inspect, worst_scores
 from merilo.runs.weak import unread_metrics, weak_metrics
 

@@ -19,8 +19,8 @@ from merilo.judging.registry import KINDS, LABELLED_KINDS
 from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdict, probability_of
 from merilo.metrics.base import EvidenceTarget, Failed, JudgesContextsAlone, Score, Undefined, drive, plan_of
 from merilo.metrics.registry import known_metric
-from merilo.records import grouped
 from merilo.results.faults import as_category, category_source
+from merilo.results.records import grouped
 from merilo.runs.run import Run, SampleResult, open_store
 from merilo.runs.store_errors import missing_text_error
 

@@ -15,7 +15,7 @@ from merilo.judging.questions import Pack
 from merilo.judging.rubric import rubric_with_text
 from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, is_positive, probability_of
 from merilo.metrics.base import EvidenceTarget, Score
-from merilo.records import grouped
+from merilo.results.records import grouped
 from merilo.runs.run import SampleResult, open_store
 from merilo.runs.weak import weak_metrics
 

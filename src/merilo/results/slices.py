@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.language import identify_language
 from merilo.errors import UsageError
 from merilo.judging.json_types import compact
-from merilo.records import first_of, grouped
 from merilo.renderers import notebook_html, render
+from merilo.results.records import first_of, grouped
 from merilo.runs.run import open_store
 from merilo.stats.intervals import LEVEL, t_quantile
 from merilo.stats.means import MeanEstimate, mean_interval

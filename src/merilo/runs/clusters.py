@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.data.sample import FIELDS
 from merilo.errors import DataError, RunError, UsageError
-from merilo.records import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -86,9 +85,10 @@ def clusters_by_sample(records: Iterable[str], field: str) -> dict[str, str]:
 
 def without_cluster(field: str, missing: int, shown: list[str]) -> DataError:
     """Return the error for this many samples without a cluster; `shown` are the ids of the first of them."""
+    more = f" and {missing - len(shown):,} more" if missing > len(shown) else ""
     samples = "sample has" if missing == 1 else "samples have"
     return DataError(
-        f"{missing:,} {samples} no cluster field {field!r}: {first_of(shown, len(shown), missing)}. "
+        f"{missing:,} {samples} no cluster field {field!r}: {', '.join(shown)}{more}. "
         "Add the field to every sample or its metadata, or name another field (--cluster)."
     )
 

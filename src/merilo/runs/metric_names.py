@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from merilo.errors import UsageError
 from merilo.metrics.registry import also_called, known_definition, known_metric
 from merilo.metrics.text import bare_name, is_called
-from merilo.records import first_of
 from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics
 
@@ -74,7 +73,8 @@ def _advice(name: str, texts: Collection[str]) -> str:
         return f"did you mean {' or '.join(near)}?"
     if not texts:
         return "it has no metrics."
-    return f"its metrics: {first_of([*texts], _MAX_LISTED)}."
+    more = f" and {len(texts) - _MAX_LISTED} more" * (len(texts) > _MAX_LISTED)
+    return f"its metrics: {', '.join(list(texts)[:_MAX_LISTED])}{more}."
 
 
 @dataclass(frozen=True, slots=True)

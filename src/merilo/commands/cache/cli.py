@@ -11,7 +11,7 @@ import typer
 
 from merilo.commands.command import Command, Json, Section
 from merilo.errors import UsageError
-from merilo.records import picked
+from merilo.results.records import picked
 
 if TYPE_CHECKING:
     from merilo.engine.cache_upkeep import Contents, Pruned

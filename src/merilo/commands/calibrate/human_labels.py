@@ -14,7 +14,7 @@ from merilo.data.csv_records import plain
 from merilo.data.labels import Task
 from merilo.data.source import Format, RecordFile, format_of
 from merilo.errors import DataError, Problem, RunError, UsageError
-from merilo.records import grouped
+from merilo.results.records import grouped
 from merilo.runs.lock import RunLock
 from merilo.runs.publish import PART
 from merilo.runs.run import LABELS, opened

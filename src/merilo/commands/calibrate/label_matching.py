@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.commands.calibrate.agreement import LabelledItem, consensus
 from merilo.commands.calibrate.human_labels import LabelDraw, combinable
 from merilo.commands.label.tasks import Unit, population_mark, side_mark
-from merilo.records import grouped
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
+from merilo.results.records import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

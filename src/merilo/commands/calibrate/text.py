@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.calibrate.people import add_disagreements
-from merilo.records import picked
 from merilo.rendering.correction import (
     agreement_lines,
     annotator_lines,
@@ -19,6 +18,7 @@ from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, columns, cut
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import NONE, count, number, percent, span
+from merilo.results.records import picked
 from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from merilo.commands.check.probes import Effect
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED, SEEN
 from merilo.data.labels import Task
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.records import first_of
 from merilo.rendering.correction import measurement_text
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Tone, cut
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import NONE, count, said, spent_text
+from merilo.results.records import first_of
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:

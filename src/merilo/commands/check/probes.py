@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.commands.check.edits import LANGUAGES, denied, inserted_texts, names_in, neutral, other_name, other_number
 from merilo.data.sample import Sample
 from merilo.judging.verdicts import decision_of, is_positive
-from merilo.records import grouped
+from merilo.results.records import grouped
 from merilo.stats.column import Column, Missing
 from merilo.stats.gate import Decision, GateVerdict, drop_decisions, gate_minimum
 from merilo.stats.means import mean_interval

@@ -8,8 +8,8 @@ from merilo.commands.check.judges import RANKED_BY
 from merilo.commands.check.probes import Effect
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED
 from merilo.metrics.base import Failed, Score
-from merilo.records import picked
 from merilo.rendering.correction import measured_record
+from merilo.results.records import picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -37,8 +37,8 @@ from merilo.judges.local.judge import LocalJudge
 from merilo.judges.routed import each_judge, is_deterministic, part_for, parts_of
 from merilo.judging.registry import KINDS
 from merilo.metrics.base import Failed, Score
-from merilo.records import grouped
 from merilo.renderers import render
+from merilo.results.records import grouped
 from merilo.runs.outcomes import outcome_from
 from merilo.short_repr import short_repr
 from merilo.stats.gate import GateVerdict

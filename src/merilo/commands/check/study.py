@@ -19,7 +19,7 @@ from merilo.data.trec import load_qrels, load_rankings
 from merilo.errors import DataError, UsageError
 from merilo.judging.labels import LabelForm
 from merilo.metrics.formulas import ndcg
-from merilo.records import grouped
+from merilo.results.records import grouped
 from merilo.runs.run import MANIFEST, Run, opened
 from merilo.short_repr import short_repr
 from merilo.stats.panel import RankAgreement, Stacking, effective_votes, rank_agreement, stacking

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data.labels import Task
 from merilo.data.language import identify_language
-from merilo.records import grouped
+from merilo.results.records import grouped
 from merilo.stats.agreement_intervals import (
     Agreement,
     GradeAgreement,

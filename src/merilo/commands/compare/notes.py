@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.compare.result import MAX_CUT_PAIRS
 from merilo.commands.compare.wording import difference_of_pairs, pair_title, signed
-from merilo.records import first_of
 from merilo.rendering.wording import HUMAN_LABELS, REMARKS, Section, count, filled_sections, number
 from merilo.results.basis import BY_JUDGE, Basis
+from merilo.results.records import first_of
 from merilo.stats.compare import Policy
 from merilo.stats.correction import DECIDING_LABELLED
 

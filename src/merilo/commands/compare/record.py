@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.result import Verdict
-from merilo.records import picked
 from merilo.rendering.explain import evidence_groups
 from merilo.rendering.frames import frame
+from merilo.results.records import picked
 from merilo.stats.compare import Conclusion
 
 SCHEMA = 2

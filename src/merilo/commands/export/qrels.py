@@ -33,9 +33,9 @@ from merilo.data.span_labels import (
 from merilo.data.spans import DenseSpan, dense
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.records import grouped, picked
 from merilo.rendering.page import Page
 from merilo.rendering.wording import count
+from merilo.results.records import grouped, picked
 from merilo.runs.publish import write_file, writing
 from merilo.runs.run import opened
 

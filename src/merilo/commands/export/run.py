@@ -16,9 +16,9 @@ from merilo.adapters.contents import conventions
 from merilo.data.csv_records import escaped
 from merilo.errors import UsageError
 from merilo.extras import optional_module
-from merilo.records import picked
 from merilo.rendering.page import Page
 from merilo.rendering.wording import count
+from merilo.results.records import picked
 from merilo.results.sample_table import Cell, Kind, SampleTable, cell_text
 from merilo.runs.publish import staged, writing
 from merilo.runs.run import opened

@@ -14,11 +14,11 @@ from merilo.commands.compare.run import SEQUENTIAL, ComparisonRequest, compare_r
 from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind, Number
 from merilo.commands.gate.suite import LabelPolicy
 from merilo.errors import RunError, UsageError
-from merilo.records import first_of
 from merilo.rendering.wording import count
 from merilo.results.basis import Basis, basis_of, judged_by_embedded
 from merilo.results.contents import MAX_OTHER
 from merilo.results.early_stopping import check_own_clusters, stop_of
+from merilo.results.records import first_of
 from merilo.results.scores import read_scores
 from merilo.runs.run import Run, metric_in, opened
 from merilo.runs.scales import check_asked, recorded_scale

@@ -11,7 +11,6 @@ from xml.etree import ElementTree as ET
 from merilo.commands.compare.needed import ALL_LABELLED, more_labels, more_questions
 from merilo.commands.compare.text import labels_to_ask
 from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
-from merilo.records import picked
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
 from merilo.rendering.explain import add_evidence
 from merilo.rendering.overview import command
@@ -19,6 +18,7 @@ from merilo.rendering.page import Page, Span, Tone, cells_of, cut
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import covers_imported, number
 from merilo.results.basis import Basis
+from merilo.results.records import picked
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.metric_names import worst_scores
 from merilo.runs.run import Run

@@ -23,8 +23,8 @@ from merilo.commands.label.tasks import (
 )
 from merilo.errors import UsageError
 from merilo.metrics.registry import asks_judge, known_definition
-from merilo.records import grouped
 from merilo.results.judged_samples import judged_samples
+from merilo.results.records import grouped
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 from merilo.short_repr import short_repr

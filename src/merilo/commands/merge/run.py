@@ -16,7 +16,7 @@ from merilo.errors import MeriloError, RunError, UsageError
 from merilo.judging.json_types import compact
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import parse_recorded
-from merilo.records import first_of
+from merilo.results.records import first_of
 from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.directory import built

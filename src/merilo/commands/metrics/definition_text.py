@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.metrics.base import Score
 from merilo.metrics.lineage.same_verdicts import FORMS
-from merilo.records import grouped, picked
 from merilo.rendering.aggregate import missing_text
 from merilo.rendering.overview import command, judge_name
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.weak import MARK, weak_legend
 from merilo.rendering.wording import NONE, OWN_ERROR, count, counts_text, number, span, without_score
+from merilo.results.records import grouped, picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -26,9 +26,9 @@ from merilo.metrics.registry import (
     systems,
 )
 from merilo.metrics.text import bare_name, metric_text
-from merilo.records import picked
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count
+from merilo.results.records import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

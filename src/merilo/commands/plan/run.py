@@ -20,11 +20,11 @@ from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry_run import DryRun
 from merilo.providers.prices import outdated, prices_from
-from merilo.records import picked
 from merilo.rendering.page import DEFAULT_WIDTH, Page, Tone, page_width, print_result, tell
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, duration, money
 from merilo.results.basis import Basis
+from merilo.results.records import picked
 from merilo.runs.directory_usage import measured_in
 from merilo.runs.manifest_diff import broken_files
 from merilo.runs.run import STORE

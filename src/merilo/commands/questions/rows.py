@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
-from merilo.records import picked
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count, spent_text
+from merilo.results.records import picked
 from merilo.runs.publish import write_file, writing
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from merilo.commands.calibrate.slices import slices_by
-from merilo.records import picked
 from merilo.rendering.aggregate import mean_cell, shown_faults, slice_notes
 from merilo.rendering.markup import (
     MARK_SCRIPTS,
@@ -22,6 +21,7 @@ from merilo.rendering.markup import (
     raw_element,
 )
 from merilo.results.faults import FAULTS, PLACES, judged_metrics
+from merilo.results.records import picked
 from merilo.results.slices import values_by_field
 from merilo.version import version
 

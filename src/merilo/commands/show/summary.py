@@ -13,7 +13,6 @@ from merilo.commands.calibrate.slices import faults_of
 from merilo.data.sample import DOUBT
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
-from merilo.records import picked
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
@@ -23,6 +22,7 @@ from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks, left_out_note, neighbours_note, unread_line
 from merilo.rendering.wording import STOPPED, count, number, spent_text
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_metrics, worst_faults
+from merilo.results.records import picked
 from merilo.runs.metric_names import WorstScores, metric_to_inspect, worst_scores
 from merilo.runs.run import metric_in, open_store
 from merilo.runs.weak import weak_metrics

@@ -9,7 +9,7 @@ import typer
 from merilo.commands.command import Command, Json, Section, given
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option_values import metric_texts
-from merilo.records import picked
+from merilo.results.records import picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

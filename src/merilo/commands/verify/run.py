@@ -20,7 +20,7 @@ from merilo.engine.budget import Unanswered, spent_record
 from merilo.errors import RunError, UsageError
 from merilo.judges.routed import recorded_parts
 from merilo.judging.json_types import compact
-from merilo.records import first_of
+from merilo.results.records import first_of
 from merilo.runs.directory import local_run
 from merilo.runs.directory_usage import balance_in
 from merilo.runs.files import LEDGER, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, read_json_bytes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.runs.run import State
 from merilo.metrics.registry import asks_judge
-from merilo.records import grouped
 from merilo.results.basis import score_affecting_differences
+from merilo.results.records import grouped
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:

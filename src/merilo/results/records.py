@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,17 +16,17 @@ V = TypeVar("V")
 
 def picked(value: object, names: str) -> dict[str, Any]:  # Any: JSON
     """Return these attributes, whose names are divided by blanks, as JSON-able fields."""
-    return {name: _jsonable(getattr(value, name)) for name in names.split()}
+    return {name: _plain(getattr(value, name)) for name in names.split()}
 
 
-def _jsonable(found: object) -> object:
+def _plain(found: object) -> object:
     if isinstance(found, Enum):
         return found.value
     if isinstance(found, Path):
         return str(found)
     if isinstance(found, Mapping):
-        return dict(found)  # pyright: ignore[reportUnknownArgumentType]  # of anything, as below
-    return list(found) if isinstance(found, tuple) else found  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        found = dict(cast("Mapping[str, object]", found))
+    return list(cast("tuple[object, ...]", found)) if isinstance(found, tuple) else found
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
