@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask, ask_each
 from merilo.judging.kinds.answered import Answered, AnsweredVerdict
 from merilo.judging.kinds.parts import Parts
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_USER_INPUT,
-    COUNTED,
     credit_score,
     distinct,
     is_blank,
     states_nothing,
 )
+from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -29,35 +29,27 @@ _CHARACTERS_PER_PART = 4
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerCompleteness(MetricDefaults):
-    """Share of what the user input asks for that the response answers, in [0, 1].
+class AnswerCompleteness(ResponseMetric):
+    """Share of what the user input asks for that the response answers.
+
+    Meaning: parts of the question that are answered
+    Formula: Parts of the user input that the response answers / distinct parts of the user input. Each verdict counts
+        as its probability if the judge's probabilities are averaged.
+    Questions: One Parts question, and one Answered question for each distinct part.
+    Undefined: the user input is blank | the user input asks for nothing
+    Use: To find answers that leave out a part of what was asked; needs neither contexts nor a reference.
+    Not: To see whether the answer is right, or whether the system should have answered: declining a question that the
+        contexts do not cover counts as 0. Also use answer_correctness or context_sufficiency.
+    See: answer_relevancy | answer_correctness | context_sufficiency
+    Source: merilo's own; the answer relevance of Es et al. 2023 (arXiv 2309.15217) penalises incompleteness too.
 
     A response that declines, or is blank, answers nothing: 0, unlike in answer_relevancy, where it is Undefined.
     Otherwise a system could raise its completeness by declining difficult questions.
-
-    Source: merilo's own. The answer relevance of the first versions of the ragas library penalised incomplete answers
-    through the similarity of generated questions (Es et al. 2023, arXiv 2309.15217, section 3).
     """
 
     name: ClassVar[str] = "answer_completeness"
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Answered, Parts})
-    card: ClassVar[Card] = Card(
-        summary="Share of what the user input asks for that the response answers.",
-        meaning="parts of the question that are answered",
-        formula="Parts of the user input that the response answers / distinct parts of the user input. " + COUNTED,
-        questions="One Parts question, and one Answered question for each distinct part.",
-        undefined=(BLANK_USER_INPUT, _NO_PART),
-        when="To find answers that leave out a part of what was asked; needs neither contexts nor a reference.",
-        when_not="To see whether the answer is right, or whether the system should have answered: declining a "
-        "question that the contexts do not cover counts as 0. Also use answer_correctness or context_sufficiency.",
-        relatives=("answer_relevancy", "answer_correctness", "context_sufficiency"),
-        sources=(
-            "merilo's own; the answer relevance of Es et al. 2023 (arXiv 2309.15217) penalises incompleteness too.",
-        ),
-        family=Family.RESPONSE,
-    )
 
     def max_questions(self, sample: Sample) -> int:
         if sample.user_input is None or sample.response is None or is_blank(sample.user_input):

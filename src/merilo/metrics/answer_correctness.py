@@ -11,11 +11,10 @@ from merilo.judging.ask import ask, both
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
-from merilo.metrics.base import Card, Evidence, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
-    COUNTED,
     REFERENCE_STATES_NOTHING,
     about_statements,
     any_averaged,
@@ -25,6 +24,7 @@ from merilo.metrics.steps import (
     states_nothing,
     support_by,
 )
+from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,8 +48,24 @@ class _Agreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerCorrectness(MetricDefaults):
-    """Agreement of the response with the reference in their statements, in [0, 1].
+class AnswerCorrectness(ResponseMetric):
+    """Agreement of the response's statements with those of the reference (F measure).
+
+    Meaning: agreement with the reference
+    Formula: F measure of precision (statements of the response that the reference supports) and recall (statements of
+        the reference that the response supports); with a similarity_weight w, (1 - w) F + w times the cosine of both
+        texts' embeddings, 0 if it is negative. Each verdict counts as its probability if the judge's probabilities are
+        averaged.
+    Questions: Two Statements questions, and one Support question for each distinct statement of both texts; one
+        Embeddings question with a similarity_weight.
+    Undefined: the reference is blank | the reference makes no statement | the embedder gives the reference or the
+        response no direction (similarity_weight above 0)
+    Use: To see whether answers are right, if there are references.
+    Not: With references that are only one of many right answers, or without references: faithfulness judges whether the
+        contexts support the answer.
+    See: faithfulness | noise_sensitivity | answer_completeness
+    Source: Answer correctness of the ragas library; statements are judged against the whole text here. | Ru et al.
+        2024, RAGChecker (arXiv 2408.08067): claim precision, recall and F1.
 
     F = (1 + beta²) P R / (beta² P + R), 0 when P or R is. 0 when the response is blank, declines, or states nothing.
 
@@ -59,27 +75,7 @@ class AnswerCorrectness(MetricDefaults):
     """
 
     name: ClassVar[str] = "answer_correctness"
-    version: ClassVar[int] = 1
     needs = frozenset({"response", "reference"})
-    card: ClassVar[Card] = Card(
-        summary="Agreement of the response's statements with those of the reference (F measure).",
-        meaning="agreement with the reference",
-        formula="F measure of precision (statements of the response that the reference supports) and recall "
-        "(statements of the reference that the response supports); with a similarity_weight w, (1 - w) F + w times "
-        f"the cosine of both texts' embeddings, 0 if it is negative. {COUNTED}",
-        questions="Two Statements questions, and one Support question for each distinct statement of both texts; one "
-        "Embeddings question with a similarity_weight.",
-        undefined=(BLANK_REFERENCE, REFERENCE_STATES_NOTHING, f"{_NO_DIRECTION} (similarity_weight above 0)"),
-        when="To see whether answers are right, if there are references.",
-        when_not="With references that are only one of many right answers, or without references: faithfulness judges "
-        "whether the contexts support the answer.",
-        relatives=("faithfulness", "noise_sensitivity", "answer_completeness"),
-        sources=(
-            "Answer correctness of the ragas library; statements are judged against the whole text here.",
-            "Ru et al. 2024, RAGChecker (arXiv 2408.08067): claim precision, recall and F1.",
-        ),
-        family=Family.RESPONSE,
-    )
 
     beta: float = 1.0
     """The weight of recall relative to precision, above 0."""

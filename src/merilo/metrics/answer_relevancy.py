@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import both
-from merilo.metrics.base import Card, Family, MetricDefaults, Score, Undefined
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.statements import Statements
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.steps import (
-    ADDRESSING_QUESTIONS,
     BLANK_RESPONSE,
     BLANK_USER_INPUT,
-    COUNTED,
-    RESPONSE_QUESTIONS,
     RESPONSE_STATES_NOTHING,
     addressing_of,
     credit_score,
@@ -22,6 +22,7 @@ from merilo.metrics.steps import (
     statements_of,
     states_nothing,
 )
+from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -31,33 +32,28 @@ _DECLINES = "the response declines to answer"
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRelevancy(MetricDefaults):
-    """Share of the response's statements that address the user input, in [0, 1].
+class AnswerRelevancy(ResponseMetric):
+    """Share of the response's statements that address the user input.
 
-    Whether they are true is not judged. Source: counted in statements, as in DeepEval's answer relevancy. Differences:
-    a refusal or a response without a statement is Undefined rather than a number, and a statement either addresses the
-    input or does not.
+    Meaning: statements that address the question
+    Formula: Statements that address the user input / distinct statements of the response. Each verdict counts as its
+        probability if the judge's probabilities are averaged.
+    Questions: One Noncommittal and one Statements question, and one Addresses question for each distinct statement.
+    Undefined: the response is blank | the response declines to answer | the response makes no statement | the user
+        input is blank
+    Use: To find padding and answers to another question; needs neither contexts nor a reference.
+    Not: To see whether the answer is right or complete. Also use faithfulness, or a metric with a reference.
+    See: faithfulness
+    Source: Counted in statements, as in DeepEval. | Not the answer relevance of Es et al. 2023 (arXiv 2309.15217),
+        which generates questions.
+
+    Whether they are true is not judged. Unlike in DeepEval, a refusal or a response without a statement is Undefined
+    rather than a number, and a statement either addresses the input or does not.
     """
 
     name: ClassVar[str] = "answer_relevancy"
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "response"})
-    asks = RESPONSE_QUESTIONS.kinds | ADDRESSING_QUESTIONS.kinds
-    card: ClassVar[Card] = Card(
-        summary="Share of the response's statements that address the user input.",
-        meaning="statements that address the question",
-        formula=f"Statements that address the user input / distinct statements of the response. {COUNTED}",
-        questions=f"{RESPONSE_QUESTIONS.text}, and {ADDRESSING_QUESTIONS.text}.",
-        undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING, BLANK_USER_INPUT),
-        when="To find padding and answers to another question; needs neither contexts nor a reference.",
-        when_not="To see whether the answer is right or complete. Also use faithfulness, or a metric with a reference.",
-        relatives=("faithfulness",),
-        sources=(
-            "Counted in statements, as in DeepEval.",
-            "Not the answer relevance of Es et al. 2023 (arXiv 2309.15217), which generates questions.",
-        ),
-        family=Family.RESPONSE,
-    )
+    asks = Kinds({Addresses, Noncommittal, Statements})
 
     def max_questions(self, sample: Sample) -> int:
         asked = max_statements(sample, "response")

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask, ask_each
 from merilo.judging.kinds.entities import Entities
 from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_EVIDENCE,
     BLANK_REFERENCE,
-    COUNTED,
     NO_CONTEXT,
     credit_score,
     distinct,
@@ -21,6 +20,7 @@ from merilo.metrics.steps import (
     states_nothing,
     texts_of,
 )
+from merilo.metrics.variants import RetrievalMetric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,31 +34,28 @@ _CHARACTERS_PER_ENTITY = 2
 
 
 @dataclass(frozen=True, slots=True)
-class ContextEntityRecall(MetricDefaults):
-    """Share of the reference's entities that the retrieved contexts mention, in [0, 1].
+class ContextEntityRecall(RetrievalMetric):
+    """Share of the reference's entities that the retrieved contexts mention.
+
+    Meaning: the reference's names in the contexts
+    Formula: Entities of the reference that a context mentions / distinct entities of the reference. Each verdict counts
+        as its probability if the judge's probabilities are averaged.
+    Questions: One Entities question, and one Mentions question for each distinct entity.
+    Undefined: the reference is blank | the reference names no entity
+    Use: For questions about names, dates and amounts, where a context without them cannot help.
+    Not: To see whether the contexts state the right facts about them: use context_recall.
+    See: context_recall | context_sufficiency
+    Source: Context entity recall of the ragas library; mentions are judged here, not matched.
 
     Entities that differ only in case and white space count once. 0 when nothing was retrieved, or only blanks.
 
-    Source: the context entity recall of the ragas library, which intersects two extracted lists word for word. Here
-    each entity is a question, so inflected forms, abbreviations and other date formats count.
+    The ragas library intersects two extracted lists word for word. Here each entity is a question, so inflected forms,
+    abbreviations and other date formats count.
     """
 
     name: ClassVar[str] = "context_entity_recall"
-    version: ClassVar[int] = 1
     needs = frozenset({"reference", "retrieved_contexts"})
     asks = Kinds({Entities, Mentions})
-    card: ClassVar[Card] = Card(
-        summary="Share of the reference's entities that the retrieved contexts mention.",
-        meaning="the reference's names in the contexts",
-        formula="Entities of the reference that a context mentions / distinct entities of the reference. " + COUNTED,
-        questions="One Entities question, and one Mentions question for each distinct entity.",
-        undefined=(BLANK_REFERENCE, _NO_ENTITY),
-        when="For questions about names, dates and amounts, where a context without them cannot help.",
-        when_not="To see whether the contexts state the right facts about them: use context_recall.",
-        relatives=("context_recall", "context_sufficiency"),
-        sources=("Context entity recall of the ragas library; mentions are judged here, not matched.",),
-        family=Family.RETRIEVAL,
-    )
 
     def max_questions(self, sample: Sample) -> int:
         if sample.reference is None or states_nothing(sample, "reference"):

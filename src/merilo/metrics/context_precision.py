@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.usefulness import Usefulness
-from merilo.metrics.base import Card, Evidence, Family, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
@@ -21,6 +21,7 @@ from merilo.metrics.steps import (
     relevance_of_contexts,
     usefulness_of_contexts,
 )
+from merilo.metrics.variants import RetrievalMetric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -37,8 +38,20 @@ class RelevanceTarget(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextPrecision(MetricDefaults):
-    """Average precision of the retrieved contexts, in [0, 1]; 0 when none is relevant.
+class ContextPrecision(RetrievalMetric):
+    """Average precision of the retrieved contexts: 1 if all relevant ones are ranked first.
+
+    Meaning: relevant contexts come first
+    Formula: Mean, over the ranks r of relevant contexts, of (relevant among the first r) / r; 0 when none is relevant.
+    Questions: One question for each context that is not blank: by default Relevance, shared with context_relevance,
+        context_ranking and context_utilization; with against=reference Usefulness, which none of them asks.
+    Undefined: no context was retrieved | the user input is blank | the reference is blank (against=reference)
+    Use: To compare retrievers whose first contexts matter most; with at=2, if only a whole answer counts. With
+        against=reference, if relevance means support for the reference and an additional question for each context is
+        acceptable.
+    Not: To count noise after the last relevant context, which has no effect here. Use context_relevance.
+    See: context_ranking | context_relevance | context_recall
+    Source: Buckley & Voorhees 2005 (in: TREC, MIT Press), over the relevant contexts retrieved.
 
     By default, whatever the data, a context is relevant to the user input (`against=question`): the question for each
     context is shared with context_relevance, context_ranking and context_utilization. Its grade must be 1 or more;
@@ -46,34 +59,13 @@ class ContextPrecision(MetricDefaults):
     more tokens together with context_relevance, context_recall and faithfulness. The two forms are not comparable.
     A context without any sentence is irrelevant without a question.
 
-    Source: average precision as in Buckley & Voorhees, "Retrieval System Evaluation" (in: TREC, MIT Press 2005),
-    divided by the relevant contexts that were retrieved, because the rest was not judged.
-
     Not monotone in Relevance and Usefulness: relevant flags 1,0,0,0,0 give 1.0, and 1,0,0,0,1 give 0.7.
     """
 
     name: ClassVar[str] = "context_precision"
-    version: ClassVar[int] = 1
     contexts_judged_alone: ClassVar[bool] = True
     ranked: ClassVar[bool] = True
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance, Usefulness})
-    card: ClassVar[Card] = Card(
-        summary="Average precision of the retrieved contexts: 1 if all relevant ones are ranked first.",
-        meaning="relevant contexts come first",
-        formula="Mean, over the ranks r of relevant contexts, of (relevant among the first r) / r; 0 when "
-        "none is relevant.",
-        questions="One question for each context that is not blank: by default Relevance, shared with "
-        "context_relevance, context_ranking and context_utilization; with against=reference Usefulness, which "
-        "none of them asks.",
-        undefined=(NOTHING_RETRIEVED, BLANK_USER_INPUT, f"{BLANK_REFERENCE} (against=reference)"),
-        when="To compare retrievers whose first contexts matter most; with at=2, if only a whole answer counts. "
-        "With against=reference, if relevance means support for the reference and an additional question for each "
-        "context is acceptable.",
-        when_not="To count noise after the last relevant context, which has no effect here. Use context_relevance.",
-        relatives=("context_ranking", "context_relevance", "context_recall"),
-        sources=("Buckley & Voorhees 2005 (in: TREC, MIT Press), over the relevant contexts retrieved.",),
-        family=Family.RETRIEVAL,
-    )
 
     against: RelevanceTarget = RelevanceTarget.QUESTION
     at: int = 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.kinds.relevance import Relevance
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import ndcg
 from merilo.metrics.steps import (
     BLANK_USER_INPUT,
@@ -18,6 +18,7 @@ from merilo.metrics.steps import (
     max_contexts,
     relevance_of_contexts,
 )
+from merilo.metrics.variants import RetrievalMetric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -27,40 +28,36 @@ _ONE_CONTEXT = "one context has no order"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRanking(MetricDefaults):
-    """nDCG of the retrieved contexts against the best order of the same contexts, in [0, 1].
+class ContextRanking(RetrievalMetric):
+    """nDCG of the retrieved contexts: 1 if the more relevant ones are ranked first.
+
+    Meaning: the more relevant contexts come first
+    Formula: nDCG@k: sum of grade / log2(rank + 1) over the first k ranks, divided by the same sum for the same grades
+        sorted.
+    Questions: One Relevance question for each context that is not blank.
+    Undefined: no context was retrieved | one context has no order | no retrieved context is relevant | the user input
+        is blank
+    Use: To compare rerankers, or to choose how many contexts to pass on (@k).
+    Not: To see how good the contexts are: a retriever that returns three poor contexts in a good order scores 1. Use
+        context_relevance.
+    See: context_precision | context_relevance
+    Source: Järvelin & Kekäläinen 2002 (ACM TOIS 20), linear gain, discount 1/log2(rank + 1).
 
     Without `k`, all ranks count. All contexts are judged whatever `k` is, because the ideal order needs them.
 
-    Source: Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002), in its
-    linear gain form with the discount 1/log2(rank + 1). The ideal order consists of the *retrieved* contexts, so the
-    metric measures the order alone; context_recall measures what was missed.
+    The ideal order consists of the *retrieved* contexts, so the metric measures the order alone; context_recall
+    measures what was missed.
 
     Not monotone in Relevance: a better grade at a low rank makes the order worse. Grades 2,0 give 1.0 and grades
     2,2,0,2 give less than 2,2,0,0.
     """
 
     name: ClassVar[str] = "context_ranking"
-    version: ClassVar[int] = 1
     contexts_judged_alone: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Relevance})
     ranked: ClassVar[bool] = True
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
-    card: ClassVar[Card] = Card(
-        summary="nDCG of the retrieved contexts: 1 if the more relevant ones are ranked first.",
-        meaning="the more relevant contexts come first",
-        formula="nDCG@k: sum of grade / log2(rank + 1) over the first k ranks, divided by the same sum for "
-        "the same grades sorted.",
-        questions="One Relevance question for each context that is not blank.",
-        undefined=(NOTHING_RETRIEVED, _ONE_CONTEXT, NOTHING_RELEVANT, BLANK_USER_INPUT),
-        when="To compare rerankers, or to choose how many contexts to pass on (@k).",
-        when_not="To see how good the contexts are: a retriever that returns three poor contexts in a good "
-        "order scores 1. Use context_relevance.",
-        relatives=("context_precision", "context_relevance"),
-        sources=("Järvelin & Kekäläinen 2002 (ACM TOIS 20), linear gain, discount 1/log2(rank + 1).",),
-        family=Family.RETRIEVAL,
-    )
 
     k: int | None = None
     """The number of ranks that count, at least 1; None for all."""

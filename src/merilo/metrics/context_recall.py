@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
-    COUNTED,
     REFERENCE_STATES_NOTHING,
     credit_score,
     judged_support_of,
@@ -20,6 +19,7 @@ from merilo.metrics.steps import (
     states_nothing,
     support_counts,
 )
+from merilo.metrics.variants import RetrievalMetric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -27,35 +27,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextRecall(MetricDefaults):
-    """Share of the reference's statements that the retrieved contexts support, in [0, 1].
+class ContextRecall(RetrievalMetric):
+    """Share of the reference's statements that the retrieved contexts support.
+
+    Meaning: the reference found in the contexts
+    Formula: Supported statements / distinct statements of the reference. Each verdict counts as its probability if the
+        judge's probabilities are averaged.
+    Questions: One Statements question, and one Support question for each distinct statement.
+    Undefined: the reference is blank | the reference makes no statement
+    Use: To see whether the retriever finds everything that a right answer needs; requires a reference.
+    Not: Without references: context_sufficiency judges whether the contexts are enough. With references that state more
+        than the question asks, it is too strict.
+    See: context_sufficiency | context_precision | faithfulness
+    Source: Statement-based recall as in the ragas library, after Es et al. 2023 (arXiv 2309.15217).
 
     All contexts are judged together; contradicted counts like not stated. 0 when nothing was retrieved or all contexts
     are blank; no Support question is asked then. If there is a user input, it makes the statements of a short reference
     ("In 1889.") complete; it is not required.
 
-    Source: the ragas library, which applies the faithfulness of the RAGAS paper (Es et al. 2023, arXiv 2309.15217,
-    section 3) to the reference. Differences: statements are judged one by one, the judge names the contexts, and an
-    unreadable reply is never a number.
+    Unlike in the ragas library, statements are judged one by one, the judge names the contexts, and an unreadable reply
+    is never a number.
     """
 
     name: ClassVar[str] = "context_recall"
-    version: ClassVar[int] = 1
     needs = frozenset({"reference", "retrieved_contexts"})
     asks = Kinds({Statements, Support})
-    card: ClassVar[Card] = Card(
-        summary="Share of the reference's statements that the retrieved contexts support.",
-        meaning="the reference found in the contexts",
-        formula=f"Supported statements / distinct statements of the reference. {COUNTED}",
-        questions="One Statements question, and one Support question for each distinct statement.",
-        undefined=(BLANK_REFERENCE, REFERENCE_STATES_NOTHING),
-        when="To see whether the retriever finds everything that a right answer needs; requires a reference.",
-        when_not="Without references: context_sufficiency judges whether the contexts are enough. With "
-        "references that state more than the question asks, it is too strict.",
-        relatives=("context_sufficiency", "context_precision", "faithfulness"),
-        sources=("Statement-based recall as in the ragas library, after Es et al. 2023 (arXiv 2309.15217).",),
-        family=Family.RETRIEVAL,
-    )
 
     def max_questions(self, sample: Sample) -> int:
         asked = max_statements(sample, "reference")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import TOP_GRADE, Relevance
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import mean
 from merilo.metrics.steps import (
     BLANK_USER_INPUT,
@@ -21,6 +21,7 @@ from merilo.metrics.steps import (
     mean_credit,
     relevance_of_contexts,
 )
+from merilo.metrics.variants import RetrievalMetric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,8 +43,21 @@ class Unit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevance(MetricDefaults):
-    """Share of the retrieved text that helps to answer the user input, in [0, 1].
+class ContextRelevance(RetrievalMetric):
+    """Share of the retrieved text that helps to answer the user input.
+
+    Meaning: retrieved text that helps
+    Formula: unit=grade: mean of grade / 2 over the contexts. unit=context: share of contexts with a grade of at least
+        `at`. unit=sentence: evidence sentences / all sentences. If the judge's probabilities are averaged, a context
+        counts as its probability of being relevant (not with at=2 or unit=sentence).
+    Questions: One Relevance question for each context that is not blank.
+    Undefined: no context was retrieved | the user input is blank
+    Use: To see how much noise the retriever returns, whatever the order.
+    Not: To see whether the answer was found: one good context among ten scores low here, as it should. Use
+        context_recall or context_sufficiency.
+    See: context_precision | context_ranking | context_sufficiency
+    Source: Grades 0 to 2 as in graded relevance assessment at TREC. | unit=sentence: context relevance of Es et al.
+        2023 (arXiv 2309.15217), but by sentence number.
 
     The three units use the same verdicts; `unit=sentence` is pooled, so that a long context weighs more. A context
     without any sentence has grade 0 without a question; if all are like this, the value is 0. In the RAGAS paper (Es et
@@ -51,28 +65,9 @@ class ContextRelevance(MetricDefaults):
     """
 
     name: ClassVar[str] = "context_relevance"
-    version: ClassVar[int] = 1
     contexts_judged_alone: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Relevance})
-    card: ClassVar[Card] = Card(
-        summary="Share of the retrieved text that helps to answer the user input.",
-        meaning="retrieved text that helps",
-        formula="unit=grade: mean of grade / 2 over the contexts. unit=context: share of contexts with a "
-        "grade of at least `at`. unit=sentence: evidence sentences / all sentences. If the judge's probabilities are "
-        "averaged, a context counts as its probability of being relevant (not with at=2 or unit=sentence).",
-        questions="One Relevance question for each context that is not blank.",
-        undefined=(NOTHING_RETRIEVED, BLANK_USER_INPUT),
-        when="To see how much noise the retriever returns, whatever the order.",
-        when_not="To see whether the answer was found: one good context among ten scores low here, as "
-        "it should. Use context_recall or context_sufficiency.",
-        relatives=("context_precision", "context_ranking", "context_sufficiency"),
-        sources=(
-            "Grades 0 to 2 as in graded relevance assessment at TREC.",
-            "unit=sentence: context relevance of Es et al. 2023 (arXiv 2309.15217), but by sentence number.",
-        ),
-        family=Family.RETRIEVAL,
-    )
 
     unit: Unit = Unit.GRADE
     at: int = 1

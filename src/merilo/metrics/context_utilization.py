@@ -9,7 +9,7 @@ from merilo.judging.ask import both
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_RESPONSE,
     BLANK_USER_INPUT,
@@ -26,6 +26,7 @@ from merilo.metrics.steps import (
     states_nothing,
     support_of,
 )
+from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -33,38 +34,34 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextUtilization(MetricDefaults):
-    """Share of the relevant contexts that the response uses, in [0, 1].
+class ContextUtilization(ResponseMetric):
+    """Share of the relevant contexts that the response uses.
+
+    Meaning: relevant contexts that are used
+    Formula: Contexts of grade ≥ 1 that support a statement of the response / contexts of grade ≥ 1.
+    Questions: One Relevance question for each context that is not blank, one Statements question, and one Support
+        question for each distinct statement if a context is relevant; all of them shared with context_relevance and
+        faithfulness.
+    Undefined: no context was retrieved | no retrieved context is relevant | the response is blank | the user input is
+        blank
+    Use: To see whether the generator ignores contexts that the retriever found.
+    Not: If several contexts state the same: using one of them is enough for a good answer, and a judge may name one or
+        all.
+    See: context_relevance | faithfulness
+    Source: merilo's own; compare the reference-based one of RAGChecker (arXiv 2408.08067).
 
     A context supports a statement when the judge names it as evidence of a supported verdict. A response that makes no
     statement uses nothing: 0, also if it declines to answer.
 
-    Source: merilo's own. RAGChecker (Ru et al. 2024, arXiv 2408.08067) has a context utilization over the claims of
-    the reference; this one needs no reference and counts contexts.
+    That of RAGChecker is over the claims of the reference; this one needs no reference and counts contexts.
 
     Not monotone in Relevance: one more relevant context that the response does not use lowers the share.
     """
 
     name: ClassVar[str] = "context_utilization"
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Relevance, Statements, Support})
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
-    card: ClassVar[Card] = Card(
-        summary="Share of the relevant contexts that the response uses.",
-        meaning="relevant contexts that are used",
-        formula="Contexts of grade ≥ 1 that support a statement of the response / contexts of grade ≥ 1.",
-        questions="One Relevance question for each context that is not blank, one Statements question, and "
-        "one Support question for each distinct statement if a context is relevant; all of them shared "
-        "with context_relevance and faithfulness.",
-        undefined=(NOTHING_RETRIEVED, NOTHING_RELEVANT, BLANK_RESPONSE, BLANK_USER_INPUT),
-        when="To see whether the generator ignores contexts that the retriever found.",
-        when_not="If several contexts state the same: using one of them is enough for a good answer, and "
-        "a judge may name one or all.",
-        relatives=("context_relevance", "faithfulness"),
-        sources=("merilo's own; compare the reference-based one of RAGChecker (arXiv 2408.08067).",),
-        family=Family.RESPONSE,
-    )
 
     def max_questions(self, sample: Sample) -> int:
         return max_contexts(sample) + 1 + most_support(sample, "response")

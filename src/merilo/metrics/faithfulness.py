@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import both
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
-from merilo.metrics.base import Card, Family, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_RESPONSE,
-    COUNTED,
-    RESPONSE_QUESTIONS,
     RESPONSE_STATES_NOTHING,
     credit_score,
     declines,
@@ -22,6 +22,7 @@ from merilo.metrics.steps import (
     states_nothing,
     support_counts,
 )
+from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -31,34 +32,32 @@ _DECLINES = "the response declines to answer and makes no claim"
 
 
 @dataclass(frozen=True, slots=True)
-class Faithfulness(MetricDefaults):
-    """Share of the response's statements that the retrieved contexts support, in [0, 1].
+class Faithfulness(ResponseMetric):
+    """Share of the response's statements that the retrieved contexts support.
+
+    Meaning: statements that the contexts support
+    Formula: Supported statements / distinct statements of the response. Each verdict counts as its probability if the
+        judge's probabilities are averaged.
+    Questions: One Noncommittal and one Statements question, and one Support question for each distinct statement.
+    Undefined: the response is blank | the response declines to answer and makes no claim | the response makes no
+        statement
+    Use: To find answers that go beyond the retrieved text, without a reference.
+    Not: To see whether the answer is true or addresses the question: a faithful answer can repeat a wrong or an
+        irrelevant context. Also use answer_relevancy.
+    See: answer_relevancy | context_utilization | context_recall
+    Source: Faithfulness of Es et al. 2023, RAGAS (arXiv 2309.15217); refusals are Undefined here.
 
     All contexts are judged together. Contradicted and not stated both count as 0; `counts` distinguishes them if the
     judge does (otherwise `contradicted` is None). 0 when nothing was retrieved or all contexts are blank: such an
     answer is unsupported.
 
-    Source: Es et al. 2023, RAGAS (arXiv 2309.15217), section 3. Differences: whether the response declines is a
-    separate question, a response without statements is Undefined, and the judge names the contexts.
+    Unlike in RAGAS (section 3), whether the response declines is a separate question, a response without statements is
+    Undefined, and the judge names the contexts.
     """
 
     name: ClassVar[str] = "faithfulness"
-    version: ClassVar[int] = 1
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
-    asks = RESPONSE_QUESTIONS.kinds | {Support}
-    card: ClassVar[Card] = Card(
-        summary="Share of the response's statements that the retrieved contexts support.",
-        meaning="statements that the contexts support",
-        formula=f"Supported statements / distinct statements of the response. {COUNTED}",
-        questions=f"{RESPONSE_QUESTIONS.text}, and one Support question for each distinct statement.",
-        undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),
-        when="To find answers that go beyond the retrieved text, without a reference.",
-        when_not="To see whether the answer is true or addresses the question: a faithful answer can repeat a wrong "
-        "or an irrelevant context. Also use answer_relevancy.",
-        relatives=("answer_relevancy", "context_utilization", "context_recall"),
-        sources=("Faithfulness of Es et al. 2023, RAGAS (arXiv 2309.15217); refusals are Undefined here.",),
-        family=Family.RESPONSE,
-    )
+    asks = Kinds({Noncommittal, Statements, Support})
 
     def max_questions(self, sample: Sample) -> int:
         asked = max_statements(sample, "response")

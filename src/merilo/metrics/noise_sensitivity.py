@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import both, together
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Kinds, Score, Undefined, choice
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
     BLANK_RESPONSE,
@@ -24,6 +24,7 @@ from merilo.metrics.steps import (
     support_by,
     support_of,
 )
+from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -42,48 +43,39 @@ class NoiseSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseSensitivity(MetricDefaults):
-    """Share of the response's statements that are wrong and come from the contexts, in [0, 1]; lower is better.
+class NoiseSensitivity(ResponseMetric):
+    """Share of the response's statements that are wrong and come from the contexts; lower is better.
+
+    Meaning: wrong statements from the contexts
+    Formula: Statements of the response that the reference does not support and a relevant context does (of=irrelevant:
+        only contexts do that are not relevant) / distinct statements of the response. A context is relevant when it
+        supports a statement of the reference.
+    Questions: Two Statements questions; for each distinct statement of the response two Support questions, for each of
+        the reference one.
+    Undefined: no context was retrieved, or every one is blank | the response is blank | the reference is blank | the
+        response makes no statement | the reference makes no statement
+    Use: To see whether wrong answers come from contexts that also have the right text (of=relevant) or from contexts
+        that should not have been retrieved (of=irrelevant).
+    Not: To see how much is wrong in total: use answer_correctness. Made-up statements do not count here.
+    See: answer_correctness | faithfulness | context_recall
+    Source: Ru et al. 2024, RAGChecker (arXiv 2408.08067), section 3.3; also in the ragas library.
 
     A context is relevant when it supports at least one statement of the reference. A statement of the response is
     wrong when the reference does not support it. `of=irrelevant` counts those that contexts support, none of them
     relevant. A statement that no context supports counts in neither: it is made up, which faithfulness measures.
 
-    Source: Ru et al. 2024, RAGChecker (arXiv 2408.08067), section 3.3. Difference: contexts are judged together and
-    named by number, so a statement that only several contexts together support counts as coming from them.
+    Unlike in RAGChecker, contexts are judged together and named by number, so a statement that only several contexts
+    together support counts as coming from them.
 
     Not monotone in Support: a statement that a context supports after all is noise if the reference does not support
     it, and a reference statement found in a context makes that context relevant.
     """
 
     name: ClassVar[str] = "noise_sensitivity"
-    version: ClassVar[int] = 1
     higher_is_better: ClassVar[bool] = False
     not_monotone_in: ClassVar[Kinds] = frozenset({Support})
     needs = frozenset({"retrieved_contexts", "response", "reference"})
     asks = Kinds({Statements, Support})
-    card: ClassVar[Card] = Card(
-        summary="Share of the response's statements that are wrong and come from the contexts; lower is better.",
-        meaning="wrong statements from the contexts",
-        formula="Statements of the response that the reference does not support and a relevant context does "
-        "(of=irrelevant: only contexts do that are not relevant) / distinct statements of the response. A context "
-        "is relevant when it supports a statement of the reference.",
-        questions="Two Statements questions; for each distinct statement of the response two Support questions, for "
-        "each of the reference one.",
-        undefined=(
-            _NOTHING_TO_READ,
-            BLANK_RESPONSE,
-            BLANK_REFERENCE,
-            RESPONSE_STATES_NOTHING,
-            REFERENCE_STATES_NOTHING,
-        ),
-        when="To see whether wrong answers come from contexts that also have the right text (of=relevant) or "
-        "from contexts that should not have been retrieved (of=irrelevant).",
-        when_not="To see how much is wrong in total: use answer_correctness. Made-up statements do not count here.",
-        relatives=("answer_correctness", "faithfulness", "context_recall"),
-        sources=("Ru et al. 2024, RAGChecker (arXiv 2408.08067), section 3.3; also in the ragas library.",),
-        family=Family.RESPONSE,
-    )
 
     of: NoiseSource = NoiseSource.RELEVANT
     """The contexts whose noise is counted."""

@@ -11,8 +11,9 @@ from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.choice import Choice
 from merilo.judging.scale import Scale
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.steps import NOTHING_RETRIEVED, is_blank
+from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +28,20 @@ _ALL_BLANK: Final = "every text that the rubric shows is blank"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RubricMetric(MetricDefaults):
-    """The rating of a sample on a custom scale, in [0, 1]; 1 is the best.
+class RubricMetric(ResponseMetric):
+    """The rating of a sample on a custom scale from a YAML, TOML or JSON file; 1 is the best.
+
+    Meaning: rating by the rubric
+    Formula: (Points of the label - lowest points) / (highest - lowest); 1 minus that if the file states that fewer
+        points are better.
+    Questions: One Choice question, about the texts that the file names.
+    Undefined: no context was retrieved (if the rubric shows contexts) | every text that the rubric shows is blank
+    Use: For properties that no other metric covers: tone, form, house rules. Write rubric_metric(file=politeness.yaml);
+        the file's keys are name, question, texts and labels, each label with points and optionally a definition.
+    Not: For properties that another metric judges in smaller steps: one label for a whole text is less specific about
+        errors, and less repeatable.
+    See: critique
+    Source: merilo's own: labels with definitions and points, one verdict per sample.
 
     `merilo.judging.scale` describes the file (YAML, TOML or JSON). The judge sees the texts that the file names, in its
     order, and picks one label.
@@ -41,24 +54,7 @@ class RubricMetric(MetricDefaults):
     """
 
     name: ClassVar[str] = "rubric_metric"
-    version: ClassVar[int] = 1
     asks = Kinds({Choice})
-    card: ClassVar[Card] = Card(
-        summary="The rating of a sample on a custom scale from a YAML, TOML or JSON file; 1 is the best.",
-        meaning="rating by the rubric",
-        formula="(Points of the label - lowest points) / (highest - lowest); 1 minus that if the file states that "
-        "fewer points are better.",
-        questions="One Choice question, about the texts that the file names.",
-        undefined=(f"{NOTHING_RETRIEVED} (if the rubric shows contexts)", _ALL_BLANK),
-        when="For properties that no other metric covers: tone, form, house rules. Write "
-        "rubric_metric(file=politeness.yaml); the file's keys are name, question, texts and labels, each label with "
-        "points and optionally a definition.",
-        when_not="For properties that another metric judges in smaller steps: one label for a whole text is less "
-        "specific about errors, and less repeatable.",
-        relatives=("critique",),
-        sources=("merilo's own: labels with definitions and points, one verdict per sample.",),
-        family=Family.RESPONSE,
-    )
 
     file: str
     """The path of the rubric."""

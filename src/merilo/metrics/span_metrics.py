@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.data.span_view import view_of
 from merilo.errors import UsageError
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Card, Family, Kinds, Score, Undefined, choice
 from merilo.metrics.steps import NOTHING_RETRIEVED
-from merilo.metrics.variants import variant
+from merilo.metrics.variants import RetrievalMetric, variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -81,14 +81,12 @@ class _Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SpanMetric(MetricDefaults):
+class _SpanMetric(RetrievalMetric):
     """A metric of the characters of the retrieved contexts."""
 
     name: ClassVar[str]
-    version: ClassVar[int] = 1
     needs = frozenset({"retrieved_contexts", "reference_contexts"})
     asks = Kinds()
-    card: ClassVar[Card]
     formula: ClassVar[Callable[[_Counts, int | None], float | str]]
     """The value, or the reason why there is none."""
 
