@@ -16,7 +16,7 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, fraction, majority, mean
-from merilo.metrics.published.asking import ask_similarities, evidence_of
+from merilo.metrics.published.asking import ask_similarities, evidence_of, on_statements
 from merilo.metrics.published.definition import Critique, bound
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
@@ -162,10 +162,7 @@ class FaithfulnessWithHHEM(RagasV01):
         (likeness,) = yield from ask_similarities((Similarities((texts["contexts"],), statements),))
         row = likeness.rows[0]
         values = [float(round(number)) for number in row] if self.rounded else list(row)
-        judged = tuple(
-            Evidence(EvidenceTarget.STATEMENT, at, likeness.verdict, text=text, value=value)
-            for at, (text, value) in enumerate(zip(statements, values, strict=True))
-        )
+        judged = on_statements(likeness.verdict, zip(values, statements, strict=True))
         return Score(
             mean(values),
             evidence=(Evidence(EvidenceTarget.TEXT, 0, stated.reply.verdict, value=float(len(statements))), *judged),

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.sentences import Sentences
-from merilo.metrics.base import Evidence, EvidenceTarget
 from merilo.metrics.formulas import majority
-from merilo.metrics.published.asking import Asker, ReadReply, RequestTemplate, UnreadableReply, read_reply
+from merilo.metrics.published.asking import (
+    Asker,
+    ReadReply,
+    RequestTemplate,
+    UnreadableReply,
+    on_statements,
+    read_reply,
+)
 from merilo.metrics.published.definition import JudgesBlank, Published
 from merilo.metrics.published.ragas_v0_1 import replies
 
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judging.ask import Plan
+    from merilo.metrics.base import Evidence
     from merilo.metrics.published.asking import Reply
     from merilo.metrics.published.ragas_v0_1.replies import JudgedStatement
 
@@ -53,10 +60,7 @@ class Ballot:
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The verdict on each statement, 1 for any number but 0."""
-        return tuple(
-            self.reply.evidence(EvidenceTarget.STATEMENT, index, float(item.value != 0), item.text)
-            for index, item in enumerate(self.items)
-        )
+        return on_statements(self.reply.verdict, ((float(item.value != 0), item.text) for item in self.items))
 
 
 @dataclass(slots=True)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, TypeVar
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import EvidenceTarget, Score, Undefined, choice
+from merilo.metrics.base import Score, Undefined, choice
 from merilo.metrics.formulas import fraction, mean
-from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
+from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate, on_statements
 from merilo.metrics.published.definition import Published, bound, by_parameters
 from merilo.metrics.published.spring_ai_ragas.replies import NULL, json_of
 
@@ -90,11 +90,8 @@ class JudgedText:
 
 def judged_evidence(replies: Iterable[ReadReply[tuple[JudgedText, ...]]]) -> list[Evidence]:
     """Return each judged text of each reply as evidence."""
-    return [
-        reply.evidence(EvidenceTarget.STATEMENT, index, judged.value, judged.text)
-        for reply in replies
-        for index, judged in enumerate(reply.value)
-    ]
+    judged = [(reply.reply.verdict, [(each.value, each.text) for each in reply.value]) for reply in replies]
+    return [piece for verdict, pairs in judged for piece in on_statements(verdict, pairs)]
 
 
 # -- asking all models --------------------------------------------------------------------------------
