@@ -1,4 +1,4 @@
-"""Answer correctness: agreement of the statements of the response and the reference."""
+"""Metrics of the response: relevancy, completeness and correctness."""
 
 from __future__ import annotations
 
@@ -7,17 +7,29 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.ask import ask, both
+from merilo.judging.ask import ask, ask_each, both
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered, AnsweredVerdict
 from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
 from merilo.metrics.base import Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
+    BLANK_RESPONSE,
+    BLANK_USER_INPUT,
     REFERENCE_STATES_NOTHING,
+    RESPONSE_STATES_NOTHING,
     about_statements,
+    addressing_of,
     any_averaged,
+    credit_score,
+    declines,
+    distinct,
+    is_blank,
     max_statements,
     mean_credit,
     statements_of,
@@ -32,6 +44,118 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.steps import DistinctStatement
+
+_DECLINES = "the response declines to answer"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRelevancy(ResponseMetric):
+    """Share of the response's statements that address the user input.
+
+    Meaning: statements that address the question
+    Formula: Statements that address the user input / distinct statements of the response. Each verdict counts as its
+        probability if the judge's probabilities are averaged.
+    Questions: One Noncommittal and one Statements question, and one Addresses question for each distinct statement.
+    Undefined: the response is blank | the response declines to answer | the response makes no statement | the user
+        input is blank
+    Use: To find padding and answers to another question; needs neither contexts nor a reference.
+    Not: To see whether the answer is right or complete. Also use faithfulness, or a metric with a reference.
+    See: faithfulness
+    Source: Counted in statements, as in DeepEval. | Not the answer relevance of Es et al. 2023 (arXiv 2309.15217),
+        which generates questions.
+
+    Whether they are true is not judged. Unlike in DeepEval, a refusal or a response without a statement is Undefined
+    rather than a number, and a statement either addresses the input or does not.
+    """
+
+    name: ClassVar[str] = "answer_relevancy"
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Addresses, Noncommittal, Statements})
+
+    def max_questions(self, sample: Sample) -> int:
+        asked = max_statements(sample, "response")
+        return 2 + asked if asked else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input = sample.require("user_input")
+        if states_nothing(sample, "response"):
+            return Undefined(BLANK_RESPONSE)
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        declined, statements = yield from both(declines(sample), statements_of(sample, "response"))
+        if declined:
+            return Undefined(_DECLINES)
+        if not statements:
+            return Undefined(RESPONSE_STATES_NOTHING)
+        verdicts = yield from addressing_of(sample, statements)
+        addressing = sum(verdict.addresses for verdict in verdicts)
+        return credit_score(statements, verdicts, {"statements": len(statements), "addressing": addressing})
+
+
+_NO_PART = "the user input asks for nothing"
+_BLANK_RESPONSE = "The response is blank."
+_CHARACTERS_PER_PART = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCompleteness(ResponseMetric):
+    """Share of what the user input asks for that the response answers.
+
+    Meaning: parts of the question that are answered
+    Formula: Parts of the user input that the response answers / distinct parts of the user input. Each verdict counts
+        as its probability if the judge's probabilities are averaged.
+    Questions: One Parts question, and one Answered question for each distinct part.
+    Undefined: the user input is blank | the user input asks for nothing
+    Use: To find answers that leave out a part of what was asked; needs neither contexts nor a reference.
+    Not: To see whether the answer is right, or whether the system should have answered: declining a question that the
+        contexts do not cover counts as 0. Also use answer_correctness or context_sufficiency.
+    See: answer_relevancy | answer_correctness | context_sufficiency
+    Source: merilo's own; the answer relevance of Es et al. 2023 (arXiv 2309.15217) penalises incompleteness too.
+
+    A response that declines, or is blank, answers nothing: 0, unlike in answer_relevancy, where it is Undefined.
+    Otherwise a system could raise its completeness by declining difficult questions.
+    """
+
+    name: ClassVar[str] = "answer_completeness"
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Answered, Parts})
+
+    def max_questions(self, sample: Sample) -> int:
+        if sample.user_input is None or sample.response is None or is_blank(sample.user_input):
+            return 0
+        return 1 + (0 if states_nothing(sample, "response") else _most(sample.user_input))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input = sample.require("user_input")
+        sample.require("response")
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        question = Parts(user_input, language=sample.resolved_language, history=sample.read_history)
+        verdict = yield from ask(question)
+        parts = distinct(question, verdict.parts, most=_most(user_input))
+        if not parts:
+            return Undefined(_NO_PART)
+        verdicts = yield from _answered(sample, user_input, parts)
+        answered = sum(verdict.answered for verdict in verdicts)
+        return credit_score(parts, verdicts, {"parts": len(parts), "answered": answered})
+
+
+def _answered(
+    sample: Sample, user_input: str, parts: tuple[DistinctStatement, ...]
+) -> Plan[tuple[AnsweredVerdict, ...]]:
+    if states_nothing(sample, "response"):
+        return tuple(AnsweredVerdict(answered=False, reason=_BLANK_RESPONSE) for _ in parts)
+    sentences, language, history = sample.sentences("response"), sample.resolved_language, sample.read_history
+    return (
+        yield from ask_each(
+            Answered(part.text, sentences, user_input, language=language, history=history) for part in parts
+        )
+    )
+
+
+def _most(user_input: str) -> int:
+    return 1 + len(user_input) // _CHARACTERS_PER_PART
+
 
 _NO_DIRECTION = "the embedder gives the reference or the response no direction"
 _NO_TEXT: tuple[DistinctStatement, ...] = ()
@@ -152,4 +276,8 @@ def _statements_if_any(sample: Sample) -> Plan[tuple[DistinctStatement, ...]]:
     return (yield from statements_of(sample, "response"))
 
 
-METRICS: Final = (AnswerCorrectness,)
+METRICS: Final = (
+    AnswerRelevancy,
+    AnswerCompleteness,
+    AnswerCorrectness,
+)
