@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS
-from merilo.judging.verdicts import Failure
-from merilo.providers.questions import AnswerWith, CallableProvider, QuestionRequest, answer_in
+from merilo.providers.questions import AnswerWith, CallableProvider, QuestionRequest, answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from merilo.judges.base import Conversation
-    from merilo.judging.ask import Answer
     from merilo.judging.kinds.similarities import Similarities
-    from merilo.providers.base import Reply
 
 
 @dataclass(frozen=True)
@@ -57,15 +54,11 @@ class CallableJudge(JudgeDefaults):
         provider = self._provider
         # Through the engine like requests to a server, so that its limits on concurrency apply to the callable too.
         replies = yield tuple(OutgoingRequest(provider, QuestionRequest.of(each)) for each in questions)
-        return tuple(_read(each, reply) for each, reply in zip(questions, replies, strict=True))
+        return tuple(map(answer_of, questions, replies))
 
     @cached_property
     def _provider(self) -> CallableProvider:
         return CallableProvider(self.call, self.version)
-
-
-def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
-    return reply if isinstance(reply, Failure) else answer_in(reply.text, question)
 
 
 class Pairs(list[tuple[str, str]]):

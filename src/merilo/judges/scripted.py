@@ -164,21 +164,15 @@ class ScriptedJudge(JudgeDefaults):
 class ListScript:
     """Answers in the order of asking."""
 
+    title = "list"
+    cacheable = False
+    """The answer depends on earlier questions."""
+
     items: tuple[Given, ...]
     _left: list[int] = field(default_factory=list, init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
         self._left.extend(reversed(range(len(self.items))))
-
-    @property
-    def title(self) -> str:
-        """`list`."""
-        return "list"
-
-    @property
-    def cacheable(self) -> bool:
-        """Always False: the answer depends on earlier questions."""
-        return False
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digest of the answers in order."""
@@ -224,19 +218,13 @@ class FunctionScript:
 class FileScript:
     """Answers from the entries of a file; the first entry that fits answers."""
 
-    path: str
+    cacheable = True
+    """The digest of the entries is in the fingerprint."""
+
+    title: str
+    """The file's path."""
     entries: tuple[Entry, ...]
     _used: set[int] = field(default_factory=set, init=False, repr=False, compare=False, hash=False)
-
-    @property
-    def title(self) -> str:
-        """The file's path."""
-        return self.path
-
-    @property
-    def cacheable(self) -> bool:
-        """Always True: the digest of the entries is in the fingerprint."""
-        return True
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digest of the entries in order; the path is not part of it."""
@@ -252,7 +240,7 @@ class FileScript:
 
     def unused(self) -> tuple[str, ...]:
         """Return `FILE entry N` for each entry that has not answered a question yet, counted from 1."""
-        return tuple(f"{self.path} entry {n + 1}" for n in range(len(self.entries)) if n not in self._used)
+        return tuple(f"{self.title} entry {n + 1}" for n in range(len(self.entries)) if n not in self._used)
 
     @cached_property
     def _of_kind(self) -> dict[str, tuple[int, ...]]:

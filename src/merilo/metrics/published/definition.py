@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Kinds, Undefined, choice
+from merilo.metrics.base import Card, Kinds, Undefined, choice
 from merilo.metrics.variants import D, Described, camel_case, variant
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Published(Described):
     __slots__ = ()
 
     name: ClassVar[str]
+    card: ClassVar[Card] = Card("")
     asks = Kinds({Completion})
     most: ClassVar[int] = 1
     """The maximum number of questions about a sample that has every needed field."""
