@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from merilo.runs.manifest import Aggregate, Manifest
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
-    from merilo.stats.judge_noise import VarianceComponents
+    from merilo.stats.judge_errors import VarianceComponents
 
     Section = tuple[str, list[tuple[str, str]]]
     """A heading, and named texts under it."""
