@@ -20,8 +20,7 @@ from merilo.providers.decision_endpoint import (
     decision_error,
     read_reply,
 )
-from merilo.providers.decision_replies import answers_in
-from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option
+from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option, answers_in
 from merilo.providers.decisions import DecisionsProvider
 from merilo.providers.problems import EndpointAddress, EndpointProblem, Received, message_in, problem_in
 from merilo.providers.prompt_check import PromptCheck

@@ -31,8 +31,7 @@ from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.judging.views import Bundle, View, without_markers
 from merilo.providers.base import Message, Provider, Reply
-from merilo.providers.decision_replies import answered_in, answers_in
-from merilo.providers.decision_request import DecisionQuestion, DecisionRequest
+from merilo.providers.decision_request import DecisionQuestion, DecisionRequest, answered_in, answers_in
 from merilo.providers.questions import answer_in
 from merilo.stats.platt import LogisticCurve, logit
 

@@ -6,7 +6,7 @@ and no text is an instruction to it. It cannot distinguish a contradiction from 
 cannot judge better than by chance, it does not judge (`FailureKind.NOT_JUDGED`).
 
 Vectors and similarities come from the same encoder. For texts in another language they come from
-`merilo.judges.ngrams`, which compares words and parts of words but not meaning.
+`merilo.judges.words`, which compares words and parts of words but not meaning.
 
 Each run creates this judge, for vectors and similarities. The model is imported when the judge is asked.
 """
@@ -22,7 +22,7 @@ from merilo.errors import UsageError
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.english_detection import is_english, split_english
 from merilo.judges.measured_agreement import embedded_agreement, weak_kinds
-from merilo.judges.ngrams import NAME
+from merilo.judges.words import NAME
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.noncommittal import Noncommittal

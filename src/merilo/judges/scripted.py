@@ -20,7 +20,7 @@ import json
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
 from merilo.judges.base import JudgeDefaults
@@ -41,28 +41,6 @@ if TYPE_CHECKING:
 
 
 QuestionType = type[Question[Any]]
-
-
-class Script(Protocol):
-    """The source of a scripted judge's answers."""
-
-    @property
-    def title(self) -> str:
-        """The name in messages and reports."""
-        ...
-
-    @property
-    def cacheable(self) -> bool:
-        """True if the fingerprint and the question together determine the answer."""
-        ...
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return the identity of its answers."""
-        ...
-
-    def find(self, question: Question[Any]) -> Given:
-        """Return the answer to a question; None if there is none."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -246,6 +224,10 @@ class FileScript:
     def _of_kind(self) -> dict[str, tuple[int, ...]]:
         kinds = {entry.kind for entry in self.entries}
         return {kind: tuple(n for n, entry in enumerate(self.entries) if entry.kind == kind) for kind in kinds}
+
+
+Script = ListScript | FunctionScript | FileScript
+"""The source of a scripted judge's answers."""
 
 
 def _shown(question: Question[Any]) -> str:

@@ -258,7 +258,7 @@ def _from_object(spec: Judge | AnswerWith) -> Judge:
         return LLMJudge(cast("Provider", spec))
     if hasattr(spec, "invoke") or hasattr(spec, "ainvoke"):
         # Checked before `callable`: older chat models define `__call__` too.
-        from merilo.judges.model_objects import judge_of_model
+        from merilo.judges.callables import judge_of_model
 
         return judge_of_model(spec)
     if callable(spec):
@@ -309,7 +309,7 @@ def _measuring(spec: JudgeLike, kind: type[Question[Any]], what: str, forms: tup
     if isinstance(spec, str) and spec.strip().partition(":")[0] not in known and not names_file(spec.strip()):
         raise UsageError(f"{what} is one of {', '.join(forms)}, FILE.py:NAME; got {spec!r}.")
     if hasattr(spec, "embed_documents") and kind is Embeddings:
-        from merilo.judges.model_objects import embedder_of_model
+        from merilo.judges.callables import embedder_of_model
 
         return embedder_of_model(spec)
     if not isinstance(spec, str) and callable(spec) and not hasattr(spec, "answers"):

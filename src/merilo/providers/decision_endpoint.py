@@ -18,8 +18,7 @@ from merilo.providers.adaptations import Form, Step
 from merilo.providers.base import Reply, Usage
 from merilo.providers.bodies import Bodies, json_bytes, json_text, with_extra
 from merilo.providers.chat import ChatConnection
-from merilo.providers.decision_replies import answers_text
-from merilo.providers.decision_request import DecisionRequest
+from merilo.providers.decision_request import DecisionRequest, answers_text
 from merilo.providers.endpoint import Endpoint
 from merilo.providers.problems import count, error_of, excerpt, json_object
 
@@ -103,7 +102,7 @@ class DecisionEndpoint(Endpoint):
 
 
 class DecisionConnection(ChatConnection):
-    """A session with one decision model, whose replies have the text of `merilo.providers.decision_replies`."""
+    """A session with one decision model, whose replies have the text of `merilo.providers.decision_request`."""
 
     async def _attempt(self, request: Request) -> Reply | None:
         reply = await super()._attempt(request)
