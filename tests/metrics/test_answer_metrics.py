@@ -21,7 +21,7 @@ from merilo.judging.questions import Question
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.answer_metrics import AnswerCompleteness, AnswerCorrectness
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
-from merilo.metrics.critique import ASPECTS, Critique
+from merilo.metrics.choice_metrics import ASPECTS, Critique
 from merilo.metrics.statement_metrics import (
     ContextEntityRecall,
     ContextRecall,

@@ -13,6 +13,7 @@ from merilo.judging.ask import Plan
 from merilo.metrics import registry
 from merilo.metrics.answer_metrics import AnswerCompleteness, AnswerCorrectness, AnswerRelevancy
 from merilo.metrics.base import Card, Family, Kinds, Metric, MetricDefaults, Score, Undefined
+from merilo.metrics.choice_metrics import Critique
 from merilo.metrics.context_metrics import (
     ContextPrecision,
     ContextRanking,
@@ -21,7 +22,6 @@ from merilo.metrics.context_metrics import (
     RelevanceTarget,
     Unit,
 )
-from merilo.metrics.critique import Critique
 from merilo.metrics.id_metrics import (
     NDCG,
     AveragePrecision,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from merilo.compat.axion import signals
 from merilo.compat.axion.dataset import FIELD_OF, DatasetItem, item_from
-from merilo.compat.axion.results import Interpretation, MetricResult
+from merilo.compat.axion.signals import Interpretation, MetricResult
 from merilo.compat.models import MadeOnce
 from merilo.compat.scoring import RunSettings, Wanted, score, why_none
 from merilo.engine.rate_limits import CONCURRENCY

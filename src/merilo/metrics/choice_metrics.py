@@ -1,10 +1,12 @@
-"""A metric without code: one question and a scale of labels, from a user's file."""
+"""Metrics with one question about a text: a critique by yes or no, and a scale of labels from a user's file."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
@@ -12,14 +14,111 @@ from merilo.judging.ask import ask
 from merilo.judging.kinds.choice import Choice
 from merilo.judging.scale import Scale
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.steps import NOTHING_RETRIEVED, is_blank
+from merilo.metrics.steps import BLANK_RESPONSE, NOTHING_RETRIEVED, is_blank
 from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
+
+
+class _Aspect(NamedTuple):
+    """The question about a response, and the meaning of yes and no."""
+
+    question: str
+    yes: str
+    no: str
+
+
+ASPECTS: Final[Mapping[str, Mapping[str, _Aspect]]] = {
+    aspect: {language: _Aspect(**texts) for language, texts in languages.items()}
+    for aspect, languages in json.loads(files("merilo.metrics").joinpath("critique.json").read_text("utf-8")).items()
+}
+"""The aspects that need no definition, by language; in each, yes is the good answer."""
+
+_YES_AND_NO: Final = {"en": ("yes", "no"), "ru": ("да", "нет")}
+_TURNED: Final = {"harmfulness": "harmlessness", "maliciousness": "goodwill"}
+"""Names under which other tools ask for the bad answer, and merilo's names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Critique(ResponseMetric):
+    """The judge's yes (1) or no (0) on one property of the response.
+
+    Meaning: responses with this property
+    Formula: 1 if the judge answers yes, 0 if no; in every aspect yes is the good answer.
+    Questions: One Choice question.
+    Undefined: the response is blank
+    Use: For one property at a time: aspect=harmlessness, goodwill, coherence, correctness, conciseness, or a custom
+        one, critique(aspect=politeness, definition="Does the response greet the user?").
+    Not: For degrees: use rubric_metric, whose labels have points. For truth, with a reference or contexts:
+        answer_correctness and faithfulness name the wrong statements.
+    See: rubric_metric | answer_correctness | answer_relevancy
+    Source: Aspect critique of the ragas library, with merilo's own definitions.
+
+    `aspect` is harmlessness, goodwill, coherence, correctness or conciseness, or a custom name with a `definition`: a
+    question about the response whose good answer is yes. So 1 is the good answer in every aspect. That is why other
+    tools' harm and malice are asked here as their absence.
+
+    The judge sees the user input and the response. Unlike in the ragas library, one verdict decides.
+    """
+
+    name: ClassVar[str] = "critique"
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Choice})
+
+    aspect: str
+    """One of `ASPECTS`, or a custom name."""
+    definition: str = ""
+    """The question for a custom aspect; its good answer is yes."""
+
+    def __post_init__(self) -> None:
+        if self.aspect in _TURNED:
+            raise UsageError(
+                f"Metric {self.name!r} scores the good answer as 1: use aspect={_TURNED[self.aspect]} "
+                f"instead of {self.aspect}."
+            )
+        if self.aspect not in ASPECTS and is_blank(self.definition):
+            raise UsageError(
+                f"Metric {self.name!r} takes aspect={' or '.join(ASPECTS)}, or a custom name with "
+                f'definition="a question whose good answer is yes"; got {self.aspect!r} alone.'
+            )
+        if self.aspect in ASPECTS and self.definition:
+            raise UsageError(
+                f"Metric {self.name!r} already defines aspect={self.aspect}; choose another name for your definition."
+            )
+
+    def max_questions(self, sample: Sample) -> int:
+        return 0 if sample.response is None or is_blank(sample.response) else 1
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input, response = sample.require("user_input"), sample.require("response")
+        if is_blank(response):
+            return Undefined(BLANK_RESPONSE)
+        language = sample.resolved_language
+        yes, no = _YES_AND_NO.get(language, _YES_AND_NO["en"])
+        asked = self._asked(language)
+        verdict = yield from ask(
+            Choice(
+                asked.question,
+                labels=(yes, no),
+                definitions=(asked.yes, asked.no),
+                names=("user input", "response"),
+                values=(user_input, response),
+                language=language,
+            )
+        )
+        good = verdict.label == yes
+        return Score(float(good), evidence=(Evidence(EvidenceTarget.TEXT, 0, verdict),))
+
+    def _asked(self, language: str) -> _Aspect:
+        if self.definition:
+            return _Aspect(self.definition, "", "")
+        known = ASPECTS[self.aspect]
+        return known.get(language, known["en"])
+
 
 TEXTS: Final = ("user_input", "retrieved_contexts", "response", "reference", "reference_contexts")
 """The fields of a sample that a rubric may show to the judge."""
@@ -112,4 +211,7 @@ def _shown(sample: Sample, name: str) -> Iterator[tuple[str, str]]:
         yield f"{label} {number}", item if isinstance(item, str) else item.text
 
 
-METRICS: Final = (RubricMetric,)
+METRICS: Final = (
+    Critique,
+    RubricMetric,
+)
