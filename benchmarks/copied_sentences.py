@@ -16,8 +16,8 @@ from figures import report
 
 from merilo.data.sentences import sentences
 from merilo.judges.blended import BlendedModel, CannotJudge
+from merilo.judges.copied import is_question
 from merilo.judges.embedded_provider import RULES
-from merilo.judges.refusals import is_question
 from merilo.judges.words import stems
 from merilo.judging.kinds.support import Support
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.judges.callables import CallableJudge
-from merilo.judges.ngrams import likeness, ngram_vector
+from merilo.judges.words import likeness, ngram_vector
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict

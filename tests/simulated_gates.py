@@ -13,9 +13,9 @@ import numpy as np
 from scipy import stats
 from simulated import SHAPES, Shape, decided_at, nested
 
-from merilo.stats.exact_limits import exact_limits
 from merilo.stats.histogram import Histogram
 from merilo.stats.intervals import wilson_ends
+from merilo.stats.limits import exact_limits
 from merilo.stats.means import mean_interval
 from merilo.stats.paired import paired_of
 

@@ -132,8 +132,11 @@ NOT_LOADED = {
     "import merilo; merilo.evaluate": (42, (*WORK, "merilo.adapters", "merilo.cli", "typer", "pydantic", "numpy")),
     "import merilo.cli": (13, (*WORK, "merilo.commands.evaluate", "merilo.engine", "asyncio", "pydantic")),
     "import merilo.judges.embedded": (55, (*MODEL, "merilo.metrics", "numpy", "pydantic")),
-    EVALUATE_IDS: (190, (*MODEL, "merilo.metrics.faithfulness", "merilo.providers.openai", "typer")),
-    SHOW: (140, (*MODEL, "merilo.metrics.faithfulness", "merilo.providers", "merilo.commands.label", "asyncio.queue")),
+    EVALUATE_IDS: (190, (*MODEL, "merilo.metrics.statement_metrics", "merilo.providers.openai", "typer")),
+    SHOW: (
+        140,
+        (*MODEL, "merilo.metrics.statement_metrics", "merilo.providers", "merilo.commands.label", "asyncio.queue"),
+    ),
 }
 """Statement → the largest number of modules of merilo afterwards, and what is not loaded."""
 

@@ -10,11 +10,11 @@ import pytest
 from each_case import each_case
 
 from merilo.errors import DataError
-from merilo.judges import model_files
-from merilo.judges.model_files import LOCK, model_file
+from merilo.judges import words
+from merilo.judges.words import LOCK, model_file
 
 FILES = ("curves.v3.json", "words.v1.json")
-JUDGES = Path(model_files.__file__).parent
+JUDGES = Path(words.__file__).parent
 
 
 def test_files_are_those_of_the_lock() -> None:
@@ -42,7 +42,7 @@ def test_a_damaged_file_is_named(name: str, damage: str, tmp_path: Path, monkeyp
             path.write_bytes(path.with_name(FILES[1 - FILES.index(name)]).read_bytes())
         case _:
             path.unlink()
-    monkeypatch.setattr(model_files, "files", lambda _: tmp_path)
+    monkeypatch.setattr(words, "files", lambda _: tmp_path)
     with pytest.raises(DataError, match="reinstall merilo") as raised:
         model_file(name)
     assert name in str(raised.value)

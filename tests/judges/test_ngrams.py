@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.judges.embedded import EmbeddedJudge
-from merilo.judges.ngrams import DIMENSIONS, NAME, likeness, ngram_vector
+from merilo.judges.words import DIMENSIONS, NAME, likeness, ngram_vector
 from merilo.judging.matrix import MatrixVerdict
 
 FIXED = "5c023ccf769398bf"

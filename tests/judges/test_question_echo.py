@@ -4,7 +4,7 @@ import time
 
 from each_case import each_case
 
-from merilo.judges.question_echo import strip_question_echoes
+from merilo.judges.copied import strip_question_echoes
 
 ASKED = "Who designed the old bridge over the river?"
 

@@ -11,7 +11,7 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Failed, Score, Undefined, drive, outcome_of
-from merilo.metrics.faithfulness import Faithfulness
+from merilo.metrics.statement_metrics import Faithfulness
 
 NOT_JUDGED = Failure(FailureKind.NOT_JUDGED, "it cannot judge this: use another judge")
 BROKEN = Failure(FailureKind.TEMPORARY, "the server is down")

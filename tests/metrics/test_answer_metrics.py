@@ -19,14 +19,16 @@ from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Verdict
-from merilo.metrics.answer_completeness import AnswerCompleteness
-from merilo.metrics.answer_correctness import AnswerCorrectness
+from merilo.metrics.answer_metrics import AnswerCompleteness, AnswerCorrectness
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
-from merilo.metrics.context_entity_recall import ContextEntityRecall
-from merilo.metrics.context_recall import ContextRecall
-from merilo.metrics.critique import ASPECTS, Critique
-from merilo.metrics.faithfulness import Faithfulness
-from merilo.metrics.noise_sensitivity import NoiseSensitivity, NoiseSource
+from merilo.metrics.choice_metrics import ASPECTS, Critique
+from merilo.metrics.statement_metrics import (
+    ContextEntityRecall,
+    ContextRecall,
+    Faithfulness,
+    NoiseSensitivity,
+    NoiseSource,
+)
 
 EARTH = "The Earth is round."
 SUN = "The Sun is a star."

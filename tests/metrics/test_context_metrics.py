@@ -10,10 +10,14 @@ from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
-from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
-from merilo.metrics.context_ranking import ContextRanking
-from merilo.metrics.context_relevance import ContextRelevance, Unit
-from merilo.metrics.context_sufficiency import ContextSufficiency
+from merilo.metrics.context_metrics import (
+    ContextPrecision,
+    ContextRanking,
+    ContextRelevance,
+    ContextSufficiency,
+    RelevanceTarget,
+    Unit,
+)
 
 GRADES = {"Whole.": 2, "Part.": 1}
 BY_QUESTION = ContextPrecision(against=RelevanceTarget.QUESTION)

@@ -11,19 +11,17 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import Plan
 from merilo.metrics import registry
-from merilo.metrics.answer_completeness import AnswerCompleteness
-from merilo.metrics.answer_correctness import AnswerCorrectness
-from merilo.metrics.answer_relevancy import AnswerRelevancy
+from merilo.metrics.answer_metrics import AnswerCompleteness, AnswerCorrectness, AnswerRelevancy
 from merilo.metrics.base import Card, Family, Kinds, Metric, MetricDefaults, Score, Undefined
-from merilo.metrics.context_entity_recall import ContextEntityRecall
-from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
-from merilo.metrics.context_ranking import ContextRanking
-from merilo.metrics.context_recall import ContextRecall
-from merilo.metrics.context_relevance import ContextRelevance, Unit
-from merilo.metrics.context_sufficiency import ContextSufficiency
-from merilo.metrics.context_utilization import ContextUtilization
-from merilo.metrics.critique import Critique
-from merilo.metrics.faithfulness import Faithfulness
+from merilo.metrics.choice_metrics import Critique
+from merilo.metrics.context_metrics import (
+    ContextPrecision,
+    ContextRanking,
+    ContextRelevance,
+    ContextSufficiency,
+    RelevanceTarget,
+    Unit,
+)
 from merilo.metrics.id_metrics import (
     NDCG,
     AveragePrecision,
@@ -34,7 +32,6 @@ from merilo.metrics.id_metrics import (
     Recall,
     ReciprocalRank,
 )
-from merilo.metrics.noise_sensitivity import NoiseSensitivity, NoiseSource
 from merilo.metrics.registry import (
     Parameter,
     all_metrics,
@@ -48,6 +45,14 @@ from merilo.metrics.registry import (
     parameters_of,
     parse_metric,
     register,
+)
+from merilo.metrics.statement_metrics import (
+    ContextEntityRecall,
+    ContextRecall,
+    ContextUtilization,
+    Faithfulness,
+    NoiseSensitivity,
+    NoiseSource,
 )
 from merilo.metrics.steps import is_blank
 from merilo.metrics.text import build, read_call
@@ -346,7 +351,7 @@ def test_an_unregistered_metric_has_a_text_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("context_recall", "is taken by merilo.metrics.context_recall.ContextRecall; choose another."),
+        ("context_recall", "is taken by merilo.metrics.statement_metrics.ContextRecall; choose another."),
         ("two words", "Invalid metric name 'two words'; a name has letters, digits"),
         ("", "Invalid metric name ''"),
         ("a@3", "Invalid metric name 'a@3'"),

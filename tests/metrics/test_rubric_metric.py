@@ -13,9 +13,9 @@ from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.choice import Choice
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined
+from merilo.metrics.choice_metrics import RubricMetric
 from merilo.metrics.contract import check_metric
 from merilo.metrics.registry import metric_text, parse_metric
-from merilo.metrics.rubric_metric import RubricMetric
 
 POLITE = """
 name: politeness

@@ -14,12 +14,9 @@ from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support, SupportLabel
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.answer_correctness import AnswerCorrectness
-from merilo.metrics.answer_relevancy import AnswerRelevancy
+from merilo.metrics.answer_metrics import AnswerCorrectness, AnswerRelevancy
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
-from merilo.metrics.context_recall import ContextRecall
-from merilo.metrics.context_utilization import ContextUtilization
-from merilo.metrics.faithfulness import Faithfulness
+from merilo.metrics.statement_metrics import ContextRecall, ContextUtilization, Faithfulness
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

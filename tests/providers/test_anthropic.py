@@ -23,6 +23,7 @@ from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.anthropic import AnthropicProvider, Cached, message_of
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
+from merilo.providers.problems import Received
 
 KEY = "key-for-tests-0123456789"
 REQUEST = Request(
@@ -260,7 +261,7 @@ async def test_extra_body_goes_before_ours(server: JudgeServer, provider: Anthro
 
 def read(told: dict[str, object]) -> Any:
     """The reply in a body."""
-    return message_of(told, json.dumps(told), path=ReplyPath.TEXT, clean=str, address="a")
+    return message_of(Received(told, json.dumps(told), ReplyPath.TEXT, str, "a"))
 
 
 def test_only_text_is_the_answer() -> None:

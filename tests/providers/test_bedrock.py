@@ -21,6 +21,7 @@ from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
 from merilo.providers.bedrock import BedrockProvider, converse_reply_of
+from merilo.providers.problems import Received
 
 KEY = "bedrock-api-key-for-tests-0123456789"
 MODEL = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
@@ -238,7 +239,7 @@ async def test_an_expired_key_is_renewed_by_its_callable(server: JudgeServer, pr
 
 def read(fields: dict[str, object]) -> Any:
     """The reply in a body."""
-    return converse_reply_of(fields, json.dumps(fields), path=ReplyPath.TEXT, clean=str, address="a")
+    return converse_reply_of(Received(fields, json.dumps(fields), ReplyPath.TEXT, str, "a"))
 
 
 def stopped(reason: str, text: str = "so") -> dict[str, object]:

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message
-from merilo.providers.decision_replies import answers_in, answers_text
-from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option
+from merilo.providers.decision_request import (
+    AnswerType,
+    DecisionQuestion,
+    DecisionRequest,
+    Option,
+    answers_in,
+    answers_text,
+)
 
 Distribution = tuple[AnswerType, list[float]]
 

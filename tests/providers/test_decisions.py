@@ -20,10 +20,9 @@ from merilo.providers.decision_endpoint import (
     decision_error,
     read_reply,
 )
-from merilo.providers.decision_replies import answers_in
-from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option
+from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option, answers_in
 from merilo.providers.decisions import DecisionsProvider
-from merilo.providers.problems import EndpointAddress, EndpointProblem, message_in, problem_in
+from merilo.providers.problems import EndpointAddress, EndpointProblem, Received, message_in, problem_in
 from merilo.providers.prompt_check import PromptCheck
 from merilo.providers.systemone import SystemOneProvider
 
@@ -238,7 +237,7 @@ def test_usage(usage: object, found: Usage) -> None:
     """Missing output tokens are 0, implausible counts are unknown, and a stated cost of 0 is not believed."""
     bodies = DecisionBodies(SystemOneProvider("m", base_url="http://h"), {}, {})
     body = {"answers": [], "model": "m" * 999, "usage": usage}
-    reply = read_reply(bodies, body, "", path=ReplyPath.TEXT, clean=str, address="http://h", seconds=0.0)
+    reply = read_reply(bodies, Received(body, "", ReplyPath.TEXT, str, "http://h"))
     assert reply.usage == found
     assert len(reply.model) < 400
     long = replace(REQUEST, messages=(Message("user", "x1" * 5_000),))

@@ -21,6 +21,7 @@ from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
 from merilo.providers.google import GOOGLE_URL, GoogleProvider, content_of
+from merilo.providers.problems import Received
 
 KEY = "key-for-tests-0123456789"
 REQUEST = Request(
@@ -276,7 +277,7 @@ async def test_documented_errors_become_ours(
 
 def read(fields: dict[str, object], path: ReplyPath = ReplyPath.TEXT) -> Any:
     """The reply in a body."""
-    return content_of(fields, json.dumps(fields), path=path, clean=str, address="a")
+    return content_of(Received(fields, json.dumps(fields), path, str, "a"))
 
 
 def candidate(reason: str | None, text: str | None = None) -> dict[str, object]:

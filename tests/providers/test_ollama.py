@@ -21,6 +21,7 @@ from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
 from merilo.providers.ollama import ContextLimit, OllamaProvider, chat_reply_of
+from merilo.providers.problems import Received
 
 KEY = "key-for-tests-0123456789"
 REQUEST = Request(
@@ -260,7 +261,7 @@ async def test_a_model_that_is_not_listed_has_no_digest(server: JudgeServer) -> 
 
 def read(fields: dict[str, object], *, path: ReplyPath = ReplyPath.JSON_SCHEMA, num_ctx: int = 100) -> Any:
     """The reply in a body."""
-    return chat_reply_of(fields, json.dumps(fields), path=path, clean=str, address="a", limit=ContextLimit(num_ctx))
+    return chat_reply_of(Received(fields, json.dumps(fields), path, str, "a"), limit=ContextLimit(num_ctx))
 
 
 # Shapes of ChatResponse: https://docs.ollama.com/openapi.yaml

@@ -33,7 +33,15 @@ from merilo.judging.reply_parsing import schema_for
 from merilo.providers import openai
 from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Usage
 from merilo.providers.openai import OpenAIProvider, reply_of
-from merilo.providers.problems import EndpointAddress, EndpointProblem, error_of, message_in, problem_in, retry_after_s
+from merilo.providers.problems import (
+    EndpointAddress,
+    EndpointProblem,
+    Received,
+    error_of,
+    message_in,
+    problem_in,
+    retry_after_s,
+)
 from merilo.providers.secrets import key_in
 
 KEY = "key-for-tests-0123456789"
@@ -94,7 +102,7 @@ def piecewise(text: str) -> Iterator[str]:
 
 def read(told: Json, path: ReplyPath = ReplyPath.TEXT) -> Reply:
     """The reply in a body."""
-    return reply_of(told, json.dumps(told), path=path, clean=str, address="a")
+    return reply_of(Received(told, json.dumps(told), path, str, "a"))
 
 
 async def error_from(provider: OpenAIProvider, request: Request = REQUEST) -> ProviderError:

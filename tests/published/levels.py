@@ -30,7 +30,7 @@ def compute(case: Case) -> Computed:
         case Level.FUNCTION, "spring-ai-ragas", "ScoreAggregator":
             return _aggregated(case)
         case Level.TABLES, "ragchecker", "all":
-            module = _published("ragchecker.tables")
+            module = _published("ragchecker.metrics")
             tables = module.Tables(**{name: _entailed(labels) for name, labels in case.outputs.items()})
             return Computed({name: formula(tables) for name, formula in module.FORMULAS.items()})
         case _:

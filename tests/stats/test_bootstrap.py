@@ -8,7 +8,7 @@ import pytest
 from each_case import each_case
 from scipy import stats
 
-from merilo.stats.bootstrap import percentile_interval
+from merilo.stats.resampling import percentile_interval
 
 
 def first(means: Sequence[float]) -> float:

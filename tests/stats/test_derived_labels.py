@@ -10,7 +10,7 @@ from merilo.data.sample import Sample
 from merilo.engine.plan_run import PlanRun
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.metrics.base import Score
-from merilo.metrics.context_precision import ContextPrecision
+from merilo.metrics.context_metrics import ContextPrecision
 from merilo.stats.corrected_pairs import PairLabels, correct_pairs
 from merilo.stats.correction import Labels, correct
 

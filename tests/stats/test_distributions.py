@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import special
 from scipy.stats import kendalltau
 
+from merilo.stats.agreement import tau_b
 from merilo.stats.distributions import (
     gamma_quantile,
     normal_cdfs,
@@ -18,7 +19,6 @@ from merilo.stats.distributions import (
     student_quantile,
     t_cdf,
 )
-from merilo.stats.ranks import tau_b
 
 CLOSE = 1e-9
 FREEDOMS = (0.5, 1.0, 1.5, 2.0, 2.999, 3.0, 5.0, 7.3, 19.0, 20.0, 30.0, 99.5, 1e3, 1e5, 1e7)

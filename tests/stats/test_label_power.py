@@ -6,7 +6,7 @@ import simulated_decisions
 from simulated_decisions import PAIR, Cell, drawn, systems, truth
 
 from merilo.stats.corrected_pairs import correct_pairs
-from merilo.stats.label_power import LabelSpread, labels_needed
+from merilo.stats.power import LabelSpread, labels_needed
 
 
 def test_the_spread_is_solved_from_two_standard_errors() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincinv
 
-from merilo.stats.exact_limits import exact_limits, exact_p
 from merilo.stats.histogram import GRID, Histogram
+from merilo.stats.limits import exact_limits, exact_p
 from merilo.stats.means import mean_interval
 
 UNIT, BOTH = (0.0, 1.0), (-1.0, 1.0)

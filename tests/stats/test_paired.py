@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from robust import bell_mccaffrey
 
-from merilo.stats.exact_limits import exact_limits
 from merilo.stats.histogram import Histogram
+from merilo.stats.limits import exact_limits
 from merilo.stats.paired import paired_test
 
 SPAN = (-1.0, 1.0)

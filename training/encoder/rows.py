@@ -12,7 +12,7 @@ from labels.rows import Rows, rows_of, swapped
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, stated, taken_apart
 from merilo.judges.blended import RULES_VERSION, stating
-from merilo.judges.question_echo import strip_question_echoes
+from merilo.judges.copied import strip_question_echoes
 from merilo.judges.words import stems
 
 if TYPE_CHECKING:

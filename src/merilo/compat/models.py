@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.errors import UsageError
+from merilo.judges.callables import is_chat_model, judge_of_model
 from merilo.judges.embeddings import OpenAIEmbeddingsJudge
 from merilo.judges.llm import LLMJudge
-from merilo.judges.model_objects import is_chat_model, judge_of_model
 from merilo.judges.spec import embedder_from, judge_from
 from merilo.plugins import Group, names_file, plugins
 from merilo.providers.openai import OpenAIProvider

@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from merilo.cancellation import check_cancelled
 from merilo.data.short_answers import affirms, taken_apart
 from merilo.errors import DataError
-from merilo.judges.copied import Position
+from merilo.judges.copied import Position, strip_question_echoes
 from merilo.judges.encoder.model import Weights
 from merilo.judges.english_detection import is_english, is_english_with_query, split_english
-from merilo.judges.model_files import model_file
 from merilo.judges.pair_features import TASKS, PairFeatures
-from merilo.judges.question_echo import strip_question_echoes
 from merilo.judges.slots import Difference, absent, conflict, slots, unstated
-from merilo.judges.words import WORDS_FILE, coverage, shares, stems, weight
+from merilo.judges.words import WORDS_FILE, coverage, model_file, shares, stems, weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

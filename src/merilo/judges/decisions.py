@@ -31,8 +31,7 @@ from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.judging.views import Bundle, View, without_markers
 from merilo.providers.base import Message, Provider, Reply
-from merilo.providers.decision_replies import answered_in, answers_in
-from merilo.providers.decision_request import DecisionQuestion, DecisionRequest
+from merilo.providers.decision_request import DecisionQuestion, DecisionRequest, answered_in, answers_in
 from merilo.providers.questions import answer_in
 from merilo.stats.platt import LogisticCurve, logit
 
@@ -110,6 +109,11 @@ class DecisionJudge(JudgeDefaults):
     at .5.
     """
 
+    deterministic = True
+    """These models have no temperature, so several draws would pay for one answer."""
+    independent = True
+    """`merilo judge check --packing` tests it."""
+
     provider: DecisionProvider
     packing: Packing = Packing.SAMPLE
     fits: Mapping[str, KindFit] = field(default_factory=dict[str, KindFit], hash=False)
@@ -127,16 +131,6 @@ class DecisionJudge(JudgeDefaults):
     def answers(self) -> frozenset[type[Question[Any]]]:
         """Judgements with fixed options. Statements are the sentences that make one, by rules."""
         return frozenset({*FORMS, Statements})
-
-    @property
-    def deterministic(self) -> bool:
-        """Always True: these models have no temperature, so several draws would pay for one answer."""
-        return True
-
-    @property
-    def independent(self) -> bool:
-        """Always True: `merilo judge check --packing` tests it."""
-        return True
 
     @property
     def agreement_note(self) -> str | None:

@@ -6,7 +6,7 @@ and no text is an instruction to it. It cannot distinguish a contradiction from 
 cannot judge better than by chance, it does not judge (`FailureKind.NOT_JUDGED`).
 
 Vectors and similarities come from the same encoder. For texts in another language they come from
-`merilo.judges.ngrams`, which compares words and parts of words but not meaning.
+`merilo.judges.words`, which compares words and parts of words but not meaning.
 
 Each run creates this judge, for vectors and similarities. The model is imported when the judge is asked.
 """
@@ -22,7 +22,7 @@ from merilo.errors import UsageError
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.english_detection import is_english, split_english
 from merilo.judges.measured_agreement import embedded_agreement, weak_kinds
-from merilo.judges.ngrams import NAME
+from merilo.judges.words import NAME
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.noncommittal import Noncommittal
@@ -33,15 +33,13 @@ from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import Failure
-from merilo.providers.questions import QuestionRequest, answer_in
+from merilo.providers.questions import QuestionRequest, answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judges.base import Conversation
-    from merilo.judging.ask import Answer
-    from merilo.providers.base import Provider, Reply
+    from merilo.providers.base import Provider
 
 _ANSWERS: Final[frozenset[type[Question[Any]]]] = frozenset(
     {Relevance, Usefulness, Statements, Support, Sufficiency, Addresses, Noncommittal, Embeddings, Similarities}
@@ -60,20 +58,13 @@ _MARK: Final = 12
 class EmbeddedJudge(JudgeDefaults):
     """The default judge. Equal questions always get equal verdicts, whatever other questions are asked."""
 
-    @property
-    def name(self) -> str:
-        """`embedded`."""
-        return "embedded"
-
-    @property
-    def answers(self) -> frozenset[type[Question[Any]]]:
-        """Judgements, vectors and similarities; no free text and no sentences of other splitters."""
-        return _ANSWERS
-
-    @property
-    def deterministic(self) -> bool:
-        """Always True."""
-        return True
+    name = "embedded"
+    answers = _ANSWERS
+    """Judgements, vectors and similarities; no free text and no sentences of other splitters."""
+    deterministic = True
+    supports_batches = True
+    """One call takes the questions of many samples."""
+    languages = frozenset({"en"})
 
     @property
     def agreement_note(self) -> str | None:
@@ -86,16 +77,6 @@ class EmbeddedJudge(JudgeDefaults):
     def weak_kinds(self) -> frozenset[str]:
         """The kinds of question on which its measured agreement does not clear chance."""
         return weak_kinds(embedded_agreement())
-
-    @property
-    def supports_batches(self) -> bool:
-        """Always True: one call takes the questions of many samples."""
-        return True
-
-    @property
-    def languages(self) -> frozenset[str]:
-        """English alone."""
-        return frozenset({"en"})
 
     def supports_language(self, texts: Sequence[str]) -> bool:
         """Return True if the texts are English: the first text together with a part of the others.
@@ -125,7 +106,7 @@ class EmbeddedJudge(JudgeDefaults):
         questions = question.questions if isinstance(question, Pack) else (question,)
         provider = _provider()
         replies = yield tuple(OutgoingRequest(provider, QuestionRequest((), question=each)) for each in questions)
-        return tuple(map(_read, questions, replies))
+        return tuple(map(answer_of, questions, replies))
 
 
 @cache
@@ -146,7 +127,3 @@ def embedded_judge(text: str) -> EmbeddedJudge:
     if text:
         raise UsageError(f"The embedded judge takes no argument, got 'embedded:{text}'.")
     return EmbeddedJudge()
-
-
-def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
-    return reply if isinstance(reply, Failure) else answer_in(reply.text, question)

@@ -29,6 +29,8 @@ BATCH = 128
 class OpenAIEmbeddingsJudge(JudgeDefaults):
     """A judge that asks the embedding model behind a provider: one request per `batch` texts of a question."""
 
+    answers = frozenset({Embeddings})
+
     provider: OpenAIEmbeddingsProvider
     batch: int = BATCH
 
@@ -40,11 +42,6 @@ class OpenAIEmbeddingsJudge(JudgeDefaults):
     def name(self) -> str:
         """`openai-embeddings:` and the model."""
         return f"openai-embeddings:{self.provider.model}"
-
-    @property
-    def answers(self) -> frozenset[type[Question[Any]]]:
-        """Embeddings only."""
-        return frozenset({Embeddings})
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the provider's fingerprint. The batch size is not part of it, because it changes no vector."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from merilo.bounded_cache import BoundedCache
+from merilo.judges.copied import strip_question_echoes
 from merilo.judges.encoder.encodings import Encodings
 from merilo.judges.encoder.model import Encoder, PairScore, PairScorer, Reader
-from merilo.judges.question_echo import strip_question_echoes
 from merilo.judges.words import coverage, shares
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import json
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
 from merilo.judges.base import JudgeDefaults
@@ -41,28 +41,6 @@ if TYPE_CHECKING:
 
 
 QuestionType = type[Question[Any]]
-
-
-class Script(Protocol):
-    """The source of a scripted judge's answers."""
-
-    @property
-    def title(self) -> str:
-        """The name in messages and reports."""
-        ...
-
-    @property
-    def cacheable(self) -> bool:
-        """True if the fingerprint and the question together determine the answer."""
-        ...
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return the identity of its answers."""
-        ...
-
-    def find(self, question: Question[Any]) -> Given:
-        """Return the answer to a question; None if there is none."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -164,21 +142,15 @@ class ScriptedJudge(JudgeDefaults):
 class ListScript:
     """Answers in the order of asking."""
 
+    title = "list"
+    cacheable = False
+    """The answer depends on earlier questions."""
+
     items: tuple[Given, ...]
     _left: list[int] = field(default_factory=list, init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
         self._left.extend(reversed(range(len(self.items))))
-
-    @property
-    def title(self) -> str:
-        """`list`."""
-        return "list"
-
-    @property
-    def cacheable(self) -> bool:
-        """Always False: the answer depends on earlier questions."""
-        return False
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digest of the answers in order."""
@@ -224,19 +196,13 @@ class FunctionScript:
 class FileScript:
     """Answers from the entries of a file; the first entry that fits answers."""
 
-    path: str
+    cacheable = True
+    """The digest of the entries is in the fingerprint."""
+
+    title: str
+    """The file's path."""
     entries: tuple[Entry, ...]
     _used: set[int] = field(default_factory=set, init=False, repr=False, compare=False, hash=False)
-
-    @property
-    def title(self) -> str:
-        """The file's path."""
-        return self.path
-
-    @property
-    def cacheable(self) -> bool:
-        """Always True: the digest of the entries is in the fingerprint."""
-        return True
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digest of the entries in order; the path is not part of it."""
@@ -252,12 +218,16 @@ class FileScript:
 
     def unused(self) -> tuple[str, ...]:
         """Return `FILE entry N` for each entry that has not answered a question yet, counted from 1."""
-        return tuple(f"{self.path} entry {n + 1}" for n in range(len(self.entries)) if n not in self._used)
+        return tuple(f"{self.title} entry {n + 1}" for n in range(len(self.entries)) if n not in self._used)
 
     @cached_property
     def _of_kind(self) -> dict[str, tuple[int, ...]]:
         kinds = {entry.kind for entry in self.entries}
         return {kind: tuple(n for n, entry in enumerate(self.entries) if entry.kind == kind) for kind in kinds}
+
+
+Script = ListScript | FunctionScript | FileScript
+"""The source of a scripted judge's answers."""
 
 
 def _shown(question: Question[Any]) -> str:

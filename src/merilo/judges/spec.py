@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
@@ -258,7 +258,7 @@ def _from_object(spec: Judge | AnswerWith) -> Judge:
         return LLMJudge(cast("Provider", spec))
     if hasattr(spec, "invoke") or hasattr(spec, "ainvoke"):
         # Checked before `callable`: older chat models define `__call__` too.
-        from merilo.judges.model_objects import judge_of_model
+        from merilo.judges.callables import judge_of_model
 
         return judge_of_model(spec)
     if callable(spec):
@@ -309,7 +309,7 @@ def _measuring(spec: JudgeLike, kind: type[Question[Any]], what: str, forms: tup
     if isinstance(spec, str) and spec.strip().partition(":")[0] not in known and not names_file(spec.strip()):
         raise UsageError(f"{what} is one of {', '.join(forms)}, FILE.py:NAME; got {spec!r}.")
     if hasattr(spec, "embed_documents") and kind is Embeddings:
-        from merilo.judges.model_objects import embedder_of_model
+        from merilo.judges.callables import embedder_of_model
 
         return embedder_of_model(spec)
     if not isinstance(spec, str) and callable(spec) and not hasattr(spec, "answers"):
@@ -326,14 +326,7 @@ def _shown(spec: JudgeLike) -> str:
     return repr(spec) if isinstance(spec, str) else type(spec).__name__
 
 
-class _Given(TypedDict, total=False):
-    """The address options that a user gave; the environment variables of the provider supply the rest."""
-
-    base_url: str
-    api_key_env: str
-
-
-def _llm(scheme: str, model: str, given: _Given, judged: str | None, fit: str | PathLike[str] | None) -> Judge:
+def _llm(scheme: str, model: str, given: dict[str, str], judged: str | None, fit: str | PathLike[str] | None) -> Judge:
     from merilo.judges.base import Packing
     from merilo.judges.decision_fit import fitted
     from merilo.judges.decisions import DecisionJudge, DecisionProvider
@@ -350,7 +343,7 @@ def _llm(scheme: str, model: str, given: _Given, judged: str | None, fit: str | 
     return LLMJudge(provider) if judged is None else LLMJudge(provider, judged=Packing(judged))
 
 
-def _provider(scheme: str, model: str, given: _Given) -> Provider:
+def _provider(scheme: str, model: str, given: dict[str, str]) -> Provider:
     """Return the provider of a model. Raises UsageError if a plug-in does not take an address or a key."""
     factory = cast("Callable[..., Provider]", plugin(Group.PROVIDERS, scheme))
     try:
@@ -365,10 +358,7 @@ def _provider(scheme: str, model: str, given: _Given) -> Provider:
     return cast("Provider", found)
 
 
-def _given(base_url: str | None, api_key_env: str | None) -> _Given:
-    given: _Given = {}
-    if base_url is not None:
-        given["base_url"] = base_url
-    if api_key_env is not None:
-        given["api_key_env"] = api_key_env
-    return given
+def _given(base_url: str | None, api_key_env: str | None) -> dict[str, str]:
+    """Return the address options that a user gave; the environment variables of the provider supply the rest."""
+    options = {"base_url": base_url, "api_key_env": api_key_env}
+    return {name: value for name, value in options.items() if value is not None}

@@ -31,18 +31,11 @@ class SplitterJudge(JudgeDefaults):
     worker, for tests. pysbd is a dependency of merilo; `unavailable_reason` reports an installation that lacks it.
     """
 
+    name = PACKAGE
+    answers = frozenset({Sentences})
+
     timeout_s: float = TIMEOUT_S
     worker: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """`pysbd`."""
-        return PACKAGE
-
-    @property
-    def answers(self) -> frozenset[type[Question[Any]]]:
-        """Sentences only."""
-        return frozenset({Sentences})
 
     @property
     def unavailable_reason(self) -> str | None:

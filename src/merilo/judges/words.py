@@ -10,15 +10,42 @@ import json
 import math
 import re
 import unicodedata
+from collections import Counter
 from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from math import fsum, sqrt
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from merilo.bounded_cache import BoundedCache
 from merilo.cancellation import check_cancelled
-from merilo.judges.model_files import model_file
+from merilo.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+# The packaged files of the embedded judge, checked against the digests recorded when they were built.
+
+LOCK: Final = "model.lock"
+"""One line `SHA-256  name` per file, as sha256sum writes it. The weights file contains its own digest."""
+
+
+def model_file(name: str) -> bytes:
+    """Return the content of a file of the model. Raises DataError if it is missing or differs from the shipped one."""
+    folder = files("merilo.judges")
+    try:
+        content = folder.joinpath(name).read_bytes()
+        lines = folder.joinpath(LOCK).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"Cannot read a file of the embedded judge ({error}); reinstall merilo.") from error
+    # A damaged or edited model would give plausible numbers, so it must not be used silently.
+    if f"{sha256(content).hexdigest()}  {name}" not in lines:
+        raise DataError(
+            f"{folder.joinpath(name)}, a file of the embedded judge, differs from the shipped one; reinstall merilo."
+        )
+    return content
+
 
 WORDS_FILE: Final = "words.v1.json"
 # Scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Han. Hangul is included because its words have long endings.
@@ -146,3 +173,48 @@ def _bytes_of(text: str, found: tuple[str, ...]) -> int:
 
 
 _cached: Final = BoundedCache(_stems, size=_bytes_of, max_size=_CACHED_BYTES)
+
+
+# Vectors from the characters of a text: hashed character n-grams, without a model or weights.
+#
+# They measure how many words and parts of words two texts share. They do not represent meaning: a paraphrase without a
+# common word has a low similarity, and two sentences with the same words and opposite meanings a high one.
+
+NAME: Final = "hashed character n-grams v1"
+"""Part of the fingerprint: raised when a vector can change."""
+DIMENSIONS: Final = 512
+
+_SIZES: Final = (3, 4, 5)
+_WORD: Final = re.compile(r"\w+")
+_MIX: Final = 0x9E3779B1  # 2^32 / golden ratio: spreads what CRC leaves in the low bits (Knuth, TAOCP 3, 6.4)
+
+
+def ngram_vector(text: str) -> list[float]:
+    """Return the vector of a text: `DIMENSIONS` numbers of length 1, all 0 for a text without a word.
+
+    Each word, case folded (NFKC) and between two spaces, gives its n-grams of 3 to 5 characters and itself. The hash
+    of each n-gram selects one dimension and its plus or minus; its weight is the square root of its count. Only
+    operations that IEEE 754 rounds exactly are used, so the numbers are the same on every machine. After Cavnar &
+    Trenkle, "N-Gram-Based Text Categorization" (1994) and Weinberger et al., "Feature Hashing" (2009).
+    """
+    vector = [0.0] * DIMENSIONS
+    for ngram, times in Counter(_ngrams(text)).items():
+        mixed = crc32(ngram.encode("utf-8", "surrogatepass")) * _MIX & 0xFFFFFFFF
+        weight = sqrt(times)
+        vector[mixed >> 23] += weight if mixed >> 22 & 1 else -weight
+    length = sqrt(fsum(number * number for number in vector))
+    return [number / length for number in vector] if length else vector
+
+
+def likeness(left: Sequence[float], right: Sequence[float]) -> float:
+    """Return the cosine of two such vectors, 0 if it is negative, in [0, 1]."""
+    return min(1.0, max(0.0, fsum(a * b for a, b in zip(left, right, strict=True))))
+
+
+def _ngrams(text: str) -> Iterator[str]:
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        bounded = f" {word} "
+        yield bounded
+        for size in _SIZES:
+            if size < len(bounded):
+                yield from (bounded[at : at + size] for at in range(len(bounded) - size + 1))

@@ -12,7 +12,7 @@ from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
 from merilo.judging.kinds.support import Support
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, Score, Undefined
 from merilo.metrics.steps import (
     BLANK_USER_INPUT,
     RESPONSE_STATES_NOTHING,
@@ -28,7 +28,7 @@ from merilo.metrics.steps import (
     support_by,
     support_of,
 )
-from merilo.metrics.variants import variant
+from merilo.metrics.variants import ResponseMetric, variant
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -92,8 +92,19 @@ class _Truth(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answering(MetricDefaults):
-    """1 if the system answered rightly or rightly declined, otherwise 0; `counts` has the category.
+class Answering(ResponseMetric):
+    """Share of samples that are answered rightly or rightly declined, with a category for each sample.
+
+    Meaning: answered rightly, or rightly declined
+    Formula: 1 for right and rightly_declined; 0 for wrong, beyond_evidence, declined_wrongly, evidence_missing and
+        invented.
+    Questions: The questions of context_sufficiency and faithfulness; with a reference one Statements question and one
+        Support question for each of its statements, as answer_correctness. All are shared with these metrics.
+    Undefined: the user input is blank | the response makes no statement
+    Use: To see whether retriever or generator is the culprit, and whether the system declines when it should.
+    Not: As the only metric with a weak judge: one wrong verdict on evidence or support changes the category.
+    See: context_sufficiency | faithfulness | answer_correctness
+    Source: merilo's own; sufficiency as in Joren et al. 2024, Sufficient Context (arXiv 2411.06037).
 
     Evidence is enough if the contexts are sufficient; `partly` is not. A blank response counts as declined. A reference
     agrees if the response supports at least the share `agreement` of its statements. A reference that makes no
@@ -116,26 +127,11 @@ class Answering(MetricDefaults):
     """
 
     name: ClassVar[str] = "answering"
-    version: ClassVar[int] = 1
     not_monotone_in: ClassVar[Kinds] = frozenset({Sufficiency, Noncommittal})
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Sufficiency, Noncommittal, Statements, Support})
     only: ClassVar[Category | None] = None
     """The category that the value is an indicator of; None for right or rightly declined."""
-    card: ClassVar[Card] = Card(
-        summary="Share of samples that are answered rightly or rightly declined, with a category for each sample.",
-        meaning="answered rightly, or rightly declined",
-        formula="1 for right and rightly_declined; 0 for wrong, beyond_evidence, declined_wrongly, evidence_missing "
-        "and invented.",
-        questions="The questions of context_sufficiency and faithfulness; with a reference one Statements question and "
-        "one Support question for each of its statements, as answer_correctness. All are shared with these metrics.",
-        undefined=(BLANK_USER_INPUT, RESPONSE_STATES_NOTHING),
-        when="To see whether retriever or generator is the culprit, and whether the system declines when it should.",
-        when_not="As the only metric with a weak judge: one wrong verdict on evidence or support changes the category.",
-        relatives=("context_sufficiency", "faithfulness", "answer_correctness"),
-        sources=("merilo's own; sufficiency as in Joren et al. 2024, Sufficient Context (arXiv 2411.06037).",),
-        family=Family.RESPONSE,
-    )
 
     agreement: float = 0.5
     """The share of the reference's statements that a right response supports at least, in (0, 1]."""

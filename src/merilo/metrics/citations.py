@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from merilo.data.citations import cited
 from merilo.errors import UsageError
 from merilo.judging.ask import both, together
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.verdicts import counting_only
-from merilo.metrics.base import Card, Family, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.steps import (
     BLANK_RESPONSE,
-    COUNTED,
-    RESPONSE_QUESTIONS,
     RESPONSE_STATES_NOTHING,
     about_statements,
     any_averaged,
@@ -31,6 +31,7 @@ from merilo.metrics.steps import (
     support_counts,
     support_of,
 )
+from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,11 +44,6 @@ if TYPE_CHECKING:
 _DECLINES: Final = "the response declines to answer and makes no claim"
 _CITES_NOTHING: Final = "the response has no citation of a statement"
 _UNCITED: Final = "No context is cited."
-_SOURCE: Final = (
-    "After ALCE (Gao et al. 2023, arXiv 2305.14627): recall and precision of citations. Here statements are "
-    "judged, not sentences; a citation to nothing counts as wrong; a redundant citation that supports its statement is "
-    "right."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +108,20 @@ class _Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class _Citations(MetricDefaults):
-    """What the metrics of citations share: the parameter, and the plan up to the verdicts."""
+class _Citations(ResponseMetric):
+    """What the metrics of citations share: the parameter, and the plan up to the verdicts.
+
+    Undefined: the response is blank | the response declines to answer and makes no claim | the response makes no
+        statement
+    Source: After ALCE (Gao et al. 2023, arXiv 2305.14627): recall and precision of citations. Here statements are
+        judged, not sentences; a citation to nothing counts as wrong; a redundant citation that supports its statement
+        is right.
+    """
 
     name: ClassVar[str]
-    version: ClassVar[int] = 1
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
-    asks = RESPONSE_QUESTIONS.kinds | {Support}
-    card: ClassVar[Card]
+    asks = Kinds({Noncommittal, Statements, Support})
     alone: ClassVar[bool] = True
     """True if each citation is judged, and not only the citations of a statement together."""
 
@@ -255,33 +256,26 @@ def _by(
 
 @dataclass(frozen=True, slots=True)
 class CitationRecall(_Citations):
-    """Share of the response's statements that the contexts they cite support, in [0, 1].
+    """Share of the response's statements that the contexts they cite support.
+
+    Meaning: statements that what they cite supports
+    Formula: Statements supported by what they cite / distinct statements of the response. Each verdict counts as its
+        probability if the judge's probabilities are averaged.
+    Questions: One Noncommittal and one Statements question, and one Support question for each distinct statement that
+        cites a context.
+    Use: To find claims without a citation, and citations that do not support their claim.
+    Not: If the system was not asked to cite: use faithfulness.
+    See: citation_precision | citation_f1 | faithfulness
 
     Markers such as `[1]` are read and removed before the response is judged. A statement cites what the sentences that
     make it cite, and is judged against these contexts together. A statement without a citation, or with a citation to
     nothing only, is not supported; no question is asked about it.
 
     - `first`: the number of the first context, 1 or 0.
-
-    Source: ALCE (Gao et al. 2023, arXiv 2305.14627). Differences: statements instead of sentences, and a response that
-    makes no statement is Undefined.
     """
 
     name: ClassVar[str] = "citation_recall"
     alone: ClassVar[bool] = False
-    card: ClassVar[Card] = Card(
-        summary="Share of the response's statements that the contexts they cite support.",
-        meaning="statements that what they cite supports",
-        formula=f"Statements supported by what they cite / distinct statements of the response. {COUNTED}",
-        questions=f"{RESPONSE_QUESTIONS.text}, and one Support question for each distinct statement that cites a "
-        "context.",
-        undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),
-        when="To find claims without a citation, and citations that do not support their claim.",
-        when_not="If the system was not asked to cite: use faithfulness.",
-        relatives=("citation_precision", "citation_f1", "faithfulness"),
-        sources=(_SOURCE,),
-        family=Family.RESPONSE,
-    )
 
     @staticmethod
     def scored(judged: _Judged) -> Score | Undefined:
@@ -290,7 +284,17 @@ class CitationRecall(_Citations):
 
 @dataclass(frozen=True, slots=True)
 class CitationPrecision(_Citations):
-    """Share of the response's citations that are right, in [0, 1].
+    """Share of the response's citations that support a statement of their sentence.
+
+    Meaning: citations that support their statement
+    Formula: Right citations / citations, including those of numbers that no context has.
+    Questions: One Noncommittal and one Statements question; for each distinct statement that cites a context one
+        Support question about all it cites and, if it is supported, one for each cited context that the verdict does
+        not name.
+    Undefined: ... | the response has no citation of a statement
+    Use: To find wrong citations, superfluous ones, and numbers without a context.
+    Not: Alone: a response that cites little has few wrong citations. Also use citation_recall.
+    See: citation_recall | citation_f1
 
     A citation is a pair of a sentence and a context; one that is repeated in its sentence counts once. It is right if a
     statement of the sentence is supported by the contexts it cites together, and this context supports it: the judge
@@ -298,25 +302,9 @@ class CitationPrecision(_Citations):
     wrong. Citations in sentences that make no statement do not count.
 
     - `first`: the number of the first context, 1 or 0.
-
-    Source: ALCE (Gao et al. 2023, arXiv 2305.14627). Differences: statements instead of sentences, citations to nothing
-    count as wrong, and a response without citations is Undefined.
     """
 
     name: ClassVar[str] = "citation_precision"
-    card: ClassVar[Card] = Card(
-        summary="Share of the response's citations that support a statement of their sentence.",
-        meaning="citations that support their statement",
-        formula="Right citations / citations, including those of numbers that no context has.",
-        questions=f"{RESPONSE_QUESTIONS.text}; for each distinct statement that cites a context one Support question "
-        "about all it cites and, if it is supported, one for each cited context that the verdict does not name.",
-        undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING, _CITES_NOTHING),
-        when="To find wrong citations, superfluous ones, and numbers without a context.",
-        when_not="Alone: a response that cites little has few wrong citations. Also use citation_recall.",
-        relatives=("citation_recall", "citation_f1"),
-        sources=(_SOURCE,),
-        family=Family.RESPONSE,
-    )
 
     @staticmethod
     def scored(judged: _Judged) -> Score | Undefined:
@@ -327,24 +315,19 @@ class CitationPrecision(_Citations):
 
 @dataclass(frozen=True, slots=True)
 class CitationF1(_Citations):
-    """Harmonic mean of `citation_precision` and `citation_recall`, in [0, 1].
+    """Harmonic mean of citation precision and citation recall.
+
+    Meaning: citation precision and recall in one
+    Formula: 2 x precision x recall / (precision + recall).
+    Questions: Those of citation_precision.
+    Use: To compare systems by one number.
+    Not: To see what is wrong: citation_precision and citation_recall show it at no extra cost.
+    See: citation_precision | citation_recall
 
     0 when the response cites nothing, because then no statement is supported. `first`: as there.
     """
 
     name: ClassVar[str] = "citation_f1"
-    card: ClassVar[Card] = Card(
-        summary="Harmonic mean of citation precision and citation recall.",
-        meaning="citation precision and recall in one",
-        formula="2 x precision x recall / (precision + recall).",
-        questions="Those of citation_precision.",
-        undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),
-        when="To compare systems by one number.",
-        when_not="To see what is wrong: citation_precision and citation_recall show it at no extra cost.",
-        relatives=("citation_precision", "citation_recall"),
-        sources=(_SOURCE,),
-        family=Family.RESPONSE,
-    )
 
     @staticmethod
     def scored(judged: _Judged) -> Score | Undefined:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.data.check import cut
 from merilo.data.context import matching_id
 from merilo.judging.json_types import as_mapping
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Card, Family, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, ndcg
 from merilo.metrics.steps import NOTHING_RETRIEVED, NOTHING_TO_FIND, Ranking, checked_cutoff, ranking_of
-from merilo.metrics.variants import D, described, variant
+from merilo.metrics.variants import D, RetrievalMetric, described, variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,14 +28,13 @@ _NO_GRADES: Final = "the metadata's qrels are not a number for each id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _IdMetric(MetricDefaults):
+class _IdMetric(RetrievalMetric):
     """A metric of the retrieved ids without a cutoff, in [0, 1].
 
     Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank.
     """
 
     name: ClassVar[str]
-    version: ClassVar[int] = 1
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
     asks = Kinds()
     card: ClassVar[Card] = Card(

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.nuggets import INVALID_NUGGETS, NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
+from merilo.data.nuggets import NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
 from merilo.errors import UsageError
 from merilo.judging.kinds.support import Support
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined
-from merilo.metrics.steps import COUNTED, DistinctStatement, about_statements, any_averaged, is_blank, support_by
+from merilo.metrics.base import Kinds, Score, Undefined
+from merilo.metrics.steps import DistinctStatement, about_statements, any_averaged, is_blank, support_by
+from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -20,8 +21,19 @@ _NOTHING_COUNTS: Final = "the sample has no vital nugget, and okay ones have the
 
 
 @dataclass(frozen=True, slots=True)
-class NuggetRecall(MetricDefaults):
-    """Share of the question's nuggets that the response states, in [0, 1].
+class NuggetRecall(ResponseMetric):
+    """Share of the question's nuggets, weighted by importance, that the response states.
+
+    Meaning: expected facts that are stated
+    Formula: Weights of the stated nuggets / weights of all nuggets; a vital nugget has the weight 1. Each verdict
+        counts as its probability if the judge's probabilities are averaged.
+    Questions: One Support question for each nugget.
+    Undefined: the sample has no nuggets | nuggets are not a list of texts, or of objects with "text" and "vital" or
+        "importance" | the sample has no vital nugget, and okay ones have the weight 0
+    Use: To see whether answers say what matters, with facts that are stored once and used for every system.
+    Not: To see whether the rest of the answer is true: also use faithfulness.
+    See: answer_correctness | answer_completeness
+    Source: After the AutoNuggetizer framework, Pradeep et al. 2024 (arXiv 2411.09607); strict scores.
 
     Nuggets are the facts that a good answer has, in the metadata of the sample or in a column `nuggets`: a list of
     texts, or of objects with `text` and `vital` (or `importance`: "vital" or "okay"). 0 when the response is blank;
@@ -33,22 +45,9 @@ class NuggetRecall(MetricDefaults):
     """
 
     name: ClassVar[str] = "nugget_recall"
-    version: ClassVar[int] = 1
     needs = frozenset({"response"})
     truth_in_metadata: ClassVar[frozenset[str]] = frozenset({NUGGETS})
     asks = Kinds({Support})
-    card: ClassVar[Card] = Card(
-        summary="Share of the question's nuggets, weighted by importance, that the response states.",
-        meaning="expected facts that are stated",
-        formula=f"Weights of the stated nuggets / weights of all nuggets; a vital nugget has the weight 1. {COUNTED}",
-        questions="One Support question for each nugget.",
-        undefined=(NO_NUGGETS, INVALID_NUGGETS, _NOTHING_COUNTS),
-        when="To see whether answers say what matters, with facts that are stored once and used for every system.",
-        when_not="To see whether the rest of the answer is true: also use faithfulness.",
-        relatives=("answer_correctness", "answer_completeness"),
-        sources=("After the AutoNuggetizer framework, Pradeep et al. 2024 (arXiv 2411.09607); strict scores.",),
-        family=Family.RESPONSE,
-    )
 
     okay_weight: float = 0.5
     """The weight of a nugget that is not vital, in [0, 1]."""

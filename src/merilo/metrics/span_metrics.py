@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from math import fsum, log2
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.data.span_view import view_of
 from merilo.errors import UsageError
-from merilo.metrics.base import Card, Family, Kinds, MetricDefaults, Score, Undefined, choice
+from merilo.metrics.base import Kinds, Score, Undefined, choice
 from merilo.metrics.steps import NOTHING_RETRIEVED
-from merilo.metrics.variants import variant
+from merilo.metrics.variants import RetrievalMetric, described, variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.data.span_view import SpanView, Stretch
     from merilo.judging.ask import Plan
+
+    Formula = Callable[["_Counts", int | None], float | str]
 
 NO_EVIDENCE: Final = "no text is labelled as relevant"
 NOT_JUDGED: Final = "some of the retrieved text is not judged"
@@ -81,15 +83,18 @@ class _Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SpanMetric(MetricDefaults):
-    """A metric of the characters of the retrieved contexts."""
+class _SpanMetric(RetrievalMetric):
+    """A metric of the characters of the retrieved contexts.
+
+    Questions: None: positions are compared.
+    Undefined: some of the retrieved text is not judged, or a retrieved context is in no document (only with
+        unjudged=undefined, the default) | the metadata's spans are not lists of a document, a start and an end
+    """
 
     name: ClassVar[str]
-    version: ClassVar[int] = 1
     needs = frozenset({"retrieved_contexts", "reference_contexts"})
     asks = Kinds()
-    card: ClassVar[Card]
-    formula: ClassVar[Callable[[_Counts, int | None], float | str]]
+    formula: ClassVar[Formula]
     """The value, or the reason why there is none."""
 
     characters: int | None = None
@@ -162,15 +167,10 @@ def _discounted(gains: Iterable[tuple[float, int]], characters: int | None) -> f
     return fsum(parts)
 
 
-def _card(summary: str, formula: str, undefined: str, **rest: Any) -> Card:  # Any: other fields of the card
-    return Card(
-        summary,
-        f"{formula} White space does not count, and repeated text counts once.",
-        "None: positions are compared.",
-        (undefined, f"{NOT_JUDGED}, or {NOT_LOCATED} (only with unjudged=undefined, the default)", NO_SPANS),
-        family=Family.RETRIEVAL,
-        **rest,
-    )
+def _row(name: str, doc: str, formula: Formula, *, ranked: bool = False) -> type[_SpanMetric]:
+    """Return a metric whose docstring is its card."""
+    card = described(doc, _SpanMetric.card)
+    return variant(_SpanMetric, name, doc, formula=staticmethod(formula), ranked=ranked, card=card)
 
 
 _EVIDENCE: Final = """\
@@ -178,75 +178,65 @@ Evidence are the labels of `--qrels` (spans) and `--documents`, otherwise `refer
     that is relevant. Text without a label gives no value. With `unjudged=irrelevant` it counts as not relevant, and
     `unjudged=low` and `unjudged=high` give the lowest and the highest value that labels of this text could give.
     `characters=N` reads the first N characters only."""
-_WHEN: Final = "To compare retrievers that split the documents differently, at no cost."
+_COUNTED: Final = "White space does not count, and repeated text counts once."
 
-SpanPrecision: Final = variant(
-    _SpanMetric,
+SpanPrecision: Final = _row(
     "span_precision",
-    f"""Share of the retrieved characters that are labelled as relevant, in [0, 1].
+    f"""Share of the retrieved characters that are relevant.
+
+    Meaning: retrieved text that is labelled relevant
+    Formula: Distinct retrieved characters labelled as relevant / distinct retrieved characters. {_COUNTED}
+    Undefined: {NOTHING_RETRIEVED} | ...
+    Use: To compare retrievers that split the documents differently, at no cost.
+    Not: Without gold evidence: context_relevance asks a judge.
+    See: span_recall | id_precision | context_relevance
+    Source: Precision in characters of INEX (Kamps et al. 2008).
 
     {_EVIDENCE}
     """,
-    formula=staticmethod(_precision),
-    card=_card(
-        "Share of the retrieved characters that are relevant.",
-        meaning="retrieved text that is labelled relevant",
-        formula="Distinct retrieved characters labelled as relevant / distinct retrieved characters.",
-        undefined=NOTHING_RETRIEVED,
-        when=_WHEN,
-        when_not="Without gold evidence: context_relevance asks a judge.",
-        relatives=("span_recall", "id_precision", "context_relevance"),
-        sources=("Precision in characters of INEX (Kamps et al. 2008).",),
-    ),
+    _precision,
 )
-SpanRecall: Final = variant(
-    _SpanMetric,
+SpanRecall: Final = _row(
     "span_recall",
-    f"""Share of the relevant characters that were retrieved, in [0, 1].
+    f"""Share of the relevant characters that were retrieved.
+
+    Meaning: relevant text that is retrieved
+    Formula: Distinct retrieved characters labelled as relevant / all characters labelled as relevant. {_COUNTED}
+    Undefined: {NO_EVIDENCE} | ...
+    Use: To compare retrievers that split the documents differently, at no cost. Set `characters` to the amount of text
+        that the generator reads, equal for all.
+    Not: If other text than the labelled one can contain the answer: context_recall asks a judge.
+    See: span_precision | id_recall | context_recall
+    Source: Recall in characters of INEX (Kamps et al. 2008).
 
     Text that was neither judged nor retrieved counts as not relevant.
 
     {_EVIDENCE}
     """,
-    formula=staticmethod(_recall),
-    card=_card(
-        "Share of the relevant characters that were retrieved.",
-        meaning="relevant text that is retrieved",
-        formula="Distinct retrieved characters labelled as relevant / all characters labelled as relevant.",
-        undefined=NO_EVIDENCE,
-        when=f"{_WHEN} Set `characters` to the amount of text that the generator reads, equal for all.",
-        when_not="If other text than the labelled one can contain the answer: context_recall asks a judge.",
-        relatives=("span_precision", "id_recall", "context_recall"),
-        sources=("Recall in characters of INEX (Kamps et al. 2008).",),
-    ),
+    _recall,
 )
-SpanNDCG: Final = variant(
-    _SpanMetric,
+SpanNDCG: Final = _row(
     "span_nDCG",
-    f"""Normalised discounted cumulated gain of the retrieved characters, in [0, 1]; 1 if the evidence comes first.
+    f"""nDCG of the retrieved characters: 1 if all evidence is retrieved, before other text.
+
+    Meaning: relevant text comes first
+    Formula: Sum of grade / log2(rank + 1) over the retrieved characters / the same sum over all evidence, highest grade
+        first. The rank is 1 + the characters before / {_RANK:,}, in steps of {_STEP}. {_COUNTED}
+    Undefined: {NO_EVIDENCE} | ...
+    Use: To compare retrievers that split the documents differently, at no cost. One number for finding the evidence and
+        ranking it first.
+    Not: If the generator reads all retrieved text in one piece: use span_recall.
+    See: span_recall | nDCG | context_ranking
+    Source: Järvelin & Kekäläinen 2002 (ACM TOIS 20); position in the text as rank: Sakai & Dou (SIGIR 2013).
 
     Ranks are in steps of characters, so they do not depend on the chunks. A repeated character takes a place and gains
     nothing. The bounds hold if no text without a label has a grade above the highest label of the sample; they may be
-    wider than necessary.
+    wider than necessary. Ranks by position in the text are as in U-measure.
 
     {_EVIDENCE}
-
-    Source: Järvelin & Kekäläinen 2002 (ACM TOIS 20), with ranks by position in the text as in U-measure (Sakai & Dou,
-    SIGIR 2013).
     """,
+    _ndcg,
     ranked=True,
-    formula=staticmethod(_ndcg),
-    card=_card(
-        "nDCG of the retrieved characters: 1 if all evidence is retrieved, before other text.",
-        meaning="relevant text comes first",
-        formula="Sum of grade / log2(rank + 1) over the retrieved characters / the same sum over all evidence, highest "
-        f"grade first. The rank is 1 + the characters before / {_RANK:,}, in steps of {_STEP}.",
-        undefined=NO_EVIDENCE,
-        when=f"{_WHEN} One number for finding the evidence and ranking it first.",
-        when_not="If the generator reads all retrieved text in one piece: use span_recall.",
-        relatives=("span_recall", "nDCG", "context_ranking"),
-        sources=("Järvelin & Kekäläinen 2002 (ACM TOIS 20); position in the text as rank: Sakai & Dou (SIGIR 2013).",),
-    ),
 )
 
 

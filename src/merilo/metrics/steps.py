@@ -22,7 +22,7 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, Suff
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score
+from merilo.metrics.base import Evidence, EvidenceTarget, Score
 from merilo.metrics.formulas import mean
 
 if TYPE_CHECKING:
@@ -67,23 +67,6 @@ class DistinctStatement:
     """Indices of the sentences that make it, if the verdict names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepQuestions:
-    """The questions of a step, for the declarations of the metrics that use it."""
-
-    kinds: Kinds
-    text: str
-    """Their kinds and number, for the metric's card."""
-
-
-RESPONSE_QUESTIONS: Final = StepQuestions(
-    Kinds({Noncommittal, Statements}), "One Noncommittal and one Statements question"
-)
-"""The questions of `declines` and of `statements_of` the response."""
-ADDRESSING_QUESTIONS: Final = StepQuestions(Kinds({Addresses}), "one Addresses question for each distinct statement")
-"""The questions of `addressing_of`."""
-
-
 def is_blank(text: str | Context) -> bool:
     """Return True if the text has nothing to read: only white space and invisible characters."""
     words = text if isinstance(text, str) else text.text
@@ -96,10 +79,6 @@ def _unseen(char: str) -> bool:
 
 
 # -- verdicts as numbers ------------------------------------------------------------------------------
-
-
-COUNTED: Final = "Each verdict counts as its probability if the judge's probabilities are averaged."
-"""A sentence for the formula on the card of a metric that uses `mean_credit`."""
 
 
 def mean_credit(verdicts: Sequence[DecisionVerdict]) -> float:

@@ -23,9 +23,9 @@ import re
 from dataclasses import dataclass, field, fields, replace
 from inspect import cleandoc, get_annotations
 from types import new_class
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
-from merilo.metrics.base import Card
+from merilo.metrics.base import Card, Family, MetricDefaults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,6 +95,36 @@ def camel_case(name: str) -> str:
 
 def _declares(base: type, key: str) -> bool:
     return hasattr(base, key) or any(key in get_annotations(each) for each in base.__mro__)
+
+
+class Described(MetricDefaults):
+    """A metric of version 1, unless it declares otherwise, whose docstring is its card; see `described`."""
+
+    __slots__ = ()
+
+    version: ClassVar[int] = 1
+    card: ClassVar[Card] = Card("")
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "card" not in vars(cls):
+            cls.card = described(cls.__doc__ or "", cls.card)
+
+
+class RetrievalMetric(Described):
+    """A metric of merilo's own, of the retriever."""
+
+    __slots__ = ()
+
+    card: ClassVar[Card] = Card("", family=Family.RETRIEVAL)
+
+
+class ResponseMetric(Described):
+    """A metric of merilo's own, of the response."""
+
+    __slots__ = ()
+
+    card: ClassVar[Card] = Card("", family=Family.RESPONSE)
 
 
 def described(doc: str, inherited: Card) -> Card:

@@ -17,13 +17,14 @@ from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import Bodies, json_text
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import Endpoint, Service, url_in
-from merilo.providers.problems import count, excerpt, unusable
+from merilo.providers.problems import count, text_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.judging.json_types import Json
     from merilo.providers.base import Message, Request
+    from merilo.providers.problems import Received
     from merilo.providers.wire import Wire
 
 ANTHROPIC_URL = "https://api.anthropic.com"
@@ -139,38 +140,18 @@ class AnthropicBodies(Bodies):
         return json_text({"role": message.author, "content": parts})
 
 
-def message_of(
-    body: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
-) -> Reply:
-    """Return the reply in a body, given as an object and as text. Raises Temporary for a body that is not a message."""
-    blocks = as_list(body.get("content"))
-    if blocks is None:
-        raise unusable(f"{address} sent no message but: {excerpt(clean(text))!r}.", text)
+def message_of(received: Received) -> Reply:
+    """Return the reply in a body. Raises Temporary for a body that is not a message."""
+    body = received.body
+    if (listed := as_list(body.get("content"))) is None:
+        raise received.without("message")
+    blocks = [as_object(block) or {} for block in listed]
     finish = _FINISH.get(str(body.get("stop_reason")), Finish.STOP)
-    answer = "".join(map(_text, blocks))
+    answer = "".join(text_in(block, "text") for block in blocks if block.get("type") == "text")
     if finish is Finish.REFUSED and not answer:
         answer = str((as_object(body.get("stop_details")) or {}).get("explanation") or "")
-    return Reply(
-        texts=(clean(answer),),
-        finish=finish,
-        usage=_usage(as_object(body.get("usage")) or {}),
-        path=path,
-        model=clean(str(body.get("model") or "")),
-        seconds=seconds,
-        reasoning="".join(map(_thinking, blocks)),
-    )
-
-
-def _text(block: object) -> str:
-    """Return the text of a block; empty for a block with the model's reasoning."""
-    fields = as_object(block) or {}
-    text = fields.get("text") if fields.get("type") == "text" else None
-    return text if isinstance(text, str) else ""
-
-
-def _thinking(block: object) -> str:
-    thinking = (as_object(block) or {}).get("thinking")
-    return thinking if isinstance(thinking, str) else ""
+    thinking = "".join(text_in(block, "thinking") for block in blocks)
+    return received.reply(answer, finish, _usage(as_object(body.get("usage")) or {}), thinking)
 
 
 def _usage(usage: Json) -> Usage:

@@ -20,15 +20,15 @@ from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import SYSTEM, Bodies, json_text, with_extra
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import Endpoint, Service
-from merilo.providers.problems import OK, count, error_of, excerpt, json_object, message_in, unusable
+from merilo.providers.problems import OK, count, error_of, json_object, message_in, text_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.errors import ProviderError
     from merilo.judging.json_types import Json
     from merilo.providers.base import Message, Request
-    from merilo.providers.problems import EndpointAddress, EndpointProblem
+    from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
     from merilo.providers.wire import Wire
 
 _DOMAINS: Final = {"cn-": ".amazonaws.com.cn", "eusc-": ".amazonaws.eu"}
@@ -129,32 +129,26 @@ class BedrockBodies(Bodies):
         return json_text({"role": message.author, "content": [{"text": message.text}]})
 
 
-def converse_reply_of(
-    body: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
-) -> Reply:
-    """Return the reply in a body, given as an object and as text.
+def converse_reply_of(received: Received) -> Reply:
+    """Return the reply in a body.
 
     Raises Temporary for a body that is not a reply, and Permanent if the prompt exceeds the model's context window.
     """
+    body = received.body
     message = json_object((json_object(body.get("output")) or {}).get("message"))
     reason = str(body.get("stopReason") or "")
     if reason == _OVER_CONTEXT:
         raise Permanent(
-            f"{address}: prompt and reply exceed the context window of the model.",
+            f"{received.address}: prompt and reply exceed the context window of the model.",
             status=OK,
-            received_bytes=len(text.encode("utf-8", "replace")),
+            received_bytes=len(received.text.encode("utf-8", "replace")),
         )
     if message is None or reason in _MALFORMED:
-        raise unusable(f"{address} sent no message but: {excerpt(clean(text))!r}.", text)
+        raise received.without("message")
     blocks = [json_object(block) or {} for block in as_list(message.get("content")) or ()]
-    return Reply(
-        texts=(clean("".join(_text(block) for block in blocks)),),
-        finish=_FINISH.get(reason, Finish.STOP),
-        usage=_usage(json_object(body.get("usage")) or {}),
-        path=path,
-        seconds=seconds,
-        reasoning="".join(_reasoning(block) for block in blocks),
-    )
+    text, reasoning = "".join(text_in(block, "text") for block in blocks), "".join(map(_reasoning, blocks))
+    usage = _usage(json_object(body.get("usage")) or {})
+    return received.reply(text, _FINISH.get(reason, Finish.STOP), usage, reasoning, model="")
 
 
 def converse_error_of(
@@ -187,15 +181,9 @@ def converse_error_of(
     return error_of(problem, headers, address)
 
 
-def _text(block: Json) -> str:
-    text = block.get("text")
-    return text if isinstance(text, str) else ""
-
-
 def _reasoning(block: Json) -> str:
     content = json_object(block.get("reasoningContent")) or {}
-    text = (json_object(content.get("reasoningText")) or {}).get("text")
-    return text if isinstance(text, str) else ""
+    return text_in(json_object(content.get("reasoningText")) or {}, "text")
 
 
 def _usage(usage: Json) -> Usage:

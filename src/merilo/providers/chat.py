@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from merilo.errors import Permanent
 from merilo.providers.base import ReplyPath
-from merilo.providers.problems import error_of, message_in, problem_in
+from merilo.providers.problems import Received, error_of, message_in, problem_in
 from merilo.providers.prompt_check import INCREASE_CONTEXT, PromptCheck
 from merilo.providers.wire import largest_reply
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from merilo.errors import ProviderError
-    from merilo.judging.json_types import Json
     from merilo.providers.base import Reply, Request, Usage
     from merilo.providers.bodies import Bodies
     from merilo.providers.problems import EndpointAddress, EndpointProblem
@@ -32,16 +31,6 @@ _UNLIMITED_TOKENS = 4_096
 """Assumed maximum reply tokens of a request that sets no limit."""
 
 
-class ReadReply(Protocol):
-    """A function that returns the reply in a body; `clean` removes secrets. Raises the provider errors."""
-
-    def __call__(
-        self, body: Json, text: str, /, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float
-    ) -> Reply:
-        """`text` is the body as it was received."""
-        ...
-
-
 class ChatConnection:
     """A session with one endpoint that adapts to the parameters the endpoint rejects."""
 
@@ -51,12 +40,12 @@ class ChatConnection:
         route: str,
         bodies: Bodies,
         address: EndpointAddress,
-        read: ReadReply,
+        read: Callable[[Received], Reply],
         *,
         read_error: ReadError = error_of,
         truncation_advice: str = INCREASE_CONTEXT,
     ) -> None:
-        """`truncation_advice` tells the user what to do if the server truncates prompts."""
+        """`read` raises the provider errors. `truncation_advice`: what to do if the server truncates prompts."""
         self.wire = wire
         """The session with the endpoint."""
         self.route = route
@@ -122,7 +111,7 @@ class ChatConnection:
         received = message_in(answer.text)
         problem = problem_in(answer.status, received, answer.text)
         if problem is None:
-            reply = self._reply_in(received, answer.text, path, seconds)
+            reply = self._read(Received(received, answer.text, path, self.wire.clean, self._address.url, seconds))
             self._bodies.worked(request, body)
             if (error := self._prompts.error(request, reply)) is not None:
                 raise error
@@ -148,10 +137,8 @@ class ChatConnection:
 
     def usage_in(self, answer: WireAnswer) -> Usage:
         """Return the tokens that an answer reports, whatever was asked. Raises ProviderError if it has no reply."""
-        return self._reply_in(message_in(answer.text), answer.text, ReplyPath.TEXT, 0.0).usage
-
-    def _reply_in(self, body: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
-        return self._read(body, text, path=path, clean=self.wire.clean, address=self._address.url, seconds=seconds)
+        body = message_in(answer.text)
+        return self._read(Received(body, answer.text, ReplyPath.TEXT, self.wire.clean, self._address.url)).usage
 
     def adaptations(self) -> Mapping[str, str]:
         """Return each rejected parameter with its adaptation."""

@@ -18,18 +18,16 @@ from merilo.providers.adaptations import Form, Step
 from merilo.providers.base import Reply, Usage
 from merilo.providers.bodies import Bodies, json_bytes, json_text, with_extra
 from merilo.providers.chat import ChatConnection
-from merilo.providers.decision_replies import answers_text
-from merilo.providers.decision_request import DecisionRequest
+from merilo.providers.decision_request import DecisionRequest, answers_text
 from merilo.providers.endpoint import Endpoint
-from merilo.providers.problems import count, error_of, excerpt, json_object, unusable
+from merilo.providers.problems import count, error_of, excerpt, json_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.errors import ProviderError
-    from merilo.judging.json_types import Json
-    from merilo.providers.base import ReplyPath, Request
-    from merilo.providers.problems import EndpointAddress, EndpointProblem
+    from merilo.providers.base import Request
+    from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
     from merilo.providers.wire import Wire
 
 _MODEL: Final = "model"
@@ -104,7 +102,7 @@ class DecisionEndpoint(Endpoint):
 
 
 class DecisionConnection(ChatConnection):
-    """A session with one decision model, whose replies have the text of `merilo.providers.decision_replies`."""
+    """A session with one decision model, whose replies have the text of `merilo.providers.decision_request`."""
 
     async def _attempt(self, request: Request) -> Reply | None:
         reply = await super()._attempt(request)
@@ -178,20 +176,12 @@ def with_fenced_fields(request: DecisionRequest) -> DecisionRequest:
     )
 
 
-def read_reply(
-    bodies: DecisionBodies,
-    body: Json,
-    text: str,
-    *,
-    path: ReplyPath,
-    clean: Callable[[str], str],
-    address: str,
-    seconds: float,
-) -> Reply:
+def read_reply(bodies: DecisionBodies, received: Received) -> Reply:
     """Return the reply in a body, with the whole body as its text. Raises Temporary if it has no answers."""
+    body, text = received.body, received.text
     if json_object(body.get("answers")) is None and as_list(body.get("answers")) is None:
-        raise unusable(f"{address} sent no answers but: {excerpt(clean(text))!r}.", text)
-    model = excerpt(clean(str(body.get("model") or "")))
+        raise received.without("answers")
+    model = excerpt(received.clean(str(body.get("model") or "")))
     bodies.check_model(model, text)
     usage = json_object(body.get("usage")) or {}
     details = json_object(usage.get("input_tokens_details")) or {}
@@ -205,9 +195,9 @@ def read_reply(
             count(details.get("cache_write_tokens")),
             cost if isinstance(cost, float) and 0 < cost < _MAX_USD else None,
         ),
-        path=path,
+        path=received.path,
         model=model,
-        seconds=seconds,
+        seconds=received.seconds,
     )
 
 

@@ -19,15 +19,15 @@ from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import Bodies, json_text, with_extra
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import Endpoint, Service, url_in
-from merilo.providers.problems import count, error_of, excerpt, json_object, unusable
+from merilo.providers.problems import count, error_of, json_object, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.errors import ProviderError
     from merilo.judging.json_types import Json
     from merilo.providers.base import Message, Request
-    from merilo.providers.problems import EndpointAddress, EndpointProblem
+    from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
     from merilo.providers.wire import Wire
 
     ThinkingSteps = tuple[Mapping[str, object] | None, ...]
@@ -177,39 +177,34 @@ def _thinking_step(name: str) -> Step:
     return Step(name, f"{_THINKING} is no longer sent" if name == DROPPED else f"{name} is now sent")
 
 
-def content_of(
-    body: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
-) -> Reply:
-    """Return the reply in a body, given as an object and as text. Raises Temporary for a body that is not a reply.
+def content_of(received: Received) -> Reply:
+    """Return the reply in a body. Raises Temporary for a body that is not a reply.
 
     A candidate may lack its content or the parts of it. A blocked prompt has no candidate at all.
     """
+    body = received.body
     candidates = as_list(body.get("candidates")) or []
     blocked = (json_object(body.get("promptFeedback")) or {}).get("blockReason")
     if not candidates and not blocked:
-        raise unusable(f"{address} sent no candidate but: {excerpt(clean(text))!r}.", text)
+        raise received.without("candidate")
     candidate = json_object(candidates[0]) or {} if candidates else {}
     content = json_object(candidate.get("content")) or {}
     parts = [json_object(part) or {} for part in as_list(content.get("parts")) or ()]
     answer = _joined(parts, thought=False)
     reason = str(blocked or candidate.get("finishReason") or "")
     finish = Finish.REFUSED if blocked else _finish(reason, answer)
-    lacking = path is not ReplyPath.TEXT and finish is Finish.STOP and not answer.strip()  # free text may be empty
+    lacking = (
+        received.path is not ReplyPath.TEXT and finish is Finish.STOP and not answer.strip()
+    )  # free text may be empty
     if reason == _MALFORMED or lacking:
-        raise unusable(f"{address} sent a candidate without a text (finish reason {clean(reason)!r}).", text)
+        shown = f"{received.address} sent a candidate without a text (finish reason {received.clean(reason)!r})."
+        raise unusable(shown, received.text)
     if finish is Finish.REFUSED:  # a text that a filter ended is not an answer
         answer = str(
             candidate.get("finishMessage") or f"{'The prompt' if blocked else 'The reply'} was blocked: {reason}"
         )
-    return Reply(
-        texts=(clean(answer),),
-        finish=finish,
-        usage=_usage(json_object(body.get("usageMetadata")) or {}),
-        path=path,
-        model=clean(str(body.get("modelVersion") or "")),
-        seconds=seconds,
-        reasoning=_joined(parts, thought=True),
-    )
+    usage = _usage(json_object(body.get("usageMetadata")) or {})
+    return received.reply(answer, finish, usage, _joined(parts, thought=True), model="modelVersion")
 
 
 def content_error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:

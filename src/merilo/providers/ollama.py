@@ -21,14 +21,14 @@ from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import SYSTEM, Bodies, with_extra
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import Endpoint, Service
-from merilo.providers.problems import OK, count, error_of, excerpt, json_object, message_in, problem_in, unusable
+from merilo.providers.problems import OK, count, error_of, json_object, message_in, problem_in, text_in, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judging.json_types import Json
     from merilo.providers.base import Request
-    from merilo.providers.problems import EndpointAddress, EndpointProblem
+    from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
     from merilo.providers.wire import Wire, WireAnswer
 
 OLLAMA_URL: Final = "http://localhost:11434"
@@ -264,43 +264,28 @@ def _least_thinking(body: Json) -> bool | str | None:
     return next((level for level in _LEVELS if level in values), None)
 
 
-def chat_reply_of(
-    body: Json,
-    text: str,
-    *,
-    path: ReplyPath,
-    clean: Callable[[str], str],
-    address: str,
-    limit: ContextLimit,
-    seconds: float = 0.0,
-) -> Reply:
-    """Return the reply in a body, given as an object and as text.
+def chat_reply_of(received: Received, *, limit: ContextLimit) -> Reply:
+    """Return the reply in a body.
 
     Raises Temporary for a body that is not a reply, and Permanent if prompt and reply fill the context length: the
     same request would be truncated again.
     """
+    body, asks_json = received.body, received.path is not ReplyPath.TEXT
     message = json_object(body.get("message"))
     if message is None:
-        raise unusable(f"{address} sent no chat reply but: {excerpt(clean(text))!r}.", text)
-    content, thinking = _text(message, "content"), _text(message, "thinking")
+        raise received.without("chat reply")
+    content, thinking = text_in(message, "content"), text_in(message, "thinking")
     cut = body.get("done_reason") == "length"
-    if path is not ReplyPath.TEXT and not content.strip() and "{" in thinking and not cut:
+    if asks_json and not content.strip() and "{" in thinking and not cut:
         content = thinking  # some models write the requested JSON while they are still thinking
     usage = Usage(count(body.get("prompt_eval_count")), count(body.get("eval_count")))
-    if path is not ReplyPath.TEXT and not content.strip() and not usage.output_tokens and not cut:
-        raise unusable(f"{address} sent a reply without any token.", text)
+    if asks_json and not content.strip() and not usage.output_tokens and not cut:
+        raise unusable(f"{received.address} sent a reply without any token.", received.text)
     if cut and (usage.input_tokens or 0) + (usage.output_tokens or 0) >= limit.tokens:
-        full = f"The prompt and the reply of {address} fill the context length of {limit.tokens:,} tokens."
-        raise Permanent(f"{full} {limit.advice}", status=OK, received_bytes=len(text.encode("utf-8", "replace")))
-    return Reply(
-        texts=(clean(content),),
-        finish=Finish.LENGTH if cut else Finish.STOP,
-        usage=usage,
-        path=path,
-        model=clean(str(body.get("model") or "")),
-        seconds=seconds,
-        reasoning=thinking,
-    )
+        full = f"The prompt and the reply of {received.address} fill the context length of {limit.tokens:,} tokens."
+        size = len(received.text.encode("utf-8", "replace"))
+        raise Permanent(f"{full} {limit.advice}", status=OK, received_bytes=size)
+    return received.reply(content, Finish.LENGTH if cut else Finish.STOP, usage, thinking)
 
 
 def chat_error_of(
@@ -315,11 +300,6 @@ def chat_error_of(
             f"{address.url} has no model {model!r}. Download it with: ollama pull {model}", status=problem.status
         )
     return error_of(problem, headers, address)
-
-
-def _text(message: Json, name: str) -> str:
-    text = message.get(name)
-    return text if isinstance(text, str) else ""
 
 
 PROVIDER: Final = OllamaProvider

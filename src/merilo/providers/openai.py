@@ -6,7 +6,7 @@ connection to the next way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -19,10 +19,11 @@ from merilo.providers.endpoint import Endpoint, Service, url_in
 from merilo.providers.problems import count, excerpt, json_object, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.judging.json_types import Json
     from merilo.providers.base import Request
+    from merilo.providers.problems import Received
     from merilo.providers.wire import Wire
 
 _OLLAMA = "fp_ollama"
@@ -115,55 +116,41 @@ class OpenAIBodies(Bodies):
         return {**body, **parameters, **self._extra}
 
 
-def read_reply(
-    bodies: OpenAIBodies,
-    body: Json,
-    text: str,
-    *,
-    path: ReplyPath,
-    clean: Callable[[str], str],
-    address: str,
-    seconds: float,
-) -> Reply:
+def read_reply(bodies: OpenAIBodies, received: Received) -> Reply:
     """Return the reply in a body; advise a user whose server is Ollama."""
-    if body.get("system_fingerprint") == _OLLAMA:
+    if received.body.get("system_fingerprint") == _OLLAMA:
         bodies.advise_ollama()
-    return reply_of(body, text, path=path, clean=clean, address=address, seconds=seconds)
+    return reply_of(received)
 
 
-def reply_of(
-    body: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
-) -> Reply:
-    """Return the reply in a body, given as an object and as text. Raises Temporary if it is not a completion.
+def reply_of(received: Received) -> Reply:
+    """Return the reply in a body. Raises Temporary if it is not a completion.
 
     A server with a reasoning parser may return the requested JSON as reasoning; it is read there if the content is
     empty.
     """
+    body, asks_json = received.body, received.path is not ReplyPath.TEXT
     choices = as_list(body.get("choices"))
     usage = usage_of(json_object(body.get("usage")) or {})
     if plain := _plain_text(choices):  # the rest of the function gives the same reply with three times the calls
-        return Reply((clean(plain),), Finish.STOP, usage, path, clean(str(body.get("model") or "")), seconds)
+        name = received.clean(str(body.get("model") or ""))
+        return Reply((received.clean(plain),), Finish.STOP, usage, received.path, name, received.seconds)
     if not choices:
-        raise unusable(f"{address} sent no chat completion but: {excerpt(clean(text))!r}.", text)
-    read = [_choice(choice, structured=path is not ReplyPath.TEXT) for choice in choices]
+        raise received.without("chat completion")
+    read = [_choice(choice, structured=asks_json) for choice in choices]
     empty = not any(choice.text.strip() for choice in read)
     if empty and any(choice.broken for choice in read):
-        raise unusable(f"{address} reported that the completion failed: {excerpt(clean(text))!r}.", text)
+        shown = excerpt(received.clean(received.text))
+        raise unusable(f"{received.address} reported that the completion failed: {shown!r}.", received.text)
     stopped = all(choice.finish is Finish.STOP for choice in read)
-    if path is not ReplyPath.TEXT and empty and stopped and usage.output_tokens == 0:  # free text may be empty
+    if asks_json and empty and stopped and usage.output_tokens == 0:  # free text may be empty
         advice = "The prompt may exceed the model's context length; increase it on the server."
-        raise unusable(f"{address} sent a reply without any token. {advice}", text)
+        raise unusable(f"{received.address} sent a reply without any token. {advice}", received.text)
     fine = [choice for choice in read if choice.finish is not Finish.REFUSED]
     cut = any(choice.finish is Finish.LENGTH for choice in fine)
-    return Reply(
-        texts=tuple(clean(choice.text) for choice in fine or read),
-        finish=Finish.REFUSED if not fine else Finish.LENGTH if cut else Finish.STOP,
-        usage=usage,
-        path=path,
-        model=clean(str(body.get("model") or "")),
-        seconds=seconds,
-        reasoning="".join(choice.reasoning for choice in read),
-    )
+    finish = Finish.REFUSED if not fine else Finish.LENGTH if cut else Finish.STOP
+    reply = received.reply("", finish, usage, "".join(choice.reasoning for choice in read))
+    return replace(reply, texts=tuple(received.clean(choice.text) for choice in fine or read))
 
 
 def _plain_text(choices: Any) -> str:  # Any: JSON

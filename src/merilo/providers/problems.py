@@ -10,15 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.judging.json_types import as_list, as_object, loaded
+from merilo.providers.base import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from merilo.judging.json_types import Json
+    from merilo.providers.base import Finish, ReplyPath, Usage
 
 OK = 200
 SERVER_ERRORS = 500
@@ -108,6 +110,33 @@ class EndpointAddress:
 def unusable(sentence: str, text: str) -> Temporary:
     """Return the error for a body with HTTP status 200 that cannot be used. A model may have run for it."""
     return Temporary(sentence, status=OK, received_bytes=len(text.encode("utf-8", "replace")))
+
+
+class Received(NamedTuple):
+    """The body of an answer with HTTP status 200, as an object and as text, and what else is in its reply."""
+
+    body: Json
+    text: str
+    path: ReplyPath
+    clean: Callable[[str], str]
+    """Removes secrets from a text."""
+    address: str
+    seconds: float = 0.0
+
+    def reply(self, text: str, finish: Finish, usage: Usage, reasoning: str = "", *, model: str = "model") -> Reply:
+        """Return the reply with one text. `model`: the field with the name of the model."""
+        name = self.clean(str(self.body.get(model) or ""))
+        return Reply((self.clean(text),), finish, usage, self.path, name, self.seconds, reasoning=reasoning)
+
+    def without(self, what: str) -> Temporary:
+        """Return the error for a body without what was expected, such as "message"."""
+        return unusable(f"{self.address} sent no {what} but: {excerpt(self.clean(self.text))!r}.", self.text)
+
+
+def text_in(fields: Json, name: str) -> str:
+    """Return the text in a field; empty for anything else."""
+    text = fields.get(name)
+    return text if isinstance(text, str) else ""
 
 
 def message_in(text: str) -> Json:

@@ -58,6 +58,11 @@ def answer_text(answer: Answer) -> str:
     return answer.to_json()
 
 
+def answer_of(question: Question[Any], reply: Reply | Failure) -> Answer:
+    """Return the answer in a reply; a failure as it is."""
+    return reply if isinstance(reply, Failure) else answer_in(reply.text, question)
+
+
 def answer_in(text: str, question: Question[Any]) -> Answer:
     """Return the answer to the question that `answer_text` wrote."""
     if text.startswith(_FAILURE):

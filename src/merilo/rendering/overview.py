@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from merilo.runs.manifest import Aggregate, Manifest
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
-    from merilo.stats.judge_noise import VarianceComponents
+    from merilo.stats.judge_errors import VarianceComponents
 
 
 _OF_CONTEXTS: Final = {

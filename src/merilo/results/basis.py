@@ -17,14 +17,14 @@ from merilo.metrics.base import Score
 from merilo.metrics.registry import asks_judge, known_metric
 from merilo.runs.manifest_diff import judge_difference
 from merilo.runs.outcomes import outcome_from
-from merilo.stats.judge_noise import variance_components
+from merilo.stats.judge_errors import variance_components
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from merilo.runs.manifest import Manifest
     from merilo.runs.run import Run
-    from merilo.stats.judge_noise import VarianceComponents
+    from merilo.stats.judge_errors import VarianceComponents
 
     Judge = Mapping[str, object]
 

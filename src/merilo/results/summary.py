@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from merilo.judging.digests import digest_of
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.runs.manifest import Aggregate, Share
-from merilo.stats.bootstrap import percentile_interval
 from merilo.stats.column import bounds
 from merilo.stats.intervals import LEVEL
 from merilo.stats.means import MeanEstimate
+from merilo.stats.resampling import percentile_interval
 from merilo.stats.running import RunningMean, RunningRatio
 
 if TYPE_CHECKING:

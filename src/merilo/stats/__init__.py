@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from merilo.stats.correction import correct, ppi_mean
     from merilo.stats.gate import drop_decision, gate_minimum
     from merilo.stats.intervals import wilson_ends
-    from merilo.stats.judge_errors import judge_error_difference
-    from merilo.stats.judge_noise import variance_components
+    from merilo.stats.judge_errors import judge_error_difference, variance_components
     from merilo.stats.means import mean_interval, ratio_interval
     from merilo.stats.paired import paired_test
     from merilo.stats.power import samples_needed

@@ -250,16 +250,19 @@ def _compared(
 ) -> Comparison:
     if codes is not None:
         same_length(len(pairing.first), len(codes), "clusters")
-    differences = pairing.differences()
+    differences, span = pairing.differences(), difference_span(pairing.first.span)
+    clusters = None if codes is None else codes[pairing.both]
     own = None if labels is None else labels.among(pairing.both)
-    correction = None if own is None else _correction(pairing, differences, own, codes, level)
+    correction = None
+    if own is not None:
+        correction = corrected_pairs_of(differences, own.differences(), clusters, span, level)
     used = correction if correction is not None and correction.decides else None
     corrected = None if used is None else used.corrected
     by_judge = _means(pairing)
     means = by_judge
     if own is not None and used is not None:
         means = own.means(pairing.values, used.tuning or 0.0)
-    test = corrected or _paired(pairing, differences, codes, level, early)
+    test = corrected or paired_of(differences, clusters, span, level, early)
     deviation = float(differences.std(ddof=1)) if test.error is not None and len(differences) > 1 else 0.0
     counts = _counts(pairing, differences)
     return Comparison(
@@ -281,24 +284,6 @@ def _compared(
         by_judge=None if corrected is None else by_judge,
         correction=correction,
     )
-
-
-def _paired(
-    pairing: _Pairing, differences: NDArray[np.float64], codes: NDArray[np.int64] | None, level: float, early: int
-) -> PairedTest:
-    own = None if codes is None else codes[pairing.both]
-    return paired_of(differences, own, difference_span(pairing.first.span), level, early)
-
-
-def _correction(
-    pairing: _Pairing,
-    differences: NDArray[np.float64],
-    labels: PairLabels,
-    codes: NDArray[np.int64] | None,
-    level: float,
-) -> PairedCorrection:
-    own = None if codes is None else codes[pairing.both]
-    return corrected_pairs_of(differences, labels.differences(), own, difference_span(pairing.first.span), level)
 
 
 def _means(pairing: _Pairing) -> tuple[float, float] | None:

@@ -11,7 +11,7 @@ from merilo.stats.distributions import t_cdf
 from merilo.stats.intervals import LEVEL, Interval, Method, check_level, few_clusters, t_quantile, too_few_clusters
 from merilo.stats.paired import PairedTest, paired_of
 from merilo.stats.sequential import level_at
-from merilo.stats.sums import coded, numbers, same_length, summed
+from merilo.stats.sums import codes_of, numbers, summed
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -129,9 +129,7 @@ def correct_pairs(
     """
     check_level(level)
     differences = numbers(judged, "judge's differences")
-    codes = None if clusters is None else coded(clusters)
-    if codes is not None:
-        same_length(len(differences), len(codes), "clusters")
+    codes = codes_of(clusters, len(differences))
     if len(labels.sample) and not 0 <= labels.sample.min() <= labels.sample.max() < len(differences):
         raise ValueError(f"A label's position is outside the {len(differences)} pairs.")
     return corrected_pairs_of(differences, labels, codes, span, level)

@@ -21,7 +21,7 @@ from merilo.stats.intervals import (
 from merilo.stats.means import MeanEstimate, mean_interval
 from merilo.stats.sequential import level_at
 from merilo.stats.strata import Stratum, stratified_limits
-from merilo.stats.sums import coded, numbers, same_length, summed
+from merilo.stats.sums import codes_of, numbers, same_length, summed
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -158,9 +158,7 @@ def correct(
     """
     check_level(level)
     numbers_of_judge = numbers(judged, "judge's numbers")
-    codes = None if clusters is None else coded(clusters)
-    if codes is not None:
-        same_length(len(numbers_of_judge), len(codes), "clusters")
+    codes = codes_of(clusters, len(numbers_of_judge))
     if len(labels.sample) and not 0 <= labels.sample.min() <= labels.sample.max() < len(numbers_of_judge):
         raise ValueError(f"A label's sample position is outside the {len(numbers_of_judge)} judged samples.")
     names = None if codes is None else codes.tolist()

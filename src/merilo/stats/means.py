@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from merilo.stats.histogram import Histogram
 from merilo.stats.intervals import LEVEL, Interval, Method, check_level, few_clusters, too_few_clusters
 from merilo.stats.limits import Summarised
-from merilo.stats.sums import Sums, coded, numbers, same_length
+from merilo.stats.sums import Sums, codes_of, numbers, same_length
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -174,9 +174,7 @@ def _data(
         above, below = above * heavy, below * heavy
     if (below < 0).any():
         raise ValueError("Denominators must not be negative.")
-    codes = None if clusters is None else coded(clusters)
-    if codes is not None:
-        same_length(len(above), len(codes), "clusters")
+    codes = codes_of(clusters, len(above))
     # Samples without contexts or statements (denominator 0) say nothing about the ratio.
     if not (counting := below > 0).all():
         above, below = above[counting], below[counting]

@@ -9,7 +9,7 @@ from merilo.stats.histogram import Histogram
 from merilo.stats.intervals import FEWEST_CLUSTERS, LEVEL, Interval, Method, check_level
 from merilo.stats.limits import Summarised
 from merilo.stats.sequential import sequence_of, sequential_p
-from merilo.stats.sums import Sums, coded, numbers, same_length
+from merilo.stats.sums import Sums, codes_of, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -61,9 +61,7 @@ def paired_test(
     """
     check_level(level)
     found = numbers(differences, "differences")
-    codes = None if clusters is None else coded(clusters)
-    if codes is not None:
-        same_length(len(found), len(codes), "clusters")
+    codes = codes_of(clusters, len(found))
     return paired_of(found, codes, span, level)
 
 

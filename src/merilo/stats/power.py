@@ -7,10 +7,11 @@ from functools import lru_cache
 from math import ceil, lgamma, sqrt
 from typing import TYPE_CHECKING
 
-from merilo.stats.distributions import gamma_quantile, normal_cdfs, root
+from merilo.stats.correction import DECIDING_LABELLED
+from merilo.stats.distributions import gamma_quantile, normal_cdf, normal_cdfs, normal_quantile, root
 from merilo.stats.intervals import LEVEL, check_level, t_quantile
 from merilo.stats.paired import FEWEST_DIFFERENT
-from merilo.stats.sums import Sums, coded, numbers, same_length
+from merilo.stats.sums import Sums, codes_of, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -102,9 +103,7 @@ def samples_needed(
 
     _check_power(power, level)
     found = numbers(differences, "differences")
-    codes = None if clusters is None else coded(clusters)
-    if codes is not None:
-        same_length(len(found), len(codes), "clusters")
+    codes = codes_of(clusters, len(found))
     if difference == 0 or not np.isfinite(difference):
         raise ValueError(f"The difference must be a finite number other than 0, got {difference}.")
     sums = Sums.of(found, np.ones(len(found)), codes)
@@ -181,3 +180,69 @@ def _check_power(power: float, level: float) -> None:
     check_level(level)
     if not 1 - level < power < 1:
         raise ValueError(f"The power must be between {1 - level:.3g} and 1, got {power}; write 0.8 for 80 %.")
+
+
+# Power analysis of human labels: the number of labelled samples that decide a comparison or a gate.
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSpread:
+    """The variance of a corrected mean or difference, by number of labelled samples."""
+
+    residual: float
+    """Variance per labelled sample of what the judge does not explain."""
+    explained: float
+    """Variance per sample of what the judge explains; all samples share it."""
+    samples: int
+    """Judged samples (pairs for a difference)."""
+
+    @classmethod
+    def of(cls, error: float, labelled: int, samples: int, variance: float) -> LabelSpread:
+        """Return the spread that gives a corrected number from `labelled` labels this standard error.
+
+        `variance`: of the labels themselves, which bounds both parts.
+        """
+        if labelled >= samples:
+            return cls(variance, 0.0, samples)
+        # error² = residual / labelled + (variance - residual) / samples, solved for the residual variance.
+        residual = (error**2 - variance / samples) / (1 / labelled - 1 / samples)
+        residual = min(max(residual, 0.0), max(variance, error**2 * labelled))
+        return cls(residual, max(variance - residual, 0.0), samples)
+
+    @classmethod
+    def corrected(cls, error: float, judged: float, labelled: int, samples: int) -> LabelSpread:
+        """Return the spread from the standard errors of a corrected number and of the judge's own number."""
+        return cls.of(error, labelled, samples, judged**2 * samples)
+
+    def error(self, labelled: int) -> float:
+        """Return the standard error with this number of labelled samples."""
+        return sqrt(self.residual / labelled + self.explained / self.samples)
+
+    def power(self, effect: float, labelled: int, *, level: float = LEVEL) -> float:
+        """Return the probability that a comparison with this number of labelled samples shows a true difference.
+
+        Normal approximation, both tails.
+        """
+        error = self.error(labelled)
+        if not error:
+            return float(effect != 0)
+        limit = normal_quantile((1 + level) / 2)
+        return normal_cdf(abs(effect) / error - limit) + normal_cdf(-abs(effect) / error - limit)
+
+
+def labels_needed(
+    effect: float, spread: LabelSpread, *, two_sided: bool, power: float = POWER, level: float = LEVEL
+) -> int | None:
+    """Return the labelled samples from which an effect is decided with this power; None if all samples are too few.
+
+    `effect`: the distance of the true number from the one that decides: 0 for a comparison, the target for a gate.
+    `two_sided`: True for a comparison. At least 20, from which merilo decides by labels. Normal approximation: the
+    effect must be (z(level) + z(power)) standard errors.
+    """
+    check_level(level)
+    quantile = normal_quantile((1 + level) / 2 if two_sided else level) + normal_quantile(power)
+    wanted = (abs(effect) / quantile) ** 2 - spread.explained / spread.samples
+    if wanted <= 0:
+        return None
+    count = max(DECIDING_LABELLED, -int(-spread.residual / wanted // 1))
+    return count if count <= spread.samples else None

@@ -36,6 +36,15 @@ def same_length(length: int, other: int, what: str) -> None:
         raise ValueError(f"Each unit needs one of the {what}: there are {length} units and {other} {what}.")
 
 
+def codes_of(clusters: Sequence[Hashable] | None, units: int) -> NDArray[np.int64] | None:
+    """Return `coded` clusters, one for each of this many units; None without clusters. Raises ValueError."""
+    if clusters is None:
+        return None
+    codes = coded(clusters)
+    same_length(units, len(codes), "clusters")
+    return codes
+
+
 def coded(clusters: Sequence[Hashable]) -> NDArray[np.int64]:
     """Return the number of each unit's cluster, from 0 in the order of first appearance."""
     import numpy as np

@@ -18,8 +18,8 @@ import merilo
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.run import compared_samples, report_run
 from merilo.commands.report.run_page import comparison_page, run_page
-from merilo.metrics.answer_relevancy import AnswerRelevancy
-from merilo.metrics.faithfulness import Faithfulness
+from merilo.metrics.answer_metrics import AnswerRelevancy
+from merilo.metrics.statement_metrics import Faithfulness
 from merilo.rendering.markup import el, escaped, json_text
 from merilo.rendering.overview import fault_sentence, fault_share
 from merilo.results.faults import DECLINES, FAULTS, PLACES

@@ -24,7 +24,7 @@ from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.questions import Question
 from merilo.judging.reply_parsing import AskedForm
 from merilo.metrics.base import MetricDefaults, Score
-from merilo.metrics.context_relevance import ContextRelevance
+from merilo.metrics.context_metrics import ContextRelevance
 
 NATIVE = ("context_relevance", "faithfulness", "answer_relevancy")
 PUBLISHED = (

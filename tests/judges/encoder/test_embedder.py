@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_encoder import ENCODER, EXPECTED
 
-from merilo.judges.encoder.embedder import Embedder
-from merilo.judges.encoder.encodings import Encodings
+from merilo.judges.encoder.encodings import Embedder, Encodings
 
 EMBEDDER = Embedder(Encodings(ENCODER))
 TEXTS = [each["text"] for each in EXPECTED["encoded"]]

@@ -19,8 +19,8 @@ from merilo.judging.synthetic import chance
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
+from merilo.metrics.published.ragas_v0_1.asking import json_value
 from merilo.metrics.published.ragas_v0_1.metrics import METRICS
-from merilo.metrics.published.ragas_v0_1.replies import json_value
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.registry import parameters_of, parse_metric
 

@@ -17,8 +17,7 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
-from merilo.metrics.published.ragchecker.metrics import METRICS
-from merilo.metrics.published.ragchecker.tables import FORMULAS, Tables
+from merilo.metrics.published.ragchecker.metrics import FORMULAS, METRICS, Tables
 from merilo.metrics.registry import parse_metric
 
 TRUTH = {"r1": {"the reference", "p1"}, "r2": {"p2"}, "r3": set[str](), "g1": {"p1", "the response"}, "g2": set[str]()}

@@ -7,9 +7,8 @@ from typing import Final
 from merilo.rendering.wording import about
 from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import LEVEL
-from merilo.stats.label_power import LabelSpread, labels_needed
 from merilo.stats.paired import FEWEST_DIFFERENT
-from merilo.stats.power import POWER, samples_for
+from merilo.stats.power import POWER, LabelSpread, labels_needed, samples_for
 
 ALL_LABELLED: Final = ", all labelled"
 """Ends the text if labels of all questions so far do not suffice."""

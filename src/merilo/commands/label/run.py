@@ -29,7 +29,7 @@ from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 from merilo.short_repr import short_repr
 from merilo.stats.correction import DECIDING_LABELLED
-from merilo.stats.label_power import LabelSpread
+from merilo.stats.power import LabelSpread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

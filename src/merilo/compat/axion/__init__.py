@@ -21,9 +21,8 @@ from merilo.compat.axion.metrics import (
     FactualAccuracy,
     Faithfulness,
 )
-from merilo.compat.axion.results import Interpretation, MetricResult
 from merilo.compat.axion.runners import MetricRunner
-from merilo.compat.axion.signals import ContextualRelevancyResult
+from merilo.compat.axion.signals import ContextualRelevancyResult, Interpretation, MetricResult
 
 __all__ = [
     "AnswerRelevancy",

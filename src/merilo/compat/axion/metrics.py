@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from merilo.compat.axion import signals
 from merilo.compat.axion.dataset import FIELD_OF, DatasetItem, item_from
-from merilo.compat.axion.results import Interpretation, MetricResult
+from merilo.compat.axion.signals import Interpretation, MetricResult
 from merilo.compat.models import MadeOnce
 from merilo.compat.scoring import RunSettings, Wanted, score, why_none
 from merilo.engine.rate_limits import CONCURRENCY
@@ -18,13 +18,12 @@ from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
-from merilo.metrics.context_precision import ContextPrecision, RelevanceTarget
-from merilo.metrics.context_recall import ContextRecall
-from merilo.metrics.context_relevance import ContextRelevance, Unit
+from merilo.metrics.context_metrics import ContextPrecision, ContextRelevance, RelevanceTarget, Unit
 from merilo.metrics.published.axion import answers, contexts, statements
 from merilo.metrics.published.axion.contexts import ModeEffect
 from merilo.metrics.published.axion.steps import Mode, no_context
 from merilo.metrics.registry import metric_text
+from merilo.metrics.statement_metrics import ContextRecall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

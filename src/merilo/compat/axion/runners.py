@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.compat.axion.dataset import DatasetItem
-    from merilo.compat.axion.results import MetricResult
+    from merilo.compat.axion.signals import MetricResult
     from merilo.judges.base import JudgeLike
 
 

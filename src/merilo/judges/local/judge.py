@@ -35,7 +35,7 @@ from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.questions import QuestionRequest, answer_in, answer_text
+from merilo.providers.questions import QuestionRequest, answer_of, answer_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from merilo.judges.local.card import Card
     from merilo.judges.local.find import FoundModel
     from merilo.judges.local.scores import GoldenCheck
-    from merilo.judging.ask import Answer
     from merilo.providers.base import Provider, Reply, Request
 
 
@@ -67,6 +66,10 @@ UNPROVED: Final = "its card was written from the named sources and never run on 
 class LocalJudge(JudgeDefaults):
     """A model on this machine. Equal questions always get equal verdicts, whatever other questions are asked."""
 
+    deterministic = True
+    supports_batches = True
+    """One call takes the questions of many samples."""
+
     provider: LocalProvider
 
     @property
@@ -83,11 +86,6 @@ class LocalJudge(JudgeDefaults):
     def answers(self) -> frozenset[type[Question[Any]]]:
         """The kinds of the card, and those that rules answer."""
         return self.model_kinds | _BY_RULES
-
-    @property
-    def deterministic(self) -> bool:
-        """Always True."""
-        return True
 
     @property
     def model_kinds(self) -> frozenset[type[Question[Any]]]:
@@ -113,11 +111,6 @@ class LocalJudge(JudgeDefaults):
     def weak_metrics(self) -> frozenset[str]:
         """Metrics whose questions are derived from scores that mean something else."""
         return frozenset(metric for kind, metric in _WEAK.items() if kind in self.card.answers.given)
-
-    @property
-    def supports_batches(self) -> bool:
-        """Always True: one call takes the questions of many samples."""
-        return True
 
     @property
     def languages(self) -> frozenset[str]:
@@ -166,7 +159,7 @@ class LocalJudge(JudgeDefaults):
         )
         replies = iter((yield sends) if sends else ())
         return tuple(
-            self._unknown(each) if provider is None else _read(each, next(replies))
+            self._unknown(each) if provider is None else answer_of(each, next(replies))
             for each, provider in zip(questions, providers, strict=True)
         )
 
@@ -190,10 +183,6 @@ def local_judge(text: str) -> LocalJudge:
     if find_spec("tokenizers") is None:
         raise UsageError(f"{MISSING[0].upper()}{MISSING[1:]}.")
     return LocalJudge(LocalProvider(find_model(text)))
-
-
-def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
-    return reply if isinstance(reply, Failure) else answer_in(reply.text, question)
 
 
 _log = logging.getLogger("merilo")

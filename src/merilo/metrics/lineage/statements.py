@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from merilo.judging.ask import both
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import clipped_mean, fraction, scaled_rating
 from merilo.metrics.lineage.formula import DefinitionFormula, Lineage, SharedVerdicts
 from merilo.metrics.steps import (
-    ADDRESSING_QUESTIONS,
-    RESPONSE_QUESTIONS,
     DistinctStatement,
     StatedField,
     about_statements,
@@ -88,7 +88,7 @@ _SUPPORT: Final = SharedVerdicts(
 )
 _ADDRESSES: Final = SharedVerdicts(
     frozenset({"user_input", "response"}),
-    RESPONSE_QUESTIONS.kinds | ADDRESSING_QUESTIONS.kinds,
+    Kinds({Addresses, Noncommittal, Statements}),
     _addressed,
     lambda sample: 2 + max_statements(sample, "response"),
 )

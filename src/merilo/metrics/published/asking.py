@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 from merilo.judging.ask import AskFailed, ask, ask_each, attempt, draws, together
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Evidence
+from merilo.metrics.base import Evidence, EvidenceTarget
 from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, without_halves
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
     from merilo.judging.kinds.similarities import Similarities
     from merilo.judging.matrix import MatrixVerdict
-    from merilo.metrics.base import EvidenceTarget
+    from merilo.judging.verdicts import Verdict
 
 
 T = TypeVar("T")
@@ -250,6 +250,13 @@ class Asker:
         draw = self._asked[question]
         self._asked[question] += 1
         return replace(question, draw=draw)
+
+
+def on_statements(verdict: Verdict, judged: Iterable[tuple[float | None, str]]) -> tuple[Evidence, ...]:
+    """Return a verdict as evidence on each statement, given as value and text; the index is its place."""
+    return tuple(
+        Evidence(EvidenceTarget.STATEMENT, at, verdict, text, value) for at, (value, text) in enumerate(judged)
+    )
 
 
 def evidence_of(

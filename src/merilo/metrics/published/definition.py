@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, Kinds, MetricDefaults, Undefined, choice
-from merilo.metrics.variants import D, camel_case, described, variant
+from merilo.metrics.base import Card, Kinds, Undefined, choice
+from merilo.metrics.variants import D, Described, camel_case, variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -32,13 +32,12 @@ _COUNTS: Final = frozenset({"strictness", "tries", "max_citations"})
 _YES_IS_BAD: Final = frozenset({"harmfulness", "maliciousness"})
 
 
-class Published(MetricDefaults):
+class Published(Described):
     """A published definition of a metric: its first version, judged by free text, unless it declares otherwise."""
 
     __slots__ = ()
 
     name: ClassVar[str]
-    version: ClassVar[int] = 1
     card: ClassVar[Card] = Card("")
     asks = Kinds({Completion})
     most: ClassVar[int] = 1
@@ -46,10 +45,9 @@ class Published(MetricDefaults):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        card = cls.card if "card" in vars(cls) else described(cls.__doc__ or "", cls.card)
         name = getattr(cls, "name", "")
-        relatives = tuple(each for each in card.relatives if each != name)
-        cls.card = replace(card, family=name.partition(":")[0], relatives=relatives)
+        relatives = tuple(each for each in cls.card.relatives if each != name)
+        cls.card = replace(cls.card, family=name.partition(":")[0], relatives=relatives)
 
     def max_questions(self, sample: Sample) -> int:
         return bound(sample, self.needed, self.most)

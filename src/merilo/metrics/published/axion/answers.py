@@ -13,7 +13,7 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import fraction
-from merilo.metrics.published.asking import Asker, ReadReply
+from merilo.metrics.published.asking import Asker, ReadReply, on_statements
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
     SYSTEM,
@@ -288,9 +288,6 @@ class FactualAccuracy(Published):
             raise found.reply.unreadable(f"The reply gives {len(verdicts)} verdicts on {len(statements)} statements.")
         if not verdicts and not self.empty_scored:
             raise found.reply.unreadable("The reply gives no verdict.")
-        evidence = tuple(
-            found.evidence(EvidenceTarget.STATEMENT, index, float(number), text)
-            for index, (number, text) in enumerate(zip(verdicts, statements, strict=False))
-        )
+        evidence = on_statements(found.reply.verdict, zip(map(float, verdicts), statements, strict=False))
         counts = {"statements": len(statements), "judged": len(verdicts), "supported": sum(verdicts)}
         return Score(fraction(sum(verdicts), len(verdicts)), evidence, counts, notes.flags)

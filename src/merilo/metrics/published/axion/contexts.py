@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
 
 
-_FAILURES: Final = MappingProxyType({"failures": "failure_scored"})
 _NONE_RELEVANT: Final = "no context is relevant and that was scored 0"
 
 
@@ -58,13 +57,27 @@ class UtilizationReply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ChunkMetric(AxionMetric):
-    """A metric that judges whether chunks are relevant to the question."""
+class _OfContexts(AxionMetric):
+    """A metric of contexts, of which a failed call is scored."""
 
     needs = frozenset({"user_input", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
 
     empty_scored: bool = True
     """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
+
+    def _nothing(self, sample: Sample, *names: TextField) -> Score | Undefined | None:
+        """Return the outcome if one of these texts is blank or nothing was retrieved; otherwise None."""
+        contexts, reason = sample.contexts, blank(sample, *names)
+        if reason is not None:
+            return Undefined(reason)
+        return None if contexts else no_context(empty_scored=self.empty_scored)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ChunkMetric(_OfContexts):
+    """A metric that judges whether chunks are relevant to the question."""
+
     short_list_accepted: bool = True
     """Contexts for which the judge gave no verdict leave the denominator, as published; False: Failed."""
     idk_relevant: bool = False
@@ -76,13 +89,6 @@ class _ChunkMetric(AxionMetric):
 
     def _notes(self) -> Notes:
         return Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
-
-    def _nothing(self, sample: Sample, *names: TextField) -> Score | Undefined | None:
-        """Return the outcome if one of these texts is blank or nothing was retrieved; otherwise None."""
-        contexts, reason = sample.contexts, blank(sample, *names)
-        if reason is not None:
-            return Undefined(reason)
-        return None if contexts else no_context(empty_scored=self.empty_scored)
 
     def _relevant(
         self, asker: Asker, sample: Sample, notes: Notes
@@ -124,7 +130,6 @@ class ContextualRelevancy(_ChunkMetric):
     """
 
     name: ClassVar[str] = "axion:contextual_relevancy"
-    breaks: ClassVar[Mapping[str, str]] = _FAILURES
 
     mode_effect: ModeEffect = ModeEffect.RECORDED
 
@@ -168,7 +173,6 @@ class ContextualRanking(_ChunkMetric):
 
     name: ClassVar[str] = "axion:contextual_ranking"
     ranked: ClassVar[bool] = True
-    breaks: ClassVar[Mapping[str, str]] = _FAILURES
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self._nothing(sample, "user_input")) is not None:
@@ -201,7 +205,6 @@ class ContextualUtilization(_ChunkMetric):
 
     name: ClassVar[str] = "axion:contextual_utilization"
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = _FAILURES
 
     def max_questions(self, sample: Sample) -> int:
         contexts = len(sample.retrieved_contexts or ())
@@ -273,7 +276,7 @@ class SufficiencyReply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextualPrecision(AxionMetric):
+class ContextualPrecision(_OfContexts):
     """Ranking: contexts useful for the reference should come before the others (average precision).
 
     Formula: Mean, over the ranks r of useful contexts, of (useful among the first r) / r; 0 when none is.
@@ -290,21 +293,15 @@ class ContextualPrecision(AxionMetric):
     name: ClassVar[str] = "axion:contextual_precision"
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "reference", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = _FAILURES
-
-    empty_scored: bool = True
-    """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
 
     def max_questions(self, sample: Sample) -> int:
         return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        contexts, reason = sample.contexts, blank(sample, "user_input", "reference")
-        if reason is not None:
-            return Undefined(reason)
-        if not contexts:
-            return no_context(empty_scored=self.empty_scored)
-        notes, asker, reference = Notes(failure_scored=self.failure_scored), Asker(SYSTEM), sample.require("reference")
+        if (nothing := self._nothing(sample, "user_input", "reference")) is not None:
+            return nothing
+        contexts, notes, asker = sample.contexts, Notes(failure_scored=self.failure_scored), Asker(SYSTEM)
+        reference = sample.require("reference")
         template = model_template("usefulness", UsefulnessReply, {"is_useful": True})
         asked = [{"context": context.text, "reference": reference} for context in contexts]
         found = yield from together([asker.try_read(template, values) for values in asked])
@@ -321,7 +318,7 @@ class ContextualPrecision(AxionMetric):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextualSufficiency(AxionMetric):
+class ContextualSufficiency(_OfContexts):
     """Tests that the retrieved contexts together are enough to answer the user input.
 
     Formula: 1 for yes, 0 for no.
@@ -336,24 +333,17 @@ class ContextualSufficiency(AxionMetric):
 
     name: ClassVar[str] = "axion:contextual_sufficiency"
     needs = frozenset({"user_input", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = _FAILURES
-
-    empty_scored: bool = True
-    """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
 
     def max_questions(self, sample: Sample) -> int:
         return 1 if sample.user_input and sample.retrieved_contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        contexts, reason = sample.contexts, blank(sample, "user_input")
-        if reason is not None:
-            return Undefined(reason)
-        if not contexts:
-            return no_context(empty_scored=self.empty_scored)
+        if (nothing := self._nothing(sample, "user_input")) is not None:
+            return nothing
         values = {"user_input": sample.require("user_input"), "context": joined(sample)}
         likely = {"is_sufficient": True, "reasoning": ""}
         found = yield from Asker(SYSTEM).try_read(model_template("sufficiency", SufficiencyReply, likely), values)
-        notes, counts = Notes(failure_scored=self.failure_scored), {"contexts": len(contexts)}
+        notes, counts = Notes(failure_scored=self.failure_scored), {"contexts": len(sample.contexts)}
         if isinstance(found, AskFailed):
             notes.lost(found)
             return Score(0.0, (), counts, notes.flags)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -12,7 +13,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, majority, mean
-from merilo.metrics.published.asking import Asker, evidence_of
+from merilo.metrics.published.asking import Asker, evidence_of, on_statements
 from merilo.metrics.published.definition import BLANK, Critique, JudgesBlank, bound, is_blank, joined
 
 if TYPE_CHECKING:
@@ -89,13 +90,10 @@ class Faithfulness(RagasV00):
         if not verdicts and not self.unread_is_faithful:
             raise reply.unreadable("The reply gives no verdict.")
         unfaithful = verdicts.count(False)
-        evidence = [Evidence(EvidenceTarget.TEXT, 0, stated.verdict)]
-        for at, text in enumerate(statements):
-            value = float(verdicts[at]) if at < count else None
-            evidence.append(Evidence(EvidenceTarget.STATEMENT, at, reply.verdict, text=text, value=value))
+        judged = zip_longest(map(float, verdicts[:expected]), statements)
         return Score(
             1 - unfaithful / expected,
-            evidence=tuple(evidence),
+            evidence=(Evidence(EvidenceTarget.TEXT, 0, stated.verdict), *on_statements(reply.verdict, judged)),
             counts={"statements": expected, "verdicts": count, "unfaithful": unfaithful},
             flags=_miscounted(count, expected),
         )

@@ -15,7 +15,7 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import capped_fraction, fraction, mean
-from merilo.metrics.published.asking import Asker, RequestTemplate, ask_similarities, evidence_of
+from merilo.metrics.published.asking import Asker, RequestTemplate, ask_similarities, evidence_of, on_statements
 from merilo.metrics.published.definition import bound, by_parameters
 from merilo.metrics.published.ragas_v0_0.answers import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM, RagasV00
 from merilo.metrics.published.replies import ReplyFault
@@ -223,10 +223,7 @@ class ContextRecall(RagasV00):
         unlabelled = self.every_line and any(_LABEL.search(line) is None for line, _ in marks)
         return Score(
             fraction(attributed, len(marks)),
-            evidence=tuple(
-                read.evidence(EvidenceTarget.STATEMENT, at, float(marked), line)
-                for at, (line, marked) in enumerate(marks)
-            ),
+            evidence=on_statements(read.reply.verdict, ((float(marked), line) for line, marked in marks)),
             counts={"lines": len(marks), "attributed": attributed},
             flags=("lines without a label were counted as not attributed",) if unlabelled else (),
         )

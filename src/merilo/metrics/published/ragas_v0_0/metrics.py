@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import fsum, inf, isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from merilo.errors import UsageError
 from merilo.metrics.base import Card
@@ -129,42 +129,37 @@ def _harmonic_mean(means: Sequence[float]) -> float | None:
 
 _row: Final = partial(ragas_variant, relatives=("ragas_score",))
 
+
+def _release(release: str, note: str, **changes: Any) -> tuple[type[Metric], ...]:  # Any: parameters
+    """Return the metrics of a release; `note` and `changes` are about its context relevance."""
+    others = {
+        "context_recall": ContextRecall,
+        "faithfulness": Faithfulness,
+        "answer_relevancy": AnswerRelevancy,
+        "aspect_critique": AspectCritique,
+    }
+    relevancy = _row(ContextRelevancy, f"ragas-{release}:context_relevancy", note, **changes)
+    return (relevancy, *(_row(base, f"ragas-{release}:{name}") for name, base in others.items()))
+
+
 METRICS: Final[tuple[type[Metric], ...]] = (
-    _row(
-        ContextRelevancy,
-        "ragas-0.0.12:context_relevancy",
+    *_release(
+        "0.0.12",
         ": two replies, and sentences end at full stops",
         breaks=MappingProxyType({"nothing to judge": "ask_blank"}),
         strictness=2,
         segmentation=Segmentation.FULL_STOP,
     ),
-    _row(ContextRecall, "ragas-0.0.12:context_recall"),
-    _row(Faithfulness, "ragas-0.0.12:faithfulness"),
-    _row(AnswerRelevancy, "ragas-0.0.12:answer_relevancy"),
-    _row(AspectCritique, "ragas-0.0.12:aspect_critique"),
-    _row(
-        ContextRelevancy, "ragas-0.0.13:context_relevancy", ": one reply, and contexts without a sentence are Undefined"
-    ),
-    _row(ContextRecall, "ragas-0.0.13:context_recall"),
-    _row(Faithfulness, "ragas-0.0.13:faithfulness"),
-    _row(AnswerRelevancy, "ragas-0.0.13:answer_relevancy"),
-    _row(AspectCritique, "ragas-0.0.13:aspect_critique"),
-    _row(
-        ContextRelevancy,
-        "ragas-0.0.15:context_relevancy",
+    *_release("0.0.13", ": one reply, and contexts without a sentence are Undefined"),
+    *_release(
+        "0.0.15",
         ": one reply, and contexts without a sentence score 0",
         breaks=MappingProxyType({"nothing to judge": "no_sentence_is_zero"}),
         no_sentence_is_zero=True,
     ),
-    _row(ContextRecall, "ragas-0.0.15:context_recall"),
-    _row(Faithfulness, "ragas-0.0.15:faithfulness"),
-    _row(AnswerRelevancy, "ragas-0.0.15:answer_relevancy"),
-    _row(AspectCritique, "ragas-0.0.15:aspect_critique"),
 )
 
-COMPOSITES: Final[tuple[type[Composite], ...]] = (
-    _row(RagasScore, "ragas-0.0.12:ragas_score"),
-    _row(RagasScore, "ragas-0.0.13:ragas_score"),
-    _row(RagasScore, "ragas-0.0.15:ragas_score"),
+COMPOSITES: Final[tuple[type[Composite], ...]] = tuple(
+    _row(RagasScore, f"ragas-{release}:ragas_score") for release in ("0.0.12", "0.0.13", "0.0.15")
 )
 """Scores that combine the means of metrics over a run, in the order in which they are shown."""

@@ -16,9 +16,8 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, fraction, majority, mean
-from merilo.metrics.published.asking import ask_similarities, evidence_of
+from merilo.metrics.published.asking import ask_similarities, evidence_of, on_statements
 from merilo.metrics.published.definition import Critique, bound
-from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     SUPPORT,
     JsonAsker,
@@ -27,6 +26,8 @@ from merilo.metrics.published.ragas_v0_1.asking import (
     elected,
     failure,
     json_template,
+    read_generated,
+    read_verdict,
     statements_of,
 )
 
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.matrix import MatrixVerdict
-    from merilo.metrics.published.ragas_v0_1.asking import Ballot, MaybeRead
-    from merilo.metrics.published.ragas_v0_1.replies import Generated
+    from merilo.metrics.published.ragas_v0_1.asking import Ballot, Generated, MaybeRead
 
 
 _NO_STATEMENT: Final = "the response makes no statement"
@@ -49,7 +49,7 @@ _QUESTION: Final = json_template(
     "answer_relevancy",
     'An object {"question": text, "noncommittal": 0 or 1}.',
     '{"question": "What is asked?", "noncommittal": 0}',
-    replies.generated,
+    read_generated,
 )
 
 
@@ -162,10 +162,7 @@ class FaithfulnessWithHHEM(RagasV01):
         (likeness,) = yield from ask_similarities((Similarities((texts["contexts"],), statements),))
         row = likeness.rows[0]
         values = [float(round(number)) for number in row] if self.rounded else list(row)
-        judged = tuple(
-            Evidence(EvidenceTarget.STATEMENT, at, likeness.verdict, text=text, value=value)
-            for at, (text, value) in enumerate(zip(statements, values, strict=True))
-        )
+        judged = on_statements(likeness.verdict, zip(values, statements, strict=True))
         return Score(
             mean(values),
             evidence=(Evidence(EvidenceTarget.TEXT, 0, stated.reply.verdict, value=float(len(statements))), *judged),
@@ -233,7 +230,7 @@ _CRITIQUE: Final = json_template(
     "aspect_critique",
     'An object {"reason": text, "verdict": 0 or 1}.',
     '{"reason": "Nothing speaks for it.", "verdict": 0}',
-    replies.verdict,
+    read_verdict,
 )
 
 

@@ -7,19 +7,172 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
+from merilo.judging.json_types import as_object
 from merilo.judging.kinds.sentences import Sentences
-from merilo.metrics.base import Evidence, EvidenceTarget
 from merilo.metrics.formulas import majority
-from merilo.metrics.published.asking import Asker, ReadReply, RequestTemplate, UnreadableReply, read_reply
+from merilo.metrics.published.asking import (
+    Asker,
+    ReadReply,
+    RequestTemplate,
+    UnreadableReply,
+    on_statements,
+    read_reply,
+)
 from merilo.metrics.published.definition import JudgesBlank, Published
-from merilo.metrics.published.ragas_v0_1 import replies
+from merilo.metrics.published.replies import ReplyFault, UnmatchedBrackets, fields_of, given, items_of, partial_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judging.ask import Plan
+    from merilo.metrics.base import Evidence
     from merilo.metrics.published.asking import Reply
-    from merilo.metrics.published.ragas_v0_1.replies import JudgedStatement
+    from merilo.metrics.published.replies import Fields
+
+# The readers of ragas 0.1: JSON, in code fences or truncated, into fields that are coerced if possible.
+#
+# It reads through a lenient JSON parser and checks by pydantic 1, so a verdict may be `1`, `"1"`, `true` or `1.7`.
+
+_FENCE: Final = "```"
+_ROOT: Final = "__root__"
+_MAX_TRIES: Final = 100
+"""Maximum number of characters to remove from the end of a damaged reply; common damage takes fewer than ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStatement:
+    """A statement as the judge repeats it, with its verdict: 0 is no, any other number yes."""
+
+    text: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A question that the judge made for an answer."""
+
+    question: str
+    noncommittal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """The numbers of statements in both texts, in the response alone and in the reference alone."""
+
+    both: int
+    response_only: int
+    reference_only: int
+
+
+def json_value(text: str) -> object:
+    """Return the JSON value of a reply; None if its brackets do not match. Raises ReplyFault if there is none.
+
+    A reply is JSON from its first character, or from a code fence on. What was cut off is closed, and text
+    behind the value is left out; but brackets in such a text spoil it.
+    """
+    whole = text.strip()
+    fence = whole.find(_FENCE)
+    inside = whole[fence + len(_FENCE) :].removeprefix("json") if fence >= 0 else ""
+    for part in (whole, inside):
+        try:
+            return partial_json(part, quote_is_dropped=True, tries=_MAX_TRIES)
+        except UnmatchedBrackets:
+            return None
+        except ReplyFault:
+            continue
+    raise ReplyFault("The reply holds no JSON where it begins or in a code fence.")
+
+
+def read_statements(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the statements of each sentence. Raises ReplyFault."""
+    found: list[tuple[str, ...]] = []
+    for item in _items(text):
+        fields = fields_of(item)
+        _integer(fields, "sentence_index")
+        found.append(_texts(fields, "simpler_statements"))
+    return tuple(found)
+
+
+def read_judged(key: str) -> Callable[[str], tuple[JudgedStatement, ...]]:
+    """Return a reader of a list of statements with verdicts under this key; it raises ReplyFault."""
+
+    def read(text: str) -> tuple[JudgedStatement, ...]:
+        found: list[JudgedStatement] = []
+        for item in _items(text):
+            fields = fields_of(item)
+            _text(fields, "reason")
+            found.append(JudgedStatement(_text(fields, "statement"), _integer(fields, key)))
+        return tuple(found)
+
+    return read
+
+
+def read_verdict(text: str) -> int:
+    """Return the one verdict of a reply, a number that a float can hold. Raises ReplyFault."""
+    fields = fields_of(json_value(text))
+    _text(fields, "reason")
+    number = _integer(fields, "verdict")
+    try:
+        float(number)
+    except OverflowError:
+        raise ReplyFault("The reply gives a verdict that is too large for a number.") from None
+    return number
+
+
+def read_generated(text: str) -> Generated:
+    """Return the generated question. Raises ReplyFault."""
+    fields = fields_of(json_value(text))
+    return Generated(_text(fields, "question"), noncommittal=_integer(fields, "noncommittal") != 0)
+
+
+def read_sorted_statements(text: str) -> Sorted:
+    """Return the numbers of statements by class. Raises ReplyFault."""
+    fields = fields_of(json_value(text))
+    counts: list[int] = []
+    for name in ("TP", "FP", "FN"):
+        items = items_of(given(fields, name))
+        if any(as_object(item) is None for item in items):
+            raise ReplyFault(f'The reply gives something else than objects in "{name}".')
+        counts.append(len(items))
+    return Sorted(*counts)
+
+
+def read_texts(key: str) -> Callable[[str], tuple[str, ...]]:
+    """Return a reader of the list of texts under this key; it raises ReplyFault."""
+    return lambda text: _texts(fields_of(json_value(text)), key)
+
+
+def _items(text: str) -> list[object]:
+    value = json_value(text)
+    fields = as_object(value)
+    return items_of(fields[_ROOT] if fields is not None and fields.keys() == {_ROOT} else value)
+
+
+def _texts(fields: Fields, name: str) -> tuple[str, ...]:
+    return tuple(_as_text(item, name) for item in items_of(given(fields, name)))
+
+
+def _text(fields: Fields, name: str) -> str:
+    return _as_text(given(fields, name), name)
+
+
+def _as_text(value: object, name: str) -> str:
+    """Return a text, or a number as Python writes it. Raises ReplyFault."""
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ReplyFault(f'The reply gives no text in "{name}".')
+
+
+def _integer(fields: Fields, name: str) -> int:
+    """Return the field as Python's int reads it, without a fraction. Raises ReplyFault."""
+    value = given(fields, name)
+    if isinstance(value, str | int | float):
+        try:
+            return int(value)
+        except (ValueError, OverflowError):
+            pass
+    raise ReplyFault(f'The reply gives no whole number in "{name}".')
+
 
 T = TypeVar("T")
 
@@ -53,10 +206,7 @@ class Ballot:
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The verdict on each statement, 1 for any number but 0."""
-        return tuple(
-            self.reply.evidence(EvidenceTarget.STATEMENT, index, float(item.value != 0), item.text)
-            for index, item in enumerate(self.items)
-        )
+        return on_statements(self.reply.verdict, ((float(item.value != 0), item.text) for item in self.items))
 
 
 @dataclass(slots=True)
@@ -141,13 +291,13 @@ STATEMENTS: Final = json_template(
     "statements",
     'A list with one object for each sentence: {"sentence_index": its number, "simpler_statements": [texts]}.',
     '[{"sentence_index": 0, "simpler_statements": ["A statement."]}]',
-    replies.statements,
+    read_statements,
 )
 SUPPORT: Final = json_template(
     "support",
     'A list with one object for each statement: {"statement": text, "reason": text, "verdict": 0 or 1}.',
     '[{"statement": "A statement.", "reason": "It is said there.", "verdict": 1}]',
-    replies.judged("verdict"),
+    read_judged("verdict"),
 )
 
 

@@ -12,7 +12,6 @@ from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefine
 from merilo.metrics.formulas import average_precision, capped_fraction, fraction, majority, smoothed_average_precision
 from merilo.metrics.published.asking import Asker, UnreadableReply
 from merilo.metrics.published.definition import BLANK, JudgesBlank, bound, is_blank, texts_of
-from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     SPLITTER,
     SYSTEM,
@@ -21,6 +20,9 @@ from merilo.metrics.published.ragas_v0_1.asking import (
     elected,
     failure,
     json_template,
+    read_judged,
+    read_texts,
+    read_verdict,
 )
 
 if TYPE_CHECKING:
@@ -43,10 +45,10 @@ _RECALL: Final = json_template(
     "context_recall",
     'A list with one object for each statement: {"statement": text, "reason": text, "attributed": 0 or 1}.',
     '[{"statement": "A statement.", "reason": "It is said there.", "attributed": 1}]',
-    replies.judged("attributed"),
+    read_judged("attributed"),
 )
 _ENTITIES: Final = json_template(
-    "entities", 'An object {"entities": [texts]}.', '{"entities": ["Marie Curie"]}', replies.texts("entities")
+    "entities", 'An object {"entities": [texts]}.', '{"entities": ["Marie Curie"]}', read_texts("entities")
 )
 
 
@@ -209,7 +211,7 @@ _USEFUL: Final = json_template(
     "context_precision",
     'An object {"reason": text, "verdict": 0 or 1}.',
     '{"reason": "It says so.", "verdict": 1}',
-    replies.verdict,
+    read_verdict,
 )
 
 

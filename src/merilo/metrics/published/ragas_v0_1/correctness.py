@@ -15,8 +15,15 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine
 from merilo.metrics.published.definition import JudgesBlank, bound, by_parameters
-from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import JsonAsker, RagasV01, json_template, statements_of
+from merilo.metrics.published.ragas_v0_1.asking import (
+    JsonAsker,
+    RagasV01,
+    Sorted,
+    json_template,
+    read_sorted_statements,
+    read_texts,
+    statements_of,
+)
 from merilo.metrics.published.replies import json_array
 
 if TYPE_CHECKING:
@@ -39,7 +46,7 @@ _SORTED: Final = json_template(
     "answer_correctness",
     'An object {"TP": list, "FP": list, "FN": list} of objects {"statement": text, "reason": text}.',
     '{"TP": [{"statement": "A statement.", "reason": "Both say so."}], "FP": [], "FN": []}',
-    replies.sorted_statements,
+    read_sorted_statements,
 )
 
 
@@ -159,7 +166,7 @@ class AnswerCorrectness(RagasV01):
         self,
         of_response: MaybeRead[Groups],
         of_reference: MaybeRead[Groups],
-        found: MaybeRead[replies.Sorted] | None,
+        found: MaybeRead[Sorted] | None,
         similarity: _Likeness | None,
     ) -> Score:
         counts = found.or_raise() if found is not None else None
@@ -187,7 +194,7 @@ class AnswerCorrectness(RagasV01):
         )
 
 
-def _f1(counts: replies.Sorted) -> float:
+def _f1(counts: Sorted) -> float:
     if not counts.both:
         return 0.0
     return counts.both / (counts.both + 0.5 * (counts.response_only + counts.reference_only))
@@ -226,13 +233,13 @@ _KEYPHRASES: Final = json_template(
     "summary.keyphrases",
     'An object {"keyphrases": [texts]}.',
     '{"keyphrases": ["a phrase"]}',
-    replies.texts("keyphrases"),
+    read_texts("keyphrases"),
 )
 _QUESTIONS: Final = json_template(
-    "summary.questions", 'An object {"questions": [texts]}.', '{"questions": ["Is it so?"]}', replies.texts("questions")
+    "summary.questions", 'An object {"questions": [texts]}.', '{"questions": ["Is it so?"]}', read_texts("questions")
 )
 _ANSWERS: Final = json_template(
-    "summary.answers", 'An object {"answers": ["1" or "0", ...]}.', '{"answers": ["1"]}', replies.texts("answers")
+    "summary.answers", 'An object {"answers": ["1" or "0", ...]}.', '{"answers": ["1"]}', read_texts("answers")
 )
 
 

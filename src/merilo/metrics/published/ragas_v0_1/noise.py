@@ -13,6 +13,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean
+from merilo.metrics.published.asking import on_statements
 from merilo.metrics.published.definition import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1.asking import SUPPORT, JsonAsker, Voting, elected, failure, statements_of
 
@@ -206,8 +207,5 @@ def _evidence(
             for at, pair in enumerate(zip(lists.reference, lists.response, strict=True))
             for each in pair
         ),
-        *(
-            Evidence(EvidenceTarget.STATEMENT, at, lists.right.reply.verdict, text=texts[at], value=float(flag))
-            for at, flag in enumerate(noisy)
-        ),
+        *on_statements(lists.right.reply.verdict, zip(map(float, noisy), texts, strict=False)),
     )

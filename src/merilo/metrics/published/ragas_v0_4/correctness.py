@@ -15,6 +15,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine
+from merilo.metrics.published.asking import on_statements
 from merilo.metrics.published.definition import Published, by_parameters
 from merilo.metrics.published.ragas_v0_4.prompter import (
     CLAIMS,
@@ -207,10 +208,7 @@ class AnswerCorrectness(JudgedMetric):
 
 def _classified(read: ReadReply[_Sorted]) -> tuple[Evidence, ...]:
     classes = ((read.value.true, 1), (read.value.false, 0), (read.value.missing, 0))
-    statements = [(text, value) for texts, value in classes for text in texts]
-    return tuple(
-        read.evidence(EvidenceTarget.STATEMENT, at, value, text) for at, (text, value) in enumerate(statements)
-    )
+    return on_statements(read.reply.verdict, ((value, text) for texts, value in classes for text in texts))
 
 
 _EPSILON: Final = 1e-8

@@ -14,7 +14,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
-from merilo.metrics.published.asking import ask_similarities
+from merilo.metrics.published.asking import ask_similarities, on_statements
 from merilo.metrics.published.ragas_v0_4.prompter import (
     VERDICT,
     JudgedMetric,
@@ -76,14 +76,11 @@ class Faithfulness(RefusesEmpty):
             raise read.reply.unreadable(f"The reply holds {returned} verdicts on {asked} statements.")
         if not returned:
             return Undefined("the judge returned no verdict")
-        evidence = tuple(
-            read.evidence(EvidenceTarget.STATEMENT, index, int(item.value != 0), item.statement)
-            for index, item in enumerate(read.value)
-        )
-        supported = sum(item.value != 0 for item in read.value)
+        flagged = [(int(item.value != 0), item.statement) for item in read.value]
+        supported = sum(flag for flag, _ in flagged)
         flags = () if returned == asked else (f"{returned} verdicts came for {asked} statements",)
         counts = {"statements": asked, "verdicts": returned, "supported": supported}
-        return Score(supported / returned, evidence, counts, flags)
+        return Score(supported / returned, on_statements(read.reply.verdict, flagged), counts, flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +112,7 @@ class FaithfulnessWithHHEM(Faithfulness):
         del prompter
         (likeness,) = yield from ask_similarities((Similarities((contexts,), statements),))
         rounded = [round(number) for number in likeness.rows[0]]
-        evidence = tuple(
-            Evidence(EvidenceTarget.STATEMENT, index, likeness.verdict, text=statement, value=value)
-            for index, (statement, value) in enumerate(zip(statements, rounded, strict=True))
-        )
+        evidence = on_statements(likeness.verdict, zip(rounded, statements, strict=True))
         counts = {"statements": len(statements), "supported": sum(rounded)}
         return Score(mean(rounded), evidence, counts)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
-from merilo.metrics.published.asking import ReadReply
+from merilo.metrics.published.asking import ReadReply, on_statements
 from merilo.metrics.published.definition import joined
 from merilo.metrics.published.ragas_v0_4.prompter import (
     ATTRIBUTED,
@@ -120,10 +120,7 @@ class ContextRecall(RawVerdicts):
         if not read.value:
             return Undefined("the judge classified no sentence of the reference")
         found = [item.value if self.raw_verdicts else int(item.value != 0) for item in read.value]
-        evidence = tuple(
-            read.evidence(EvidenceTarget.STATEMENT, index, value, item.statement)
-            for index, (item, value) in enumerate(zip(read.value, found, strict=True))
-        )
+        evidence = on_statements(read.reply.verdict, zip(found, (item.statement for item in read.value), strict=True))
         counts = {"statements": len(found), "attributed": sum(value != 0 for value in found)}
         return Score(sum(found) / len(found), evidence, counts)
 
@@ -242,10 +239,8 @@ class NoiseSensitivity(JudgedMetric):
             noisy = [w and r for w, r in zip(wrong, by_relevant, strict=True)]
         else:
             noisy = [w and o and not r for w, r, o in zip(wrong, by_relevant, by_others, strict=True)]
-        evidence = tuple(
-            right.evidence(EvidenceTarget.STATEMENT, index, int(item.value != 0), item.statement)
-            for index, item in enumerate(right.value)
-        ) + tuple(
+        evidence = on_statements(right.reply.verdict, ((int(each.value != 0), each.statement) for each in right.value))
+        evidence += tuple(
             read.evidence(EvidenceTarget.CONTEXT, index, int(relevant[index])) for index, read in enumerate(references)
         )
         counts = {"statements": size, "wrong": sum(wrong), "noisy": sum(noisy), "relevant": sum(relevant)}

@@ -11,7 +11,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
-from merilo.metrics.base import Evidence, Kinds, Score, Undefined, choice
+from merilo.metrics.base import Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.spring_ai_ragas.models import (
@@ -21,10 +21,8 @@ from merilo.metrics.published.spring_ai_ragas.models import (
     NoConsensus,
     Panel,
     ScoresEmpty,
-    judged_evidence,
-)
-from merilo.metrics.published.spring_ai_ragas.replies import (
     fields_of,
+    judged_evidence,
     numbered,
     objects_in,
     or_nothing,
@@ -150,10 +148,6 @@ class FactualCorrectness(ScoresEmpty):
     needs = frozenset(_NEEDS)
 
     mode: Mode = Mode.F1
-
-    def __post_init__(self) -> None:
-        ScoresEmpty.__post_init__(self)
-        object.__setattr__(self, "mode", choice(Mode, self.mode.lower(), metric=self.name, parameter="mode"))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, _NEEDS)) is not None:

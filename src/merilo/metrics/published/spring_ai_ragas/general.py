@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined, choice
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.published.spring_ai_ragas.models import (
     Aggregator,
     ModelRequest,
@@ -18,8 +18,6 @@ from merilo.metrics.published.spring_ai_ragas.models import (
     ScoresEmpty,
     SeveralModels,
     aggregate,
-)
-from merilo.metrics.published.spring_ai_ragas.replies import (
     fields_of,
     flag_or_none,
     number_or_none,
@@ -67,8 +65,6 @@ class Iterated(SeveralModels):
     def __post_init__(self) -> None:
         SeveralModels.__post_init__(self)
         name = str(getattr(self, "name", ""))
-        if self.strictness < 1:
-            raise UsageError(f"Metric {name!r} takes a strictness of at least 1, got {self.strictness}.")
         if not self.definition.strip():
             raise UsageError(f"Metric {name!r} takes definition=TEXT, what is asked of the response; it is blank.")
 
@@ -237,10 +233,6 @@ class NoiseSensitivity(ScoresEmpty):
 
     mode: NoiseMode = NoiseMode.RELEVANT
     missing_is_unsupported: bool = True
-
-    def __post_init__(self) -> None:
-        ScoresEmpty.__post_init__(self)
-        object.__setattr__(self, "mode", choice(NoiseMode, self.mode.lower(), metric=self.name, parameter="mode"))
 
     def max_questions(self, sample: Sample) -> int:
         return len(self.names) * (3 + 2 * len(sample.retrieved_contexts or ())) if self.needs <= sample.present else 0

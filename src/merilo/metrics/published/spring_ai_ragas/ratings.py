@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean, scaled_rating
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels
-from merilo.metrics.published.spring_ai_ragas.replies import fields_of, text_or_blank, whole_or_none
+from merilo.metrics.published.spring_ai_ragas.models import (
+    DISAGREE,
+    NoConsensus,
+    Panel,
+    SeveralModels,
+    fields_of,
+    text_or_blank,
+    whole_or_none,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

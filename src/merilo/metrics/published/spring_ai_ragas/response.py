@@ -14,9 +14,12 @@ from merilo.judging.verdicts import Failure
 from merilo.metrics.base import EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.spring_ai_ragas.models import JudgedText, ModelRequest, Panel, ScoresEmpty
-from merilo.metrics.published.spring_ai_ragas.replies import (
+from merilo.metrics.published.spring_ai_ragas.models import (
     NULL,
+    JudgedText,
+    ModelRequest,
+    Panel,
+    ScoresEmpty,
     numbered,
     objects_in,
     or_nothing,

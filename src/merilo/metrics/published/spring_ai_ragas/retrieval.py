@@ -7,12 +7,15 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from merilo.metrics.base import EvidenceTarget, Score, Undefined, choice
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.spring_ai_ragas.models import JudgedText, ModelRequest, Panel, ScoresEmpty
-from merilo.metrics.published.spring_ai_ragas.replies import (
+from merilo.metrics.published.spring_ai_ragas.models import (
     NULL,
+    JudgedText,
+    ModelRequest,
+    Panel,
+    ScoresEmpty,
     fields_of,
     flag_or_none,
     objects_in,
@@ -76,12 +79,6 @@ class ContextPrecision(ScoresEmpty):
 
     evaluation_strategy: Strategy = Strategy.AUTO
     lost_is_irrelevant: bool = True
-
-    def __post_init__(self) -> None:
-        ScoresEmpty.__post_init__(self)
-        given = self.evaluation_strategy.lower()
-        member = choice(Strategy, given, metric=self.name, parameter="evaluation_strategy")
-        object.__setattr__(self, "evaluation_strategy", member)
 
     def max_questions(self, sample: Sample) -> int:
         return len(self.names) * len(sample.retrieved_contexts or ())

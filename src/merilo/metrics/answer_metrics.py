@@ -1,0 +1,279 @@
+"""Metrics of the response: relevancy, completeness and correctness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.ask import ask, ask_each, both
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered, AnsweredVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.support import Support
+from merilo.metrics.base import Evidence, Kinds, Score, Undefined
+from merilo.metrics.formulas import cosine, f_measure
+from merilo.metrics.steps import (
+    BLANK_REFERENCE,
+    BLANK_RESPONSE,
+    BLANK_USER_INPUT,
+    REFERENCE_STATES_NOTHING,
+    RESPONSE_STATES_NOTHING,
+    DistinctStatement,
+    about_statements,
+    addressing_of,
+    any_averaged,
+    credit_score,
+    declines,
+    distinct,
+    is_blank,
+    max_statements,
+    mean_credit,
+    statements_of,
+    states_nothing,
+    support_by,
+)
+from merilo.metrics.variants import ResponseMetric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_DECLINES = "the response declines to answer"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRelevancy(ResponseMetric):
+    """Share of the response's statements that address the user input.
+
+    Meaning: statements that address the question
+    Formula: Statements that address the user input / distinct statements of the response. Each verdict counts as its
+        probability if the judge's probabilities are averaged.
+    Questions: One Noncommittal and one Statements question, and one Addresses question for each distinct statement.
+    Undefined: the response is blank | the response declines to answer | the response makes no statement | the user
+        input is blank
+    Use: To find padding and answers to another question; needs neither contexts nor a reference.
+    Not: To see whether the answer is right or complete. Also use faithfulness, or a metric with a reference.
+    See: faithfulness
+    Source: Counted in statements, as in DeepEval. | Not the answer relevance of Es et al. 2023 (arXiv 2309.15217),
+        which generates questions.
+
+    Whether they are true is not judged. Unlike in DeepEval, a refusal or a response without a statement is Undefined
+    rather than a number, and a statement either addresses the input or does not.
+    """
+
+    name: ClassVar[str] = "answer_relevancy"
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Addresses, Noncommittal, Statements})
+
+    def max_questions(self, sample: Sample) -> int:
+        asked = max_statements(sample, "response")
+        return 2 + asked if asked else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input = sample.require("user_input")
+        if states_nothing(sample, "response"):
+            return Undefined(BLANK_RESPONSE)
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        declined, statements = yield from both(declines(sample), statements_of(sample, "response"))
+        if declined:
+            return Undefined(_DECLINES)
+        if not statements:
+            return Undefined(RESPONSE_STATES_NOTHING)
+        verdicts = yield from addressing_of(sample, statements)
+        addressing = sum(verdict.addresses for verdict in verdicts)
+        return credit_score(statements, verdicts, {"statements": len(statements), "addressing": addressing})
+
+
+_NO_PART = "the user input asks for nothing"
+_BLANK_RESPONSE = "The response is blank."
+_CHARACTERS_PER_PART = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCompleteness(ResponseMetric):
+    """Share of what the user input asks for that the response answers.
+
+    Meaning: parts of the question that are answered
+    Formula: Parts of the user input that the response answers / distinct parts of the user input. Each verdict counts
+        as its probability if the judge's probabilities are averaged.
+    Questions: One Parts question, and one Answered question for each distinct part.
+    Undefined: the user input is blank | the user input asks for nothing
+    Use: To find answers that leave out a part of what was asked; needs neither contexts nor a reference.
+    Not: To see whether the answer is right, or whether the system should have answered: declining a question that the
+        contexts do not cover counts as 0. Also use answer_correctness or context_sufficiency.
+    See: answer_relevancy | answer_correctness | context_sufficiency
+    Source: merilo's own; the answer relevance of Es et al. 2023 (arXiv 2309.15217) penalises incompleteness too.
+
+    A response that declines, or is blank, answers nothing: 0, unlike in answer_relevancy, where it is Undefined.
+    Otherwise a system could raise its completeness by declining difficult questions.
+    """
+
+    name: ClassVar[str] = "answer_completeness"
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Answered, Parts})
+
+    def max_questions(self, sample: Sample) -> int:
+        if sample.user_input is None or sample.response is None or is_blank(sample.user_input):
+            return 0
+        return 1 + (0 if states_nothing(sample, "response") else _most(sample.user_input))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input = sample.require("user_input")
+        sample.require("response")
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        question = Parts(user_input, language=sample.resolved_language, history=sample.read_history)
+        verdict = yield from ask(question)
+        parts = distinct(question, verdict.parts, most=_most(user_input))
+        if not parts:
+            return Undefined(_NO_PART)
+        verdicts = yield from _answered(sample, user_input, parts)
+        answered = sum(verdict.answered for verdict in verdicts)
+        return credit_score(parts, verdicts, {"parts": len(parts), "answered": answered})
+
+
+def _answered(
+    sample: Sample, user_input: str, parts: tuple[DistinctStatement, ...]
+) -> Plan[tuple[AnsweredVerdict, ...]]:
+    if states_nothing(sample, "response"):
+        return tuple(AnsweredVerdict(answered=False, reason=_BLANK_RESPONSE) for _ in parts)
+    sentences, language, history = sample.sentences("response"), sample.resolved_language, sample.read_history
+    return (
+        yield from ask_each(
+            Answered(part.text, sentences, user_input, language=language, history=history) for part in parts
+        )
+    )
+
+
+def _most(user_input: str) -> int:
+    return 1 + len(user_input) // _CHARACTERS_PER_PART
+
+
+_NO_DIRECTION = "the embedder gives the reference or the response no direction"
+_NO_TEXT: tuple[DistinctStatement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Agreement:
+    """Agreement of the statements of both texts, with the verdicts."""
+
+    value: float
+    evidence: tuple[Evidence, ...] = ()
+    counts: Mapping[str, int | None] | None = None
+    averaged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerCorrectness(ResponseMetric):
+    """Agreement of the response's statements with those of the reference (F measure).
+
+    Meaning: agreement with the reference
+    Formula: F measure of precision (statements of the response that the reference supports) and recall (statements of
+        the reference that the response supports); with a similarity_weight w, (1 - w) F + w times the cosine of both
+        texts' embeddings, 0 if it is negative. Each verdict counts as its probability if the judge's probabilities are
+        averaged.
+    Questions: Two Statements questions, and one Support question for each distinct statement of both texts; one
+        Embeddings question with a similarity_weight.
+    Undefined: the reference is blank | the reference makes no statement | the embedder gives the reference or the
+        response no direction (similarity_weight above 0)
+    Use: To see whether answers are right, if there are references.
+    Not: With references that are only one of many right answers, or without references: faithfulness judges whether the
+        contexts support the answer.
+    See: faithfulness | noise_sensitivity | answer_completeness
+    Source: Answer correctness of the ragas library; statements are judged against the whole text here. | Ru et al.
+        2024, RAGChecker (arXiv 2408.08067): claim precision, recall and F1.
+
+    F = (1 + beta²) P R / (beta² P + R), 0 when P or R is. 0 when the response is blank, declines, or states nothing.
+
+    Differences from the ragas library: each statement of one text is judged against the whole other text, not matched
+    with its statements; precision and recall count the statements of their own text; and similarity has no weight by
+    default.
+    """
+
+    name: ClassVar[str] = "answer_correctness"
+    needs = frozenset({"response", "reference"})
+
+    beta: float = 1.0
+    """The weight of recall relative to precision, above 0."""
+    similarity_weight: float = 0.0
+    """The weight of the embeddings' similarity in the value, in [0, 1]."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.beta < inf:
+            raise UsageError(f"Metric {self.name!r} takes beta=a number above 0, got {self.beta}.")
+        if not 0 <= self.similarity_weight <= 1:
+            raise UsageError(f"Metric {self.name!r} takes similarity_weight=0 to 1, got {self.similarity_weight}.")
+
+    @property
+    def asks(self) -> Kinds:
+        """Statements and Support unless the similarity weight is 1; Embeddings if it is above 0."""
+        kinds: Kinds = frozenset({Statements, Support}) if self.similarity_weight < 1 else frozenset()
+        return kinds | {Embeddings} if self.similarity_weight > 0 else kinds
+
+    def max_questions(self, sample: Sample) -> int:
+        of_response, of_reference = max_statements(sample, "response"), max_statements(sample, "reference")
+        if not of_reference:
+            return 0
+        statements = 1 + of_reference + (1 + of_response if of_response else 0)
+        return (statements if self.similarity_weight < 1 else 0) + (1 if self.similarity_weight > 0 else 0)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        sample.require("response")
+        if states_nothing(sample, "reference"):
+            return Undefined(BLANK_REFERENCE)
+        agreement, likeness = yield from both(self._agreement(sample), self._likeness(sample))
+        if isinstance(agreement, Undefined):
+            return agreement
+        if likeness is None:
+            return Undefined(_NO_DIRECTION)
+        weight = self.similarity_weight
+        value = (1 - weight) * agreement.value + weight * likeness
+        return Score(value, evidence=agreement.evidence, counts=agreement.counts or {}, averaged=agreement.averaged)
+
+    def _agreement(self, sample: Sample) -> Plan[_Agreement | Undefined]:
+        if self.similarity_weight == 1:
+            return _Agreement(0.0)
+        response, reference = yield from both(_statements_if_any(sample), statements_of(sample, "reference"))
+        if not reference:
+            return Undefined(REFERENCE_STATES_NOTHING)
+        right, covered = yield from both(
+            support_by(sample, "reference", response), support_by(sample, "response", reference)
+        )
+        precision = mean_credit(right) if response else 0.0
+        return _Agreement(
+            f_measure(precision, mean_credit(covered), beta=self.beta),
+            about_statements(response, right) + about_statements(reference, covered),
+            {
+                "statements": len(response),
+                "supported": sum(verdict.supported for verdict in right),
+                "reference_statements": len(reference),
+                "covered": sum(verdict.supported for verdict in covered),
+            },
+            any_averaged((*right, *covered)),
+        )
+
+    def _likeness(self, sample: Sample) -> Plan[float | None]:
+        """Return the cosine of both texts, at least 0; None if it is undefined."""
+        if not self.similarity_weight or states_nothing(sample, "response"):
+            return 0.0
+        texts = (sample.require("reference"), sample.require("response"))
+        matrix = yield from ask(Embeddings(texts, language=sample.resolved_language))
+        found = cosine(matrix.row(0), matrix.row(1))
+        return None if found is None else max(0.0, found)
+
+
+def _statements_if_any(sample: Sample) -> Plan[tuple[DistinctStatement, ...]]:
+    if states_nothing(sample, "response"):
+        return _NO_TEXT
+    return (yield from statements_of(sample, "response"))
+
+
+METRICS: Final = (AnswerRelevancy, AnswerCompleteness, AnswerCorrectness)
