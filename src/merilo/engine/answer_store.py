@@ -19,10 +19,8 @@ from merilo.judges.base import PACK_SIZE, is_bundling
 from merilo.judges.routed import Routed, part_for, parts_of
 from merilo.judging.digests import FRAME, digest_bytes, digest_digests, digest_json, digest_text, framed
 from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.sentences import Sentences
-from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.questions import Pack, Question
+from merilo.judging.registry import SPECIAL
 from merilo.judging.verdicts import Failure, Verdict, later_fields, per_type
 from merilo.judging.views import ALONE, Bundle, PromptView
 from merilo.providers.base import Reply, ReplyPath
@@ -40,13 +38,6 @@ if TYPE_CHECKING:
     KnownAnswers = dict[bytes, Answer]
 
 _REMEMBERED: Final = 4_096
-
-SPECIAL: Final[Mapping[type[Question[Any]], str]] = {
-    Embeddings: "embedder",
-    Similarities: "similarity",
-    Sentences: "splitter",
-}
-"""Roles of the question types that are measurements of texts, not judgements."""
 
 
 @dataclass(frozen=True, slots=True)

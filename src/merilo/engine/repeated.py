@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from statistics import mean
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
 from merilo.judges.routed import is_deterministic
 from merilo.judging.ask import AskFailed, together
+from merilo.judging.registry import SPECIAL
 from merilo.metrics.base import Failed, Score, Undefined, outcome_of, plan_of
 
 if TYPE_CHECKING:

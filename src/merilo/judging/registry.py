@@ -23,6 +23,8 @@ from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
@@ -32,6 +34,12 @@ KINDS: dict[str, type[Question[Any]]] = {kind.kind: kind for kind in (*_JUDGED, 
 """Every question type by its kind."""
 ALL_KINDS: Final = frozenset(KINDS.values())
 """Every question type."""
+SPECIAL: Final[Mapping[type[Question[Any]], str]] = {
+    Embeddings: "embedder",
+    Similarities: "similarity",
+    Sentences: "splitter",
+}
+"""Roles of the question types that are measurements of texts, not judgements."""
 LABELLED_KINDS: Final = frozenset(name for name, kind in KINDS.items() if "label_form" in vars(kind))
 """The kinds of questions that annotators can answer with a label."""
 

@@ -10,9 +10,9 @@ from itertools import chain
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
 from merilo.judges.routed import recorded_parts
+from merilo.judging.registry import SPECIAL
 from merilo.metrics.base import Score
 from merilo.metrics.registry import asks_judge, known_metric
 from merilo.runs.manifest_diff import judge_difference

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from merilo.engine.answer_store import SPECIAL
 from merilo.errors import DataError, RunError, UsageError
+from merilo.judging.registry import SPECIAL
 from merilo.judging.verdicts import Verdict, probability_of
 from merilo.rendering.wording import count
 from merilo.results.judged_samples import mark_of

@@ -31,11 +31,10 @@ from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.data.sample import Dataset
-from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
 from merilo.judges.local.judge import LocalJudge
 from merilo.judges.routed import each_judge, is_deterministic, part_for, parts_of
-from merilo.judging.registry import KINDS
+from merilo.judging.registry import KINDS, SPECIAL
 from merilo.metrics.base import Failed, Score
 from merilo.renderers import render
 from merilo.results.records import grouped

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.data.sentences import SPLITTER_ID
-from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles, WorkUnit, bundle_of
+from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit, bundle_of
 from merilo.judges.base import PACK_SIZE
 from merilo.judges.decisions import reread
 from merilo.judges.recorded_replies import recalled, saved_reply
 from merilo.judges.routed import recorded_parts
 from merilo.judging.digests import digest_json, digest_of
+from merilo.judging.registry import SPECIAL
 from merilo.judging.verdicts import Failure
 from merilo.rendering.sanitize import clean
 
