@@ -20,6 +20,7 @@ from merilo.engine.drivers import AsyncDriver
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.rate_limits import RequestLimits
 from merilo.errors import UsageError
+from merilo.judges.base import Packing
 from merilo.judges.llm import LLMJudge
 from merilo.metrics.base import Metric, Outcome
 from merilo.metrics.registry import metric_text
@@ -85,7 +86,8 @@ def _one_reference(inputs: Mapping[str, Any]) -> dict[str, Any]:
 async def _play(case: Case, store: Store) -> Played:
     make = metric_of(case)
     replies = queues(case)
-    judges = {role: LLMJudge(provider) for role, provider in replies.items()}
+    # the recorded replies answer one question each
+    judges = {role: LLMJudge(provider, judged=Packing.QUESTION) for role, provider in replies.items()}
     roles = JudgeRoles({**judges, **local_judges(case)})
     try:
         metric = make()
