@@ -45,7 +45,7 @@ def learned(here: Here) -> None:
     """Traffic of a day, all of it the reference."""
     write(here.path / "traffic.jsonl", 0, 200)
     code, found = look(here, 1)
-    assert (code, found["reference"]) == (0, 200), found
+    assert (code, found["reference_units"]) == (0, 200), found
 
 
 def content(state: Path) -> tuple[dict[str, Any], list[Any]]:

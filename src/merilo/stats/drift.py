@@ -1,14 +1,14 @@
 """Detect a drop of a mean in endless traffic, with a limit on false alarms that holds at every look.
 
 Scores are on a scale from 0 (worst) to 1 (best). A unit is a sample or a conversation (the mean of its turns). Each
-number that is compared with a score (line, stake, weight) is fixed before the score is seen.
+number that is compared with a score (line, stake) is fixed before the score is seen.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
-from math import log1p, sqrt
+from math import inf, log, log1p, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from merilo.stats.distributions import gamma_quantile, normal_quantile
@@ -18,7 +18,7 @@ from merilo.stats.limits import Summarised
 from merilo.stats.sums import Spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 GRADES = 128
 """Steps of the scale on which a line keeps its scores."""
@@ -46,37 +46,36 @@ class Line:
     error: float
     """Probability that the line is ever above the mean of unchanged traffic."""
     tolerance: float = 0.0
-    grows: bool = True
     count: int = 0
-    weights: list[float] = field(default_factory=lambda: [0.0] * (GRADES + 1))
-    """The weight of the scores on each grade. A score between two grades is split, so that the mean stays exact."""
-    squares: list[float] = field(default_factory=lambda: [0.0] * (GRADES + 1))
-    """The squared weight of the scores on each grade."""
+    counts: list[float] = field(default_factory=lambda: [0.0] * (GRADES + 1))
+    """The number of scores on each grade. A score between two grades is split, so that the mean stays exact."""
     next_count: int = 0
-    """The number of scores at which the line is computed next; 0 until `draw`."""
+    """The number of scores at which the line is computed next."""
     step: int = 0
     value: float = 0.0
     mean: float = 0.0
-    """The weighted mean of the scores by which the line was set."""
+    """The mean of the scores by which the line was set."""
     mean_error: float = 0.0
     """The standard error of that mean."""
     variance: float = 0.0
 
     @classmethod
-    def of(cls, reference: Iterable[Unit], error: float, tolerance: float = 0.0, *, grows: bool = True) -> Line:
+    def of(cls, reference: Sequence[Unit], error: float, tolerance: float = 0.0) -> Line:
         """Return the line of a reference of at least two units."""
-        line = cls(error, tolerance, grows)
+        line = cls(error, tolerance, next_count=len(reference))
         for unit in reference:
-            line._count(unit.score, unit.weight)
-        line.draw()
+            line.add(unit.score)
         return line
 
-    def add(self, score: float, weight: float = 1.0) -> None:
-        """Add a score of the traffic, after all detectors used the line for it."""
-        if self.grows:
-            self._count(score, weight)
-            if self.count == self.next_count:
-                self.draw()
+    def add(self, score: float) -> None:
+        """Add a score, of the traffic after all detectors used the line for it."""
+        left = min(int(score * GRADES), GRADES - 1)
+        right = score * GRADES - left
+        self.counts[left] += 1 - right
+        self.counts[left + 1] += right
+        self.count += 1
+        if self.count == self.next_count:
+            self.draw()
 
     def draw(self) -> None:
         """Raise the line to the limit of all scores, less the tolerance, if that is higher.
@@ -85,26 +84,16 @@ class Line:
         """
         import numpy as np
 
-        weights, squares, grades = np.array(self.weights), np.array(self.squares), np.arange(GRADES + 1) / GRADES
-        total = float(weights.sum())
-        points = Points(grades[weights > 0], weights[weights > 0])
-        mean, units = float(weights @ grades) / total, total * total / float(squares.sum())
-        mean_error = sqrt(float(squares @ (grades - mean) ** 2) * units / (units - 1)) / total
+        counts, grades = np.array(self.counts), np.arange(GRADES + 1) / GRADES
+        points, units = Points(grades[counts > 0], counts[counts > 0]), float(counts.sum())
+        mean, mean_error = float(counts @ grades) / units, sqrt(points.variance / (units - 1))
         spread = Spread(mean, mean_error, units - 1) if mean_error else None
-        error = self.error / 2 ** (self.step + 1) if self.grows else self.error
+        error = self.error / 2 ** (self.step + 1)
         limit = Summarised(points, (0.0, 1.0), units, units, spread).limits(1 - 2 * error, 1 - error)[0]
         if not self.step or limit - self.tolerance > self.value:
             self.value, self.mean, self.mean_error = max(limit - self.tolerance, 0.0), mean, mean_error
             self.variance = points.variance
         self.step, self.next_count = self.step + 1, 2 * self.count
-
-    def _count(self, score: float, weight: float) -> None:
-        left = min(int(score * GRADES), GRADES - 1)
-        right = score * GRADES - left
-        for sums, part in ((self.weights, weight), (self.squares, weight * weight)):
-            sums[left] += part * (1 - right)
-            sums[left + 1] += part * right
-        self.count += 1
 
 
 @dataclass(slots=True)
@@ -137,13 +126,9 @@ class DriftDetector:
         """Start a day; `weight`: the elapsed time in years, known before the day's scores."""
         self.evidence = [each + weight for each in self.evidence]
 
-    def add(self, score: float, line: float, weight: float = 1.0) -> None:
-        """Add a score with the line that was fixed before it.
-
-        `weight`: smallest / own probability with which the unit was chosen, at most 1. A failed outcome is 1.0, the
-        best value, so that failures raise no alarm.
-        """
-        gain = weight * (line - score)
+    def add(self, score: float, line: float) -> None:
+        """Add a score with the line that was fixed before it. A failed outcome is 1.0, the best value."""
+        gain = line - score
         self.evidence = [each * (1 + stake * gain) for each, stake in zip(self.evidence, self.stakes, strict=True)]
 
     @property
@@ -158,7 +143,6 @@ class Unit(NamedTuple):
     score: float
     name: str = ""
     """The slice: the value of a field such as a topic; empty without slices."""
-    weight: float = 1.0
 
 
 @dataclass(slots=True)
@@ -175,7 +159,7 @@ class MetricDrift:
     """All units of these slices, each against the line of its slice: other questions alone cannot raise this."""
 
     @classmethod
-    def of(cls, reference: Sequence[Unit], *, error: float, tolerance: float = 0.0, grows: bool = True) -> MetricDrift:
+    def of(cls, reference: Sequence[Unit], *, error: float, tolerance: float = 0.0) -> MetricDrift:
         """Return the state after the reference; `error`: the probability that any of the lines is ever too high.
 
         The most frequent 20 slices with at least 50 units have a line; they share half of `error`.
@@ -184,7 +168,7 @@ class MetricDrift:
         names = [name for name, count in counts if count >= FEWEST_UNITS]
         shares = {"": error / 2 if names else error, **{name: error / 2 / len(names) for name in names}}
         lines = {
-            name: Line.of([unit for unit in reference if name in ("", unit.name)], share, tolerance, grows=grows)
+            name: Line.of([unit for unit in reference if name in ("", unit.name)], share, tolerance)
             for name, share in shares.items()
         }
         given = DriftDetector.of(lines[""].variance, min(line.value for line in lines.values()))
@@ -205,17 +189,17 @@ class MetricDrift:
 
     def add(self, unit: Unit, *, failed: bool = False) -> None:
         """Add a unit of the traffic. A failed one counts as the best value, and not for the lines."""
-        score, name, weight = (1.0 if failed else unit.score), unit.name, unit.weight
+        score, name = (1.0 if failed else unit.score), unit.name
         pairs = [(self.whole, "")]
         if name in self.slices:
             pairs += [(self.given, name), (self.slices[name], name)]
         for detector, line in pairs:
             # Without a limit, evidence that is ignored for months would be infinite.
             if detector.value < _MAX_EVIDENCE:
-                detector.add(score, self.lines[line].value, weight)
+                detector.add(score, self.lines[line].value)
         # Only now: the line of a score must not depend on the score.
         for key in {"", name} & self.lines.keys() if not failed else ():
-            self.lines[key].add(score, weight)
+            self.lines[key].add(score)
 
     @property
     def value(self) -> float:
@@ -237,6 +221,23 @@ def e_bh(values: Mapping[_Name, float], alpha: float) -> list[_Name]:
     names = sorted(values, key=lambda name: -values[name])
     ranks = [rank for rank, name in enumerate(names, 1) if rank * values[name] >= len(names) / alpha]
     return names[: max(ranks, default=0)]
+
+
+def delay(line: Line, detector: DriftDetector, drop: float, alpha: float) -> float:
+    """Return about how many units a drop of the mean by `drop` takes until the alarm, infinity if it is not found.
+
+    It is the time in which the evidence of the best stake grows from that of a day to the alarm, if a fraction of the
+    scores of `line` becomes 0. By simulation it is between the median of the delays and their 90 % point.
+    """
+    became_0, total = drop / line.mean, sum(line.counts)
+    rates = [
+        (1 - became_0)
+        * sum(count * log1p(stake * (line.value - at / GRADES)) for at, count in enumerate(line.counts))
+        / total
+        + became_0 * log1p(stake * line.value)
+        for stake in detector.stakes
+    ]
+    return log(len(rates) * 365 / alpha) / max(rates) if max(rates) > 0 else inf
 
 
 def daily_deviation(days: Sequence[Sequence[float]]) -> float:
@@ -278,13 +279,10 @@ def mix_share(lines: Mapping[str, Line], units: Sequence[Unit], *, level: float 
     slice count as questions that changed.
     """
     known = [unit for unit in units if unit.name and unit.name in lines]
-    total = sum(unit.weight for unit in units)
     falls = [lines[unit.name].mean - unit.score for unit in known]
-    mean = sum(unit.weight * fall for unit, fall in zip(known, falls, strict=True)) / total
-    parts: defaultdict[str, float] = defaultdict(float)
-    for unit in known:
-        parts[unit.name] += unit.weight / total
-    variance = sum(parts[name] ** 2 * lines[name].mean_error ** 2 for name in parts)
-    variance += sum((unit.weight * (fall - mean) / total) ** 2 for unit, fall in zip(known, falls, strict=True))
+    mean, total = sum(falls) / len(units), len(units)
+    parts = Counter(unit.name for unit in known)
+    variance = sum((count / total * lines[name].mean_error) ** 2 for name, count in parts.items())
+    variance += sum(((fall - mean) / total) ** 2 for fall in falls)
     half = normal_quantile((1 + level) / 2) * sqrt(variance)
     return mean - half, mean + half

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from math import comb, exp, fsum, log
+from itertools import combinations
+from math import exp, fsum, log
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.stats.intervals import LEVEL
@@ -47,30 +49,34 @@ def exchange_value(anchors: Sequence[Anchor]) -> float:
     return fsum(exp(min(each, _MAX_LOG)) for each in logs) / len(logs)
 
 
+def fewest_flips(anchors: int, *, weight: float, alpha: float) -> int | None:
+    """Return how many of the anchors must flip from 1 to 0 so that one pass of this weight is an alarm; None if never.
+
+    Each anchor has three old and three new answers.
+    """
+    flipped = Anchor((1.0,) * 3, (0.0,) * 3)
+    values = ((count, weight * exchange_value([flipped] * count)) for count in range(1, anchors + 1))
+    return next((count for count, value in values if value >= 1 / alpha), None)
+
+
 def fall_limits(anchors: Sequence[Anchor], *, level: float = LEVEL) -> Interval:
     """Return the interval of the mean fall over all questions like the anchors; each end as in `mean_interval`."""
     return mean_interval([each.fall for each in anchors], (-1.0, 1.0), level=level).interval
 
 
 def _ratio(anchor: Anchor, slope: float) -> float:
-    old, new = ([round(answer * _STEPS) for answer in answers] for answers in anchor)
-    return exp(slope * abs(sum(old) / len(old) - sum(new) / len(new)) / _STEPS) / _mean(
+    old, new = (tuple(round(answer * _STEPS) for answer in answers) for answers in anchor)
+    return exp(slope * _apart(sum(old), len(old), sum(new), len(new))) / _mean(
         tuple(sorted(old + new)), len(new), slope
     )
+
+
+def _apart(old: int, olds: int, new: int, news: int) -> float:
+    return abs(old / olds - new / news) / _STEPS
 
 
 @lru_cache(maxsize=10_000)
 def _mean(answers: tuple[int, ...], new: int, slope: float) -> float:
     """Return the mean of f over all ways to take `new` of the answers as the new ones."""
-    # The number of ways to take some answers with a given sum, one answer after the other: 2^n ways need few steps.
-    ways = Counter({(0, 0): 1})
-    for answer in answers:
-        for (taken, total), count in list(ways.items()):
-            if taken < new:
-                ways[taken + 1, total + answer] += count
     whole, old = sum(answers), len(answers) - new
-    return fsum(
-        count * exp(slope * abs((whole - total) / old - total / new) / _STEPS)
-        for (taken, total), count in ways.items()
-        if taken == new
-    ) / comb(len(answers), new)
+    return fmean(exp(slope * _apart(whole - total, old, total, new)) for total in map(sum, combinations(answers, new)))

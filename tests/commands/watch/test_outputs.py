@@ -129,16 +129,16 @@ def test_nothing_listens_and_nothing_is_sent_by_the_embedded_judge(
 
 
 def test_a_rebase_begins_a_new_watch(here: Here) -> None:
-    """The last days become the reference; a second rebase within a week needs --anyway."""
+    """The last days become the reference; a second rebase within a week is refused."""
     drop(here)
     look(here, 2)
     for day in (3, 4, 5):
         drop(here, day * 1_000)
         assert look(here, day)[0] == 1
     found = look(here, 6, "--rebase", "4d")[1]
-    assert (found["state"], found["alarm"], found["reference"]) == (State.NOTHING, None, 320)
+    assert (found["state"], found["alarm"], found["reference_units"]) == (State.NOTHING, None, 320)
     assert "less than 7 days ago" in refused(here, "--rebase", "5d", day=7)
-    assert look(here, 7, "--rebase", "6d", "--anyway")[1]["rebases"] != found["rebases"]
+    assert look(here, 14, "--rebase", "12d")[1]["rebases"] != found["rebases"]
 
 
 def test_a_run_can_be_the_reference(here: Here) -> None:
@@ -147,7 +147,7 @@ def test_a_run_can_be_the_reference(here: Here) -> None:
     assert here.merilo("run", "base.jsonl", "--metrics", "id_recall", "--out", "base").returncode == 0
     drop(here)
     code, found = look(here, 2, "--state", "other", "--baseline", "base")
-    assert (code, found["reference"]) == (1, 300)
+    assert (code, found["reference_units"]) == (1, 300)
     (here.path / "base" / "outcomes.jsonl").write_text("{}\n")
     assert "base" in refused(here, "--state", "third", "--baseline", "base")
 
@@ -159,7 +159,7 @@ def test_a_run_can_be_the_reference(here: Here) -> None:
         (("--rate", "1.5"), "A share is a number from 0 to 1"),
         (("--settle", "soon"), "A time is a number with s, m, h or d"),
         (("--false-alarms", "2"), "should be less than or equal to 1"),
-        (("--metrics", "reciprocal_rank"), "This watch measures id_recall. Leave out --metrics"),
+        (("--metrics", "reciprocal_rank"), "This watch has --metrics id_recall, got id_recall, reciprocal_rank"),
         (("--judge", "other.py:judge"), "The reference and this look are not comparable"),
     ],
 )
@@ -173,20 +173,20 @@ def test_what_a_watch_refuses(here: Here, more: tuple[str, ...], message: str) -
 
 
 def test_the_plan_names_what_is_found_and_when(here: Here) -> None:
-    """For each drop the units until its alarm, by the user's own scores; a larger drop is found sooner."""
+    """For each drop the units until its alarm, by the user's own scores; a small one is not found."""
     done = here.merilo("watch", "traffic.jsonl", "--state", "prod", "--metrics", "id_recall", "--plan")
-    drops = {line.split()[1]: line.split()[2].replace(",", "") for line in done.stdout.splitlines()[1:]}
+    drops = {line.split()[1]: line.split()[2].replace(",", "") for line in done.stdout.splitlines()[2:]}
     assert int(drops["-0.1"]) < 12_000
     assert drops["-0.02"] == "over"
 
 
 def test_failed_outcomes_give_no_verdict(here: Here) -> None:
-    """More than a tenth failed: exit code 4; the look is tried again once, then left out."""
+    """More than a tenth failed: exit code 4; the look is left out."""
     rows = [{"id": f"e{n}", "question": "How?", "contexts": ["So."], "answer": "So."} for n in range(40)]
     here.write("texts.jsonl", rows)
     (here.path / "broken.py").write_text("async def judge(question):\n    raise ValueError('no')\n")
     words = ["watch", "texts.jsonl", "--state", "texts", "--metrics", "faithfulness", "--rate", "1", "--once", "--json"]
     words += ["--judge", "broken.py:judge", "--now"]
-    codes = [here.merilo(*words, f"2026-11-0{day}T06:00") for day in (1, 2, 3)]
-    assert [each.returncode for each in codes] == [4, 4, 3], codes[0].stderr
-    assert json.loads(codes[1].stdout)["counts"]["judged"] == 0
+    codes = [here.merilo(*words, f"2026-11-0{day}T06:00") for day in (1, 2)]
+    assert [each.returncode for each in codes] == [4, 3], codes[0].stderr
+    assert json.loads(codes[0].stdout)["counts"]["judged"] == 0

@@ -13,7 +13,7 @@ import pytest
 from command_line import Here
 from hypothesis import given
 from hypothesis import strategies as st
-from watching import SETTINGS, learned, look, refused, row, write
+from watching import learned, look, refused, row, write
 
 from merilo.commands.watch.journal import Journal
 from merilo.commands.watch.tail import Arrival, Position, Tail
@@ -196,17 +196,6 @@ def test_many_rows_take_constant_memory(tmp_path: Path, most: int) -> None:
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0] + 500_000, peaks
-
-
-def test_standard_input_is_judged_until_it_ends(tmp_path: Path) -> None:
-    """Lines of a pipe are taken in as they come; at its end the last look is done."""
-    here = Here(tmp_path)
-    text = "".join(json.dumps(row(number, hit=True)) + "\n" for number in range(260))
-    words = [each for each in SETTINGS if each != "--once"]
-    done = here.merilo("watch", "-", "--state", "prod", *words, "--every", "1h", stdin=text)
-    assert done.returncode == 0, done.stderr
-    assert "260 judged" in done.stdout
-    assert "Leave out --once" in refused(here, source="-")
 
 
 def test_folders_of_traces_are_watched(tmp_path: Path) -> None:

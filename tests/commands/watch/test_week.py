@@ -48,7 +48,7 @@ def look(here: Here, judge: Judge, day: int, *more: str) -> tuple[int, dict]:
 
 def quiet_days(here: Here, judge: Judge) -> None:
     traffic(here, 0, 300, 0.8)
-    assert look(here, judge, 1)[1]["reference"] == 300
+    assert look(here, judge, 1)[1]["reference_units"] == 300
     for day in (2, 3):
         traffic(here, 1_000 * day, 100, 0.8)
         assert look(here, judge, day)[0] == 0

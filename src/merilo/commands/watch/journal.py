@@ -7,13 +7,14 @@ result and the new evidence, committed together. So a killed command continues w
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import blake2b
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from merilo.commands.watch.evidence import Evidence
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, connected, error_text, schema_texts
+from merilo.runs.database import ERRORS, connected, error_text, read_only, schema_texts, seal
 from merilo.runs.files import WATCH
 from merilo.runs.lock import RunLock
 
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
     from merilo.commands.watch.tail import Arrival
 
+_MALFORMED: Final = (LookupError, TypeError, ValueError)
+"""Exceptions of facts that merilo did not write."""
 _WAIT_S: Final = 10.0
 _REMEMBERED_S: Final = 30 * 86_400.0
 """How long a unit or trace is remembered after its last turn, to recognise late ones and duplicates."""
 _TABLES: Final = (
-    "CREATE TABLE IF NOT EXISTS facts (facts TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS facts (facts TEXT NOT NULL, seal INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS seen (key BLOB PRIMARY KEY, at REAL NOT NULL, spans INTEGER NOT NULL) WITHOUT ROWID",
     """CREATE TABLE IF NOT EXISTS waiting (row INTEGER PRIMARY KEY, id TEXT NOT NULL, unit TEXT NOT NULL,
     u REAL NOT NULL, look INTEGER NOT NULL, record TEXT NOT NULL, UNIQUE (id, look))""",
@@ -57,38 +60,56 @@ class Journal:
     """The open state; `facts` is stored at the end of each `writing`. Other processes that write are kept out."""
 
     def __init__(self, directory: Path, *, writing: bool = True) -> None:
-        """Open or create the state. Raises RunError if it is missing, damaged, or in use."""
+        """Open or create the state. Raises RunError if it is missing, damaged, not merilo's, or in use."""
         self.directory, self._path = directory, directory / WATCH
-        if writing:
-            directory.mkdir(parents=True, exist_ok=True)
-        elif not self._path.is_file():
+        if not (writing or self._path.is_file()):
             raise RunError(f"There is no watch in {directory}. Start one: merilo watch SOURCE --state {directory}")
-        self._lock = RunLock(directory).__enter__() if writing else None
-        try:
-            there = self._path.exists()
-            self._db = connected(self._path, wait_s=_WAIT_S, schema=schema_texts(_TABLES) if there else None)
-            self._db.execute("PRAGMA synchronous = FULL")
-            for each in _TABLES:
-                self._db.execute(each)
-            self.facts = self._stored()
-        except ERRORS as error:
-            raise RunError(f"{self._path} cannot be used ({error_text(error)}). Name another one (--state).") from error
-        if not self.facts:
-            with self.writing() as facts:
-                facts |= {"format": 1, "salt": token_hex(16), "counts": {}, "positions": [], "now": 0.0, "begun": 0}
-        self._salt = bytes.fromhex(self.facts["salt"])
+        with ExitStack() as opened:
+            try:
+                if writing:
+                    directory.mkdir(parents=True, exist_ok=True)
+                    opened.enter_context(RunLock(directory))
+                schema = schema_texts(_TABLES) if self._path.exists() else None
+                self._db = (
+                    connected(self._path, wait_s=_WAIT_S, schema=schema) if writing else read_only(self._path, schema)
+                )
+                opened.callback(self._db.close)
+                for each in (*_TABLES, "PRAGMA synchronous = FULL") if writing else ():
+                    self._db.execute(each)
+                self.facts = self._stored()
+                self.evidence()
+                if writing and not self.facts:
+                    with self.writing() as facts:
+                        facts |= {
+                            "format": 1,
+                            "salt": token_hex(16),
+                            "counts": {},
+                            "positions": [],
+                            "now": 0.0,
+                            "begun": 0,
+                        }
+                self._salt = bytes.fromhex(self.facts["salt"])
+            except (*ERRORS, *_MALFORMED, OSError) as error:
+                text = error_text(error)
+                raise RunError(f"{self._path} cannot be used ({text}). Name another one (--state).") from error
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._db.close()
-        if self._lock is not None:
-            self._lock.__exit__(None, None, None)
+        self._opened.close()
 
     def _stored(self) -> dict[str, Any]:  # Any: JSON
-        row = self._db.execute("SELECT facts FROM facts").fetchone()
+        row = self._db.execute("SELECT facts, seal FROM facts").fetchone()
+        if row is not None and seal(b"facts", row[0]) != row[1]:
+            raise ValueError("its facts were changed")
         return {} if row is None else dict(json.loads(row[0]))
+
+    def evidence(self) -> Evidence | None:
+        """Return the evidence since the reference; None while it is learned."""
+        found = self.facts.get("evidence")
+        return None if found is None else Evidence.from_state(found)
 
     @contextmanager
     def writing(self) -> Generator[dict[str, Any]]:  # Any: JSON
@@ -97,7 +118,8 @@ class Journal:
             self._db.execute("BEGIN IMMEDIATE")
             yield self.facts
             self._db.execute("DELETE FROM facts")
-            self._db.execute("INSERT INTO facts VALUES (?)", (json.dumps(self.facts),))
+            text = json.dumps(self.facts)
+            self._db.execute("INSERT INTO facts VALUES (?, ?)", (text, seal(b"facts", text)))
             self._db.execute("COMMIT")
         except BaseException as error:
             with suppress(*ERRORS):
@@ -124,40 +146,33 @@ class Journal:
         """Choose among new rows and traces, each with its unit; only chosen ones are stored."""
         new = duplicates = late = 0
         for (id_, record, spans), unit in arrivals:
-            known = self._seen(id_) if spans or id_ == unit else None
-            if known is not None and spans == known[1]:
+            known, begun = self._note("row", id_, now, spans), self._seen("unit", unit)
+            if known is not None and known[1] == spans:
                 duplicates += not spans  # a trace with the same spans was only read again
-                continue
-            begun = known if id_ == unit else self._seen(unit)
-            if spans or id_ == unit:
-                self._note(id_, now, spans)
-            if known is not None or (begun is not None and now - begun[0] >= settle_s):
+            elif known is not None or (begun is not None and now - begun[0] >= settle_s):
                 late += 1
-                continue
-            if id_ != unit:
-                self._note(unit, now, 0)
-            new += begun is None
-            u = self.position(unit)
-            if u < rate and (begun is None or self._is_waiting(unit)):
-                self._db.execute(
-                    "INSERT OR IGNORE INTO waiting (id, unit, u, look, record) VALUES (?, ?, ?, 0, ?)",
-                    (id_, unit, u, json.dumps(record)),
-                )
+            else:
+                self._note("unit", unit, now, 0)
+                new += begun is None
+                if (u := self.position(unit)) < rate:
+                    row = (id_, unit, u, json.dumps(record))
+                    self._db.execute(
+                        "INSERT OR IGNORE INTO waiting (id, unit, u, look, record) VALUES (?, ?, ?, 0, ?)", row
+                    )
         self._db.execute("DELETE FROM seen WHERE at < ?", (now - _REMEMBERED_S,))
         self.count(seen=new, duplicates=duplicates, late=late)
 
-    def _seen(self, text: str) -> tuple[float, int] | None:
+    def _seen(self, kind: str, text: str) -> tuple[float, int] | None:
         row: tuple[float, int] | None = self._db.execute(
-            "SELECT at, spans FROM seen WHERE key = ?", (self._key(text),)
+            "SELECT at, spans FROM seen WHERE key = ?", (self._key(f"{kind} {text}"),)
         ).fetchone()
         return row
 
-    def _note(self, text: str, now: float, spans: int) -> None:
-        self._db.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (self._key(text), now, spans))
-
-    def _is_waiting(self, unit: str) -> bool:
-        row = self._db.execute("SELECT 1 FROM waiting WHERE unit = ? AND look = 0", (unit,)).fetchone()
-        return row is not None
+    def _note(self, kind: str, text: str, now: float, spans: int) -> tuple[float, int] | None:
+        """Remember a row or unit, and return when it was seen before."""
+        known = self._seen(kind, text)
+        self._db.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (self._key(f"{kind} {text}"), now, spans))
+        return known
 
     def ready(self, now: float, settle_s: float) -> list[tuple[str, float]]:
         """Return the chosen units that are complete, with their positions, in order of arrival."""
@@ -165,7 +180,9 @@ class Journal:
             "SELECT unit, u, max(id = unit) FROM waiting WHERE look = 0 GROUP BY unit ORDER BY min(row)"
         )
         return [
-            (unit, u) for unit, u, alone in found.fetchall() if alone or now - (self._seen(unit) or (0,))[0] >= settle_s
+            (unit, u)
+            for unit, u, alone in found.fetchall()
+            if alone or now - (self._seen("unit", unit) or (0,))[0] >= settle_s
         ]
 
     def begin(self, kind: str, at: float, rate: float, weight: float) -> Entry:

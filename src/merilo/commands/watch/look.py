@@ -12,16 +12,15 @@ import json
 from collections import defaultdict
 from dataclasses import asdict, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from os.path import relpath
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
-from merilo.commands.watch.evidence import DAY_S, YEAR_S, Evidence, sums_of, units_in
+from merilo.commands.watch.evidence import DAY_S, YEAR_S, Evidence, Scores, sums_of, units_in
 from merilo.commands.watch.tail import Position, Tail
 from merilo.data.lines import ForeignRecords
-from merilo.data.load import load
-from merilo.data.sample import Sample
 from merilo.engine.budget import providers_of, spent_record
 from merilo.errors import DataError, UsageError
 from merilo.judges.routed import is_deterministic
@@ -33,7 +32,7 @@ from merilo.runs.scales import recorded_scale
 from merilo.runs.weak import weak_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from merilo.commands.evaluate.options import Options
@@ -41,25 +40,35 @@ if TYPE_CHECKING:
     from merilo.commands.watch.journal import Entry, Journal
     from merilo.commands.watch.settings import Watch
 
-LOOKS: Final = "looks"
 TRAFFIC: Final = "traffic"
 LEARNED: Final = 2_000
 LEARNED_DAYS: Final = 7
+WEEK_S: Final = 7 * DAY_S
 FEWEST, FEWEST_CLUSTERS = 200, 30
 FEWEST_NEW: Final = 20
 """Fewer new units wait for the next look, at most a day."""
 _MAX_FAILED: Final = 0.1
-PASSES: Final = {"choose": (3, 0.0), "old": (3, 0.0), "weekly": (1, 0.5 / 53), "alarm": (3, 0.05)}
+PASSES: Final = {"start": (6, 0.0), "weekly": (1, 0.5 / 53), "alarm": (3, 0.05)}
 """Pass over the anchors → draws and weight. The weights of a year, with ten alarms, sum to at most 1."""
+_CHOOSING: Final = 3
+"""The draws of the start by which anchors are chosen, and which are not used again."""
+_DRAWS: Final = 10
+"""Each entry of the journal has its own numbers of draws, so that no cache answers."""
+_INSTRUMENTS: Final = frozenset({"embedder", "similarity", "splitter"})
+_NEW_WATCH: Final = ", or start a new watch (--state)"
+
+
+def run_of(journal: Journal, entry: Entry, suffix: str = "") -> Path:
+    """Return the directory of a look's run."""
+    return journal.directory / "looks" / f"{entry.number:06d}{suffix}"
 
 
 class Watcher:
-    """The looks of one call. `lines`: of standard input; those that must be given again are left in it."""
+    """The looks of one call."""
 
-    def __init__(self, watch: Watch, journal: Journal, now: float, lines: list[bytes]) -> None:
+    def __init__(self, watch: Watch, journal: Journal, now: float) -> None:
         """Begin a call. A clock that went back stands still."""
-        self.watch, self.journal, self.lines = watch, journal, lines
-        self.now = max(now, journal.facts["now"])
+        self.watch, self.journal, self.now = watch, journal, max(now, journal.facts["now"])
         self.problem = ""
         """Why the call ended early: a limit of money, or failed outcomes."""
         self.failed = False
@@ -69,53 +78,56 @@ class Watcher:
         self._steady = not providers_of(judges.values()) and all(map(is_deterministic, judges.values()))
         """True if no judge can change while its fingerprint stays."""
         fingerprint = {"name": judges["judge"].name, "fingerprint": judges["judge"].fingerprint()}
-        self._asked = [str(each) for each in watch.evaluation.metrics or ()]
         self._judge: dict[str, Any] = json.loads(json.dumps(fingerprint))  # Any: JSON
+        asked = ", ".join(map(str, watch.evaluation.metrics or ()))
+        self._given = {
+            "source": relpath(watch.source, journal.directory),
+            "--by": watch.by,
+            "--cluster": watch.evaluation.cluster,
+            **({"--metrics": asked} if asked else {}),
+        }
 
     def arrive(self) -> None:
-        """Take in what arrived since the last call."""
+        """Take in what arrived since the last call. Raises UsageError for other settings than before."""
         journal, watch = self.journal, self.watch
-        known = [Position(**each) for each in journal.facts["positions"]]
-        tail = Tail(watch.source, known, self.now, watch.settle_s, self.lines)
+        if watch.learn is not None:
+            self._check_size(watch.learn)
+        kept: dict[str, Any] = journal.facts.get("given", {})  # Any: JSON
+        for name, got in self._given.items():
+            if got != kept.get(name, got):
+                before = f"This watch has {name} {kept[name] or '(none)'}, got {got or '(none)'}"
+                raise UsageError(f"{before}. Repeat the first one{_NEW_WATCH}.")
+        self._check_judge(journal.facts.get("judge", self._judge), "The reference")
+        tail = Tail(watch.source, [Position(**each) for each in journal.facts["positions"]], self.now, watch.settle_s)
         with journal.writing() as facts:
             arrivals = ((each, watch.unit_of(each.record)) for each in tail.arrivals())
             journal.take_in(arrivals, watch.rate, self.now, watch.settle_s)
             journal.count(damaged=tail.damaged, left_out=tail.left_out)
             facts |= {"positions": [asdict(each) for each in tail.positions], "now": self.now}
-        del self.lines[: tail.kept]
 
-    async def look(self) -> bool:
+    def _check_judge(self, recorded: Mapping[str, Any], who: str) -> None:  # Any: JSON
+        if difference := judge_difference(recorded, self._judge):
+            raise not_comparable(f"{who} and this look", [f"the judge {difference}"], advice=_NEW_WATCH)
+
+    async def look(self) -> Self:
         """Finish the look that was interrupted, or do the one that is due, and the passes over the anchors."""
-        facts, watch = self.journal.facts, self.watch
-        fewest = FEWEST if watch.evaluation.cluster is None else FEWEST_CLUSTERS
-        if watch.learn is not None and watch.learn < fewest:
-            raise UsageError(f"A reference needs at least {fewest} units, got {watch.learn} (--learn).")
-        if difference := judge_difference(facts.get("judge", self._judge), self._judge):
-            raise not_comparable("The reference and this look", [f"the judge {difference}"], advice=_NEW_WATCH)
-        if self._asked and self._asked != facts.get("asked", self._asked):
-            known = ", ".join(facts["asked"])
-            raise UsageError(f"This watch measures {known}. Leave out --metrics, or start another (--state).")
-        if watch.baseline is not None and "names" not in facts:
-            self._use_baseline(watch.baseline)
-        while not self.problem and (entry := self._open() or await self._next()) is not None:
+        journal = self.journal
+        if self.watch.baseline is not None and "names" not in journal.facts:
+            self._use_baseline(Run.open(self.watch.baseline))
+        while not self.problem:
+            entry = next((each for each in journal.entries() if each.result is None), None) or await self._next()
+            if entry is None:
+                break
             await (self._traffic(entry) if entry.kind == TRAFFIC else self._pass(entry))
-        return True
-
-    def evidence(self) -> Evidence | None:
-        """Return the evidence since the reference; None while it is learned."""
-        found = self.journal.facts.get("evidence")
-        return None if found is None else Evidence.from_state(found)
-
-    def _open(self) -> Entry | None:
-        return next((each for each in self.journal.entries() if each.result is None), None)
+        return self
 
     async def _next(self) -> Entry | None:
         """Begin the pass or look that is due."""
-        journal, evidence = self.journal, self.evidence()
+        journal, evidence = self.journal, self.journal.evidence()
         if evidence is not None and (kind := self._due_pass(evidence)):
             with journal.writing():
                 entry = journal.begin(kind, self.now, 1.0, PASSES[kind][1])
-                journal.add_rows(entry, self._anchors())
+                journal.add_rows(entry, self._anchors(evidence))
             return entry
         units = journal.ready(self.now, self.watch.settle_s)
         looked = max((each.at for each in journal.entries(TRAFFIC)), default=self.now)
@@ -143,48 +155,46 @@ class Watcher:
 
     def _today(self) -> tuple[Path, ...]:
         """Return the runs of today, whose costs count against the limit of a day."""
-        numbers = {f"{each.number:06d}" for each in self.journal.entries() if each.at // DAY_S == self.now // DAY_S}
-        return tuple(each for each in (self.journal.directory / LOOKS).glob("*") if each.name[:6] in numbers)
+        today = [each for each in self.journal.entries() if each.at // DAY_S == self.now // DAY_S]
+        return tuple(path for each in today for path in self.journal.directory.glob(f"looks/{each.number:06d}*"))
 
     def _records(self, name: str, look: int) -> ForeignRecords:
         return ForeignRecords(name, name, "row", lambda: self.journal.rows(look))
 
-    async def _run(self, entry: Entry, draw: int = 0, suffix: str = "") -> Run:
-        """Return the run of an entry; `problem` is set if it is not finished."""
-        path = self.journal.directory / LOOKS / f"{entry.number:06d}{suffix}"
+    async def _run(self, entry: Entry, draw: int = 0) -> Run | None:
+        """Return the run of an entry; None, and `problem` is set, if it is not finished."""
+        path = run_of(self.journal, entry, f"-{draw}" if draw else "")
         path.parent.mkdir(exist_ok=True)
         run = await run_evaluation(self._records(f"look-{path.name}", entry.number), self._options(path, draw))
         if not run.complete:
             self.problem = f"{run.usage.get('stopped')} The same command continues."
-        return run
+        return run if run.complete else None
 
     def _options(self, out: Path | None, draw: int = 0) -> Options:
-        given, facts = self.watch.evaluation, self.journal.facts
+        given = self.watch.evaluation
         return replace(
             given,
             out=out,
             cluster=None,
-            metrics=facts.get("names", given.metrics),
+            metrics=self.journal.facts.get("names", given.metrics),
             first_draw=draw,
             reading=replace(given.reading, skip_invalid=True),
-            storage=replace(given.storage, retry_failed="tried" in facts),
             shared_with=tuple(each for each in self._today() if each != out),
         )
 
     async def _traffic(self, entry: Entry) -> None:
-        """Judge the rows of a look and add their scores; one with too many failed outcomes is tried twice."""
-        journal = self.journal
+        """Judge the rows of a look and add their scores, unless too many outcomes failed."""
+        journal, facts = self.journal, self.journal.facts
         try:
-            run = await self._run(entry)
+            if (run := await self._run(entry)) is None:
+                return
         except DataError as error:  # no row can be read; the next look reads on
             self.failed, self.problem = True, str(error)
             with journal.writing():
                 journal.end(entry, {"judged": 0})
             return
-        if self.problem:
-            return
-        names = journal.facts.get("names") or self._usable(run)
-        if (first := journal.facts.get("first")) is not None and (
+        names = facts.get("names") or self._usable(run)
+        if (first := facts.get("first")) is not None and (
             found := score_affecting_differences(Run.open(first).manifest, run.manifest, metrics=names)
         ):
             raise not_comparable(f"{first} and {run.path}", found, advice=_NEW_WATCH)
@@ -192,45 +202,45 @@ class Watcher:
         if failed > _MAX_FAILED * len(run) * len(names):
             self.failed = True
             self.problem = f"{failed:,} outcomes failed, so this look has no verdict: merilo show {run.path}."
-        with journal.writing() as facts:
-            if self.failed and "tried" not in facts:
-                facts["tried"] = entry.number
-                return
-            self.looks += 1
-            facts.pop("tried", None)
-            self._settle(names, facts.get("first", str(run.path)))
-            units = [] if self.failed else units_in(run, names, self.watch, entry.at)
-            cost = run.usage.get("cost_usd") or 0.0
-            result = {"judged": len(units), "failed": failed, "cost_usd": cost, "sums": sums_of(units, names)}
-            journal.count(judged=len(units), failed=failed, cost_usd=cost)
-            journal.end(entry, result)  # a reference may include this look
-            self._add(entry, units)
-            if (evidence := self.evidence()) is not None:
+        units = [] if self.failed else [*units_in(run, names, entry.at, self.watch).values()]
+        cost = run.usage.get("cost_usd") or 0.0
+        with journal.writing():
+            self._settle(names, str(run.path))
+            evidence, state = self._add(entry, units), dict[str, Any]()  # Any: JSON
+            if evidence is not None:
                 lines = {name: each.lines[""].value for name, each in evidence.metrics.items()}
-                journal.end(entry, {**result, "lines": lines, "evidence": evidence.ratio_of(evidence.value)})
+                state = {"lines": lines, "evidence": evidence.ratio_of(evidence.value)}
+            journal.count(judged=len(units), failed=failed, cost_usd=cost)
+            result = {"judged": len(units), "failed": failed, "cost_usd": cost, "sums": sums_of(units, names)}
+            journal.end(entry, {**result, **state})
+        self.looks += 1
 
     def _settle(self, names: list[str], first: str) -> None:
-        """Fix the metrics, the judge and the run that each look is compared with."""
-        self.journal.facts.update(names=names, first=first, judge=self._judge)
-        self.journal.facts.setdefault("asked", self._asked or names)
+        """Fix the settings, the metrics, the judge and the run that each look is compared with."""
+        given = {"--metrics": ", ".join(names), **self._given}
+        for name, value in {"given": given, "names": names, "first": first, "judge": self._judge}.items():
+            self.journal.facts.setdefault(name, value)
 
-    def _add(self, entry: Entry, units: Sequence[JudgedUnit]) -> None:
-        facts, evidence = self.journal.facts, self.evidence()
+    def _add(self, entry: Entry, units: Sequence[JudgedUnit]) -> Evidence | None:
+        """Add the units of a look to the reference or to the evidence, which is returned."""
+        facts, evidence = self.journal.facts, self.journal.evidence()
         if evidence is None:
-            days = (entry.at - min(each.at for each in self.looks_after())) / DAY_S
-            if self.learned >= (self.watch.learn or LEARNED) and (self.watch.learn or days >= LEARNED_DAYS):
-                self._fix(self.judged())
-        elif "alarm" not in facts:
-            evidence.add(entry.at, entry.weight, units, facts["names"])
-            if evidence.alarms and evidence.asks_anchors:
-                facts["asks"] = True
-            elif evidence.alarms:
-                self._alarm(evidence)
+            days = (entry.at - min((each.at for each in self.looks_after()), default=entry.at)) / DAY_S
+            enough = self.learned + len(units) >= (self.watch.learn or LEARNED)
+            return (
+                self._fix([*self.judged(), *units]) if enough and (self.watch.learn or days >= LEARNED_DAYS) else None
+            )
+        if "alarm" not in facts:
+            evidence.add(entry.at, entry.weight, units)
+            if evidence.alarms and not evidence.asks_anchors:
+                self._alarm(evidence, units)
             facts["evidence"] = asdict(evidence)
+        return evidence
 
-    def _alarm(self, evidence: Evidence) -> None:
+    def _alarm(self, evidence: Evidence, units: Sequence[JudgedUnit] = ()) -> None:
+        """Store the alarm. `units`: of the look that is not finished."""
         facts = self.journal.facts
-        found = evidence.conclusion(self.judged(facts["learned"]), facts["names"])
+        found = evidence.conclusion([*self.judged(facts["learned"]), *units])
         facts["alarm"] = {"id": f"{int(self.now)}-{len(self.journal.entries())}", "at": self.now, **found}
 
     # -- the reference -----------------------------------------------------------------------------------
@@ -247,39 +257,45 @@ class Watcher:
 
     def judged(self, after: int | None = None, since: float = 0.0) -> list[JudgedUnit]:
         """Return the judged units of the looks after this number, read from their runs."""
-        names, looks = self.journal.facts["names"], self.journal.directory / LOOKS
         chosen = [each for each in self.looks_after(after) if each.at >= since and each.judged]
-        runs = ((each.at, Run.open(looks / f"{each.number:06d}")) for each in chosen)
-        return [unit for at, run in runs for unit in units_in(run, names, self.watch, at)]
+        runs = ((each.at, Run.open(run_of(self.journal, each))) for each in chosen)
+        names = self.journal.facts["names"]
+        return [unit for at, run in runs for unit in units_in(run, names, at, self.watch).values()]
 
-    def _fix(self, units: Sequence[JudgedUnit]) -> None:
+    def _check_size(self, units: int) -> None:
+        fewest = FEWEST if self.watch.evaluation.cluster is None else FEWEST_CLUSTERS
+        if units < fewest:
+            raise UsageError(f"A reference needs at least {fewest} units, got {units}.")
+
+    def _fix(self, units: Sequence[JudgedUnit]) -> Evidence:
         """Make these units the reference of what is judged from now on. Raises UsageError for too few."""
-        watch, facts, entries = self.watch, self.journal.facts, self.journal.entries()
-        fewest = FEWEST if watch.evaluation.cluster is None else FEWEST_CLUSTERS
-        if len(units) < fewest:
-            raise UsageError(f"A reference needs at least {fewest} units, got {len(units)}.")
-        asked = not self._steady and watch.anchors != 0
+        self._check_size(len(units))
+        watch, entries = self.watch, self.journal.entries()
+        asked = not self._steady and watch.anchors > 0
         more = {"asks_anchors": asked, "can_blame": asked or self._steady, "started": self.now - YEAR_S / 365}
-        evidence = Evidence.of(units, facts["names"], watch.tolerance, watch.false_alarms, **more)
-        facts |= {"evidence": asdict(evidence), "learned": entries[-1].number if entries else 0, "units": len(units)}
+        evidence = Evidence.of(units, watch.tolerance, watch.false_alarms, **more)
+        learned = entries[-1].number if entries else 0
+        self.journal.facts |= {"evidence": asdict(evidence), "learned": learned, "units": len(units)}
+        return evidence
 
-    def _use_baseline(self, path: Path) -> None:
-        run = Run.open(path)
-        recorded = run.manifest.judges.get("judge", self._judge)  # none if no metric asks one
-        if difference := judge_difference(recorded, self._judge):
-            raise not_comparable(f"{path} and this watch", [f"the judge {difference}"])
-        with self.journal.writing() as facts:
-            self._settle(self._usable(run), str(path.absolute()))
-            self._fix(units_in(run, facts["names"], self.watch, self.now))
+    def _use_baseline(self, run: Run) -> None:
+        self._check_judge(run.manifest.judges.get("judge", self._judge), str(run.path))  # none if no metric asks one
+        with self.journal.writing():
+            names = self._usable(run)
+            self._settle(names, str(run.path.absolute()))
+            self._fix([*units_in(run, names, self.now, self.watch).values()])
 
     def rebase(self, since: float) -> None:
         """Make the units judged since a time the reference of a new watch; the old one stays in the journal."""
+        if self.now - max(self.journal.facts.get("rebases", []), default=0.0) < WEEK_S:
+            reason = "a reference that is chosen until it is quiet promises nothing"
+            raise UsageError(f"The last --rebase was less than 7 days ago, and {reason}. Wait{_NEW_WATCH}.")
+        if not (looks := self.looks_after(0)):
+            raise UsageError("No look is finished, so there is nothing to rebase on. Look first.")
         with self.journal.writing() as facts:
             self._fix(self.judged(0, since))
-            last = self.looks_after(0)[-1].number
-            for name in ("asks", "alarm", "anchors"):
-                facts.pop(name, None)
-            facts |= {"begun": last, "first": str(self.journal.directory / LOOKS / f"{last:06d}")}
+            facts.pop("alarm", None)
+            facts |= {"begun": looks[-1].number, "first": str(run_of(self.journal, looks[-1]))}
             facts.setdefault("rebases", []).append(self.now)
 
     def _usable(self, run: Run) -> list[str]:
@@ -295,65 +311,45 @@ class Watcher:
     # -- anchors -----------------------------------------------------------------------------------------
 
     def _due_pass(self, evidence: Evidence) -> str:
-        """Return the pass over the anchors that is due; empty if none is."""
-        facts = self.journal.facts
-        if not evidence.asks_anchors or "alarm" in facts:
+        """Return the pass over the anchors that is due; empty if none is. Weeks begin with the first pass."""
+        if not evidence.asks_anchors or "alarm" in self.journal.facts:
             return ""
-        if (state := facts.get("anchors")) is None or not evidence.anchors:
-            return "choose" if state is None else "old"
-        if "asks" in facts:
-            return "alarm"
-        return "weekly" if self.now - state["at"] >= 7 * DAY_S * state["weeks"] else ""
+        if not evidence.anchors:
+            return "start"
+        begun = [each.at for each in self.journal.entries() if each.kind == "start"][-1]
+        weeks = [(each.at - begun) // WEEK_S for each in self.journal.entries() if each.kind in ("start", "weekly")]
+        return "alarm" if evidence.alarms else "weekly" if (self.now - begun) // WEEK_S > weeks[-1] else ""
 
-    def _anchors(self) -> list[dict[str, Any]]:  # Any: JSON
-        """Return the anchors; before they are chosen, samples of the reference, or of the user's file."""
-        facts, given = self.journal.facts, self.watch.anchors
-        if isinstance(given, int):
-            looks = self.journal.directory / LOOKS
-            learned = [each for each in self.looks_after(0) if each.number <= facts["learned"] and each.judged]
-            paths = [str(looks / f"{each.number:06d}") for each in reversed(learned)] or [facts["first"]]
-            samples = [each.sample for path in paths for each in Run.open(path).samples]
-        else:
-            samples = [each for each in load(given) if isinstance(each, Sample)]
-        chosen: list[str] | None = facts.get("anchors", {}).get("ids")
+    def _anchors(self, evidence: Evidence) -> list[dict[str, Any]]:  # Any: JSON
+        """Return the anchors; before they are chosen, samples of the reference."""
+        learned = [each for each in self.looks_after(0) if each.number <= self.journal.facts["learned"] and each.judged]
+        paths = [run_of(self.journal, each) for each in reversed(learned)] or [self.journal.facts["first"]]
+        samples = [each.sample for path in paths for each in Run.open(path).samples]
         samples.sort(key=lambda each: self.journal.position(f"anchor {each.id}"))
-        if chosen is None:
-            return [each.to_record() for each in samples[: given if isinstance(given, int) else None]]
-        return [each.to_record() for each in samples if each.id in chosen]
+        chosen = [each for each in samples if each.id in evidence.anchors] or samples[: self.watch.anchors]
+        return [each.to_record() for each in chosen]
 
     async def _pass(self, entry: Entry) -> None:
         """Ask the anchors, each draw in its own run, so that its questions share no request with another draw."""
         journal, (draws, weight) = self.journal, PASSES[entry.kind]
-        names: list[str] = journal.facts["names"]
-        state: dict[str, Any] = journal.facts.get("anchors") or {"draw": 1, "at": entry.at, "weeks": 0}  # Any: JSON
-        state = {**state}
-        answers = defaultdict[str, list[list[float | None]]](list)
-        cost = 0.0
-        for draw in range(state["draw"], state["draw"] + draws):
-            run = await self._run(entry, draw, f"-{draw}")
-            if self.problem:
+        answers, cost = defaultdict[str, list[Scores]](list), 0.0
+        for draw in range(draws):
+            if (run := await self._run(entry, entry.number * _DRAWS + draw)) is None:
                 return
             cost += run.usage.get("cost_usd") or 0.0
-            for each in units_in(run, names, None, entry.at):
-                answers[each.unit].append(each.scores)
-        if (evidence := self.evidence()) is None:
+            for id_, each in units_in(run, journal.facts["names"], entry.at).items():
+                answers[id_].append(each.scores)
+        if (evidence := journal.evidence()) is None:
             raise ValueError("the reference comes before its anchors")
-        state["draw"] += draws
-        if entry.kind in ("old", "weekly"):  # a missed week is not made up for
-            state["weeks"] = 1 + int((entry.at - state["at"]) // (7 * DAY_S))
-        if entry.kind == "choose":
-            steady = [id_ for id_, own in answers.items() if all(each == own[0] for each in own)]
-            state["ids"] = steady if 2 * len(steady) >= len(answers) else [*answers]
+        if entry.kind == "start":
+            steady = {id_ for id_, own in answers.items() if all(each == own[0] for each in own[:_CHOOSING])}
+            chosen = steady if 2 * len(steady) >= len(answers) else answers
+            evidence.answer({id_: own[_CHOOSING:] for id_, own in answers.items() if id_ in chosen}, weight)
         else:
-            evidence.answer(answers, weight, names)
+            evidence.answer(answers, weight)
         with journal.writing() as facts:
-            if weight and (evidence.judge_alarms or entry.kind == "alarm"):
+            if evidence.judge_alarms or entry.kind == "alarm":
                 self._alarm(evidence)
-            facts |= {"anchors": state, "evidence": asdict(evidence)}
-            facts.pop("asks", None)
+            facts["evidence"] = asdict(evidence)
             journal.count(cost_usd=cost)
             journal.end(entry, {"judged": len(answers) * draws, "cost_usd": cost})
-
-
-_INSTRUMENTS: Final = frozenset({"embedder", "similarity", "splitter"})
-_NEW_WATCH: Final = ", or start a new watch (--state)"

@@ -11,8 +11,8 @@ from merilo.commands.view.html import sparkline
 from merilo.commands.view.trends import Point, Trend
 from merilo.commands.watch.evidence import DAY_S
 from merilo.commands.watch.journal import Journal
-from merilo.commands.watch.look import LOOKS, TRAFFIC
-from merilo.commands.watch.report import alarm_text, watch_record
+from merilo.commands.watch.look import TRAFFIC, run_of
+from merilo.commands.watch.report import FIELDS, watch_record
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.wording import number
 from merilo.runs.metric_names import worst_scores
@@ -20,7 +20,7 @@ from merilo.runs.run import Run
 from merilo.runs.scales import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 _WORST: Final = 10
@@ -32,32 +32,24 @@ def watch_report(directory: Path) -> str:
     """Return the page on the watch in a directory."""
     with Journal(directory, writing=False) as journal:
         found = watch_record(journal)
-        results = [(each.at, each.result or {}) for each in journal.entries(TRAFFIC) if each.result]
-        rebased = [datetime.fromisoformat(each).timestamp() for each in found["rebases"]]
+        results = [(each.at, each.result) for each in journal.entries(TRAFFIC) if each.result]
         worst = _worst(journal, found["alarm"]) if found["alarm"] else []
-    cards = [_card(name, each, results, rebased) for name, each in found["metrics"].items()]
+    whole = [each for each in found["metrics"] if not each["slice"]]
+    sliced = [each for each in found["metrics"] if each["slice"]]
+    cards = [el("div", _card(each, results, found["rebases"]), cls="spark") for each in whole]
+    keys = [key for key in FIELDS if key != "mean"]
     rows = [
-        el(
-            "tr",
-            el("th", text(key), scope="row"),
-            *(el("td", value, cls="num") for value in (name, *map(number, values))),
-        )
-        for name, metric in found["metrics"].items()
-        for key, each in metric["slices"].items()
-        if (values := [each["reference"], each["alarm_line"], each["evidence"]])
+        el("tr", el("th", text(each["slice"]), scope="row"), el("td", breakable(each["metric"])), *_numbers(each, keys))
+        for each in sliced
     ]
-    slices = table(["slice", "metric", "reference", "alarm below", "evidence"], rows, cls="slices")
+    slices = table(["slice", "metric", *(FIELDS[key][0] for key in keys)], rows, cls="slices")
+    note = "band: interval of the mean; second line: alarm below; below: evidence, from none to an alarm"
     return page(
         f"Watch {directory.name}",
         [
             el("h1", f"{found['state'][:1].upper()}{found['state'][1:]}"),
-            el("p", alarm_text(found["alarm"]) if found["alarm"] else f"At {found['at']}."),
-            el(
-                "section",
-                heading("By day", "band: interval of the mean; second line: alarm below"),
-                *cards,
-                cls="sparks",
-            ),
+            el("p", found["alarm"]["text"] if found["alarm"] else f"At {found['at']}."),
+            el("section", heading("By day", note), *cards, cls="sparks"),
             el("section", heading("Slices"), slices) if rows else Markup(""),
             el("section", heading("Lowest since the change"), el("ol", worst)) if worst else Markup(""),
         ],
@@ -65,40 +57,38 @@ def watch_report(directory: Path) -> str:
     )
 
 
+def _numbers(row: dict[str, Any], keys: Iterable[str]) -> list[Markup]:  # Any: JSON
+    return [el("td", number(row[key]), cls="num") for key in keys]
+
+
 def _card(
-    name: str,
-    metric: dict[str, Any],  # Any: JSON
+    row: dict[str, Any],  # Any: JSON
     results: Sequence[tuple[float, dict[str, Any]]],  # Any: JSON
-    rebased: Sequence[float],
-) -> Markup:
-    days: dict[float, list[float]] = {}
-    line, evidence = dict[float, float](), dict[float, float]()
+    rebases: Sequence[str],
+) -> list[Markup]:
+    name, days = row["metric"], dict[float, dict[str, Any]]()  # Any: JSON
     for at, result in results:
-        day = at // DAY_S
-        for place, value in enumerate(result.get("sums", {}).get(name, ())):
-            days.setdefault(day, [0.0, 0.0, 0.0])[place] += value
-        if name in result.get("lines", {}):
-            line[day], evidence[day] = result["lines"][name], result["evidence"]
-    places = {day: place for place, day in enumerate(days)}
-    means = [_point(places[day], *sums) for day, sums in days.items() if sums[0]]
-    alarm = [Point(places[day], value, None) for day, value in line.items() if day in places]
-    shown = Trend(name, _UNIT, weak=False, lines=tuple(filter(None, (tuple(alarm), tuple(means)))))
-    above = [Point(places[day], value, None) for day, value in evidence.items() if day in places]
-    drawn = [sparkline(shown, len(places))] if means else []
-    drawn += [sparkline(Trend("evidence", _UNIT, weak=False, lines=(tuple(above),)), len(places))] if above else []
-    marks = [
-        el("span", f"rebased on day {places[day] + 1}", cls="small") for at in rebased if (day := at // DAY_S) in places
-    ]
-    values = f"reference {number(metric['reference'])}, alarm below {number(metric['alarm_line'])}"
-    return el(
-        "div",
-        el("span", breakable(name), cls="n"),
-        el("span", number(metric["mean"]), cls="v"),
-        el("span", values, cls="small soft"),
-        *drawn,
-        *marks,
-        cls="spark",
+        day = days.setdefault(at // DAY_S, {"sums": (0.0, 0.0, 0.0)})
+        day["sums"] = [a + b for a, b in zip(day["sums"], result.get("sums", {}).get(name, (0, 0, 0)), strict=True)]
+        day["line"], day["evidence"] = result.get("lines", {}).get(name), result.get("evidence")
+    means = [_point(place, *day["sums"]) for place, day in enumerate(days.values()) if day["sums"][0]]
+    line, evidence = (
+        [Point(at, day[key], None) for at, day in enumerate(days.values()) if day[key] is not None]
+        for key in ("line", "evidence")
     )
+    drawings = (name, [line, means]), ("evidence", [evidence])
+    rebased = {datetime.fromisoformat(each).timestamp() // DAY_S for each in rebases}
+    return [
+        el("span", breakable(name), cls="n"),
+        el("span", number(row["mean"]), cls="v"),
+        el("span", f"reference {number(row['reference'])}, alarm below {number(row['alarm_line'])}", cls="small soft"),
+        *(
+            sparkline(Trend(title, _UNIT, weak=False, lines=tuple(tuple(each) for each in lines if each)), len(days))
+            for title, lines in drawings
+            if any(lines)
+        ),
+        *(el("span", f"rebased on day {place}", cls="small") for place, day in enumerate(days, 1) if day in rebased),
+    ]
 
 
 def _point(place: int, count: float, total: float, squares: float) -> Point:
@@ -111,14 +101,9 @@ def _worst(journal: Journal, alarm: dict[str, Any]) -> list[Markup]:  # Any: JSO
     """Return the samples with the lowest scores since the change, with the command that shows each."""
     since, found = datetime.fromisoformat(f"{alarm['since']}T00:00Z").timestamp(), list[tuple[float, str, str]]()
     for entry in journal.entries(TRAFFIC):
-        path = journal.directory / LOOKS / f"{entry.number:06d}"
-        if (
-            entry.at >= since
-            and (entry.result or {}).get("judged")
-            and alarm["metric"] in (run := Run.open(path)).manifest.metrics
-        ):
+        if entry.at >= since and entry.judged and alarm["metric"] in (run := Run.open(run_of(journal, entry))).metrics:
             worst = worst_scores(run.manifest, run.brief_records([alarm["metric"]]), alarm["metric"], _WORST)
-            found += [(value, id_, str(path)) for id_, value in worst.samples]
+            found += [(value, id_, str(run.path)) for id_, value in worst.samples]
     return [
         el("li", f"{number(value)} ", text(id_), " ", el("code", f"merilo show {path} --sample {id_}", cls="small"))
         for value, id_, path in sorted(found)[:_WORST]

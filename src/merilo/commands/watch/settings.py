@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from merilo.data import check
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from merilo.commands.evaluate.options import Options
@@ -19,16 +18,16 @@ if TYPE_CHECKING:
 class Watch:
     """The settings of a watch. `learn`: None for 2,000 units and seven days."""
 
-    source: Path | None
+    source: Path
     evaluation: Options
-    rate: float = 0.1
-    learn: int | None = None
-    baseline: Path | None = None
-    anchors: int | Path = 200
-    by: str | None = None
-    tolerance: float | None = None
-    false_alarms: float = 0.05
-    settle_s: float = 600.0
+    rate: float
+    learn: int | None
+    baseline: Path | None
+    anchors: int
+    by: str | None
+    tolerance: float | None
+    false_alarms: float
+    settle_s: float
 
     def unit_of(self, record: dict[str, Any]) -> str:  # Any: JSON
         """Return the key of a row's unit: the conversation if the row has one, otherwise the row."""
@@ -39,7 +38,7 @@ class Watch:
         return (_field(record, self.by) or "unknown") if self.by else ""
 
 
-def _field(record: Mapping[str, Any], field: str) -> str | None:  # Any: JSON
+def _field(record: dict[str, Any], field: str) -> str | None:  # Any: JSON
     """Return a field or a key of the metadata as text; None if the record has neither."""
     metadata = record.get("metadata")
     value: object = record.get(field, metadata.get(field) if check.is_record(metadata) else None)

@@ -1,4 +1,4 @@
-"""New records of a source that grows: a file or folder of JSON Lines with rows or spans, or lines of standard input.
+"""New records of a source that grows: a file or folder of JSON Lines with rows or spans.
 
 ::
 
@@ -11,10 +11,13 @@ Spans that are not complete yet are read again at the next look, so nothing of t
 from __future__ import annotations
 
 import re
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from io import BufferedReader
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,7 +30,6 @@ from merilo.data.source import MAX_LINE_BYTES, no_such_file, open_unpacked
 from merilo.errors import DataError
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator, Sequence
 
     from merilo.adapters.base import Item
@@ -56,13 +58,11 @@ class Arrival(NamedTuple):
 class Position:
     """The part of a file that is done: `offset` unpacked bytes, of which `head` and `tail` are digests.
 
-    `end`: the bytes that were read; those from `offset` on are read again. The other fields are as the system gave them
-    then, so that a file without a change is not opened.
+    `end`: the bytes that were read; those from `offset` on are read again. `size` and `changed` are as the system gave
+    them then, so that a file without a change is not opened.
     """
 
     path: str
-    device: int
-    inode: int
     size: int
     changed: int
     offset: int = 0
@@ -73,20 +73,16 @@ class Position:
 
 @dataclass(slots=True)
 class Tail:
-    """What arrived in a source since the last look. `positions` and the counts are complete once `arrivals` ends.
+    """What arrived in a source since the last look. `positions` and the counts are complete once `arrivals` ends."""
 
-    `source`: None for `lines` of standard input, of which those from `kept` on must be given again.
-    """
-
-    source: Path | None
+    source: Path
     known: Sequence[Position]
     now: float
     settle_s: float
-    lines: Sequence[bytes] = ()
     damaged: int = 0
     left_out: int = 0
-    kept: int = 0
     positions: list[Position] = field(default_factory=list[Position])
+    _found: set[Position] = field(default_factory=set[Position])
     _unsettled: int | None = None
 
     def arrivals(self) -> Iterator[Arrival]:
@@ -129,7 +125,7 @@ class Tail:
     def _records(self) -> Iterator[RawRecord]:
         """Yield the readable records; count the damaged ones."""
         decode = Decoder().line
-        for place, line in enumerate(self.lines) if self.source is None else self._file_lines():
+        for place, line in self._file_lines():
             if not line.isspace():
                 record = decode(line, place)
                 if record.value is None:
@@ -139,77 +135,80 @@ class Tail:
 
     def _file_lines(self) -> Iterator[tuple[int, bytes]]:
         for path in self._files():
-            with suppress(FileNotFoundError, EOFError):  # rotated meanwhile; a packed file that is still being written
-                stat = path.stat()
-                known = self._known(path, stat)
-                begun = Position(str(path), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
-                if known is not None:
-                    begun = replace(begun, offset=known.offset, end=known.end, head=known.head, tail=known.tail)
-                    if known.offset == known.end and (known.size, known.changed) == (begun.size, begun.changed):
-                        self.positions.append(begun)
-                        continue
-                with open_unpacked(path) as stream:
-                    _skip(stream, begun.offset)
-                    yield from self._new_lines(stream, begun)
+            try:
+                yield from self._new_lines(path)
+            except (FileNotFoundError, EOFError):  # rotated meanwhile; a packed file that is still being written
+                continue
+            except (OSError, zlib.error) as error:
+                raise DataError(f"{path} cannot be read ({error}). Mend or remove it.") from error
 
-    def _new_lines(self, stream: Peekable, begun: Position) -> Iterator[tuple[int, bytes]]:
+    def _new_lines(self, path: Path) -> Iterator[tuple[int, bytes]]:
         """Yield the complete lines; the position is that of the start until all files are read."""
+        stat, known = path.stat(), self._known(path)
+        begun = replace(known or Position("", 0, 0), path=str(path), size=stat.st_size, changed=stat.st_mtime_ns)
         place, offset = len(self.positions) << _OFFSET_BITS, begun.offset
         self.positions.append(begun)
-        try:
-            while (line := stream.readline(MAX_LINE_BYTES)).endswith(b"\n") or len(line) == MAX_LINE_BYTES:
-                start, offset = offset, offset + len(line)
-                while line and not line.endswith(b"\n"):  # a line that is too long is damaged
-                    line = stream.readline(BUFFER_BYTES)
-                    offset += len(line)
-                    line = b"!\n" if line.endswith(b"\n") else line
-                yield place | start, line
-        finally:
-            self.positions[-1] = replace(begun, end=offset)
+        if known is not None:
+            self._found.add(known)
+            if known.offset == known.end and (known.size, known.changed) == (begun.size, begun.changed):
+                return
+        with open_unpacked(path) as stream:
+            _skip(stream, offset)
+            try:
+                while (line := stream.readline(MAX_LINE_BYTES)).endswith(b"\n") or len(line) == MAX_LINE_BYTES:
+                    start, offset = offset, offset + len(line)
+                    while line and not line.endswith(b"\n"):  # a line that is too long is damaged
+                        line = stream.readline(BUFFER_BYTES)
+                        offset += len(line)
+                        line = b"!\n" if line.endswith(b"\n") else line
+                    yield place | start, line
+            finally:
+                self.positions[-1] = replace(begun, end=offset)
 
     def _settle_positions(self) -> None:
         """Set how far each file is done: up to the first span of the first trace that is not settled."""
         cut = self._unsettled
-        self.kept = len(self.lines) if cut is None else cut
         at = len(self.positions) if cut is None else cut >> _OFFSET_BITS
-        for number, each in enumerate(self.positions):
-            if number <= at:
-                done = each.end if number < at or cut is None else cut & ((1 << _OFFSET_BITS) - 1)
-                with suppress(FileNotFoundError), open_unpacked(Path(each.path)) as stream:
-                    head, tail = _digests(stream, done)
-                    self.positions[number] = replace(each, offset=done, head=head, tail=tail)
-        there = {(each.device, each.inode) for each in self.positions}
-        gone = [each for each in self.known if (each.device, each.inode) not in there]
+        for number, each in enumerate(self.positions[: at + 1]):
+            done = each.end if cut is None or number < at else cut & ((1 << _OFFSET_BITS) - 1)
+            with suppress(FileNotFoundError), open_unpacked(Path(each.path)) as stream:
+                head, tail = _digests(stream, done)
+                self.positions[number] = replace(each, offset=done, head=head, tail=tail)
+        gone = [each for each in self.known if each not in self._found]
         self.positions = [*gone, *self.positions][-_MAX_POSITIONS:]
 
     def _files(self) -> list[Path]:
-        """Return the files, the one that changed first at the front."""
-        if (source := self.source) is None:
-            return []
+        """Return the files, the one that changed first at the front.
+
+        Rotated ones of a single file have a number or date in their names. Those that the watch did not read count if
+        they are newer than what it read.
+        """
+        source = self.source
         if source.is_dir():
             found = [each for each in source.iterdir() if _NAMES.search(each.name) and each.is_file()]
         elif source.is_file() or self.known:  # a file that is being rotated is not there for a moment
-            rotated = [each for each in source.parent.glob(f"{source.stem}*") if each != source and each.is_file()]
-            found = [each for each in rotated if self._known(each, each.stat()) is not None]
-            found += [source] if source.is_file() else []
+            rotated = re.compile(rf"{re.escape(source.stem)}({re.escape(source.suffix)})?[.-]\d.*")
+            found, since = [source] if source.is_file() else [], max((each.changed for each in self.known), default=inf)
+            for each in source.parent.iterdir():
+                if each != source and rotated.fullmatch(each.name) and each.is_file() and self.known:
+                    found += [each] if each.stat().st_mtime_ns >= since or self._known(each) is not None else []
         else:
             raise no_such_file(source)
         return sorted(found, key=lambda each: (each.stat().st_mtime_ns, each.name))
 
-    def _known(self, path: Path, stat: os.stat_result) -> Position | None:
+    def _known(self, path: Path) -> Position | None:
         """Return the position of a file, by its content. Raises DataError if what was read of it has changed."""
-        own = [each for each in self.known if (each.device, each.inode) == (stat.st_dev, stat.st_ino)]
-        for each in own:
-            if (each.size, each.changed) == (stat.st_size, stat.st_mtime_ns):
-                return each
+        stat, known = path.stat(), sorted(self.known, key=lambda each: each.path != str(path))
+        if known and (known[0].path, known[0].size, known[0].changed) == (str(path), stat.st_size, stat.st_mtime_ns):
+            return known[0]
         with open_unpacked(path) as stream:
             begin = stream.read(_COMPARED)
-        for each in (*own, *(other for other in self.known if other not in own)):
+        for each in known:
             if each.offset and _digest(begin[: each.offset]) == each.head:
                 with open_unpacked(path) as stream:
                     if _digests(stream, each.offset) == (each.head, each.tail):
                         return each
-                if each in own or each.path == str(path):
+                if each.path == str(path):
                     advice = "Append to files and rename them, but do not edit them, or start a new watch (--state)"
                     raise DataError(f"{path} was rewritten before byte {each.offset:,}, which was read. {advice}.")
         return None
@@ -221,19 +220,15 @@ def _digest(data: bytes) -> str:
 
 def _digests(stream: Peekable, offset: int) -> tuple[str, str]:
     """Return the digests of the first and the last bytes before `offset`, from the start of a stream."""
-    if offset <= 2 * _COMPARED:
-        data = stream.read(offset)
-        return _digest(data[:_COMPARED]), _digest(data[-_COMPARED:])
-    head = stream.read(_COMPARED)
-    _skip(stream, offset - 2 * _COMPARED)
-    return _digest(head), _digest(stream.read(_COMPARED))
+    head = stream.read(min(offset, _COMPARED))
+    _skip(stream, max(0, offset - 2 * _COMPARED))
+    return _digest(head), _digest((head + stream.read(min(_COMPARED, offset - len(head))))[-_COMPARED:])
 
 
 def _skip(stream: Peekable, count: int) -> None:
     """Skip bytes; those of a packed file have to be unpacked."""
-    seek = getattr(stream, "seek", None)
-    if seek is not None and getattr(stream, "seekable", bool)():
-        seek(count, 1)
+    if isinstance(stream, BufferedReader) and stream.seekable():
+        stream.seek(count, 1)
         return
     while count > 0 and (read := len(stream.read(min(count, BUFFER_BYTES)))):
         count -= read
