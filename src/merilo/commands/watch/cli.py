@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 HELP = """Judge a part of live traffic and report what changed: system, questions or judge.
 
-SOURCE is a JSON Lines file that grows, or a folder of such files or of traces (.gz accepted, rotated or renamed). The first 2,000 judged units and seven days are the reference (--learn, --baseline). False alarms
-have a limit that holds whenever you look: 0.05 a year (--false-alarms).
+SOURCE is a JSON Lines file that grows, or a folder of such files or of traces (.gz accepted, rotated or renamed). The
+first 2,000 judged units and seven days are the reference (--learn, --baseline). False alarms have a limit that holds
+whenever you look: 0.05 a year (--false-alarms).
 
 Exit codes with --once: 0 nothing changed, 1 system or questions changed, 2 usage error, 3 learning, too few new units
 or cannot tell, 4 too many failed outcomes, 5 limit reached, 7 judge changed.

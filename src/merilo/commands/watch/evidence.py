@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from merilo.metrics.base import Failed, Score
 from merilo.runs.scales import recorded_scale
-from merilo.stats.drift import Line, MetricDrift, Unit, daily_deviation, e_bh, evidence_ratio, fell_since, mix_share
+from merilo.stats.drift import MetricDrift, Unit, daily_deviation, e_bh, evidence_ratio, fell_since, mix_share
 from merilo.stats.exchange import Anchor, exchange_value, fall_limits
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ _LINES: Final = 0.01
 _ANSWERS: Final = 3
 Scores = dict[str, float]
 """Metric → score from 0 (worst) to 1 (best); without metrics that are undefined or failed."""
+_MIX_LEVEL: Final = 0.9
 _STEPS: Final = 20
 """Answers to anchors are rounded to 1 / 20."""
 
@@ -55,8 +55,6 @@ class Evidence:
     """What is known since the reference was fixed. `asdict` gives plain JSON."""
 
     metrics: dict[str, MetricDrift]
-    reference: dict[str, dict[str, Line]]
-    """Metric → slice → the scores of the reference; the lines of `metrics` grow."""
     false_alarms: float
     asks_anchors: bool
     """True if the judge may change in silence and is asked anchors."""
@@ -86,15 +84,13 @@ class Evidence:
             wander = daily_deviation([*days]) if tolerance is None or name == SCORED else tolerance
             if len(units) > 1:
                 found[name] = MetricDrift.of(units, error=error, tolerance=wander)
-        return cls(found, {name: deepcopy(each.lines) for name, each in found.items()}, false_alarms, **more)
+        return cls(found, false_alarms, **more)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:  # Any: JSON
         """Return the object that `asdict` turned into `state`."""
-        lines = {name: {key: Line(**line) for key, line in each.items()} for name, each in state["reference"].items()}
         metrics = {name: MetricDrift.from_state(each) for name, each in state["metrics"].items()}
-        fields: dict[str, Any] = {**state, "metrics": metrics, "reference": lines}  # Any: fields
-        return cls(**fields)
+        return cls(**{**state, "metrics": metrics})
 
     def weight_at(self, now: float) -> float:
         """Return the weight of a new day: the time since the last one in years; 0 within a day."""
@@ -113,13 +109,9 @@ class Evidence:
 
     @property
     def alpha(self) -> float:
-        """The part of the false alarms for the mean of all metrics."""
-        points = 3 if self.asks_anchors else 4
-        return self.false_alarms * points / _POINTS * (2 / 3 if self._has_slices else 1)
-
-    @property
-    def _has_slices(self) -> bool:
-        return any(metric.slices for metric in self.metrics.values())
+        """The part of the false alarms for the mean of all metrics; slices have half as much in addition."""
+        sliced = any(metric.slices for metric in self.metrics.values())
+        return self.false_alarms * (3 if self.asks_anchors else 4) / _POINTS * (2 / 3 if sliced else 1)
 
     @property
     def value(self) -> float:
@@ -133,10 +125,10 @@ class Evidence:
     @property
     def fallen_slices(self) -> list[tuple[str, str]]:
         """Metric and slice of each slice with separate evidence, the clearest first."""
-        values = {
+        found = {
             (name, key): each.value for name, metric in self.metrics.items() for key, each in metric.slices.items()
         }
-        return e_bh(values, self.alpha / 2) if values else []
+        return e_bh(found, self.alpha / 2) if found else []
 
     @property
     def alarms(self) -> bool:
@@ -145,13 +137,8 @@ class Evidence:
 
     @property
     def judge_alpha(self) -> float:
-        """The part of the false alarms for the judge."""
+        """The part of the false alarms for the judge, whose evidence is an alarm at 1 / this."""
         return self.false_alarms / _POINTS
-
-    @property
-    def judge_alarms(self) -> bool:
-        """True if the answers to the anchors are no longer those of the reference."""
-        return self.judge >= 1 / self.judge_alpha
 
     def answer(self, answers: dict[str, list[Scores]], weight: float) -> None:
         """Add answers to the anchors, old ones first. Weights are fixed before and sum to at most 1 a year."""
@@ -176,16 +163,35 @@ class Evidence:
         worst, key = max(self.metrics, key=lambda name: self.metrics[name].value), ""
         if self.value < 1 / self.alpha and slices:
             worst, key = slices[0]
-        before = self.reference[worst][key].mean
-        own = [each for each in traffic if worst in each.scores and key in ("", each.slice)]
+        metric = self.metrics[worst]
+        lines, before = metric.lines, metric.lines[key].mean
+        # Each slice may fall while the mean of all stays, if easier questions arrive. Then a score counts against the
+        # mean of its slice.
+        given = not key and metric.slices and metric.given.value > metric.whole.value
+        own = [
+            each._replace(scores={worst: score + before - (lines[each.slice].mean if given else before)})
+            for each in traffic
+            if (score := each.scores.get(worst)) is not None
+            and key in ("", each.slice)
+            and (not given or each.slice in lines)
+        ]
         days = _by_day(own, worst)
         day, after = fell_since([(len(each), sum(each)) for each in days.values()], before) if days else (0, before)
-        since = [*days][day] * DAY_S if days else self.started
-        pairs = self._pairs(worst)
-        ends = fall_limits(pairs).ends if pairs else None
+        since, pairs = [*days][day] * DAY_S if days else self.started, self._pairs(worst)
         fallen = [Unit(each.scores[worst], each.slice) for each in own if each.at >= since]
+        ends, half, other = fall_limits(pairs).ends if pairs else None, (before - after) / 2, "judge"
+        state = State.SYSTEM
+        if self.judge >= 1 / self.judge_alpha:
+            state = State.JUDGE
+        elif not self.can_blame or (self.asks_anchors and (ends is None or ends[1] >= half)):
+            state = State.CANNOT_TELL
+        elif metric.slices and not (key or given):
+            low, high = mix_share(lines, fallen, level=_MIX_LEVEL)
+            state = State.QUESTIONS if high < half else State.SYSTEM if low > half else State.CANNOT_TELL
+            other = "questions"
         return {
-            "state": self._blame(worst, before - after, None if ends is None else ends[1], fallen).value,
+            "state": state.value,
+            "between": ["system", other] if state == State.CANNOT_TELL else [],
             "metric": worst,
             "before": before,
             "after": after,
@@ -193,16 +199,6 @@ class Evidence:
             "anchors": len(pairs),
             "slices": [{"metric": name, "slice": key} for name, key in slices],
         }
-
-    def _blame(self, metric: str, drop: float, judge_fall: float | None, since: Sequence[Unit]) -> State:
-        """Return who changed; `judge_fall`: the upper limit of how much lower the anchors' answers are."""
-        if self.judge_alarms:
-            return State.JUDGE
-        if not self.can_blame or (self.asks_anchors and (judge_fall is None or judge_fall >= drop / 2)):
-            return State.CANNOT_TELL
-        if self._has_slices and since and mix_share(self.reference[metric], since)[1] < drop / 2:
-            return State.QUESTIONS
-        return State.SYSTEM
 
 
 class JudgedUnit(NamedTuple):
@@ -224,17 +220,17 @@ def units_in(run: Run, names: Sequence[str], at: float, watch: Watch | None = No
         unit = each.sample.id if watch is None else watch.unit_of(record)
         slices.setdefault(unit, "" if watch is None else watch.slice_of(record))
         turns[unit].append(each.outcomes)
-    found: dict[str, JudgedUnit] = {}
+    units: dict[str, JudgedUnit] = {}
     for unit, own in turns.items():
         values = {
-            name: [_share(turn[name].value, scale) for turn in own if isinstance(turn[name], Score)]
+            name: [_share(found.value, scale) for turn in own if isinstance(found := turn[name], Score)]
             for name, scale in scales.items()
         }
         scores = {name: fmean(each) for name, each in values.items() if each}
         failed = {name for name in names if name not in scores and any(isinstance(turn[name], Failed) for turn in own)}
         scores[SCORED] = len(scores) / len(names)
-        found[unit] = JudgedUnit(at, slices[unit], scores, frozenset(failed))
-    return found
+        units[unit] = JudgedUnit(at, slices[unit], scores, frozenset(failed))
+    return units
 
 
 def _share(value: float, scale: Scale) -> float:

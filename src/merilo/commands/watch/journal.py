@@ -80,14 +80,8 @@ class Journal:
                 self.evidence()
                 if writing and not self.facts:
                     with self.writing() as facts:
-                        facts |= {
-                            "format": 1,
-                            "salt": token_hex(16),
-                            "counts": {},
-                            "positions": [],
-                            "now": 0.0,
-                            "begun": 0,
-                        }
+                        facts |= {"format": 1, "salt": token_hex(16), "now": 0.0, "begun": 0}
+                        facts |= {"counts": {}, "positions": []}
                 self._salt = bytes.fromhex(self.facts["salt"])
             except (*ERRORS, *_MALFORMED, OSError) as error:
                 text = error_text(error)

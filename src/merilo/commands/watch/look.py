@@ -348,7 +348,7 @@ class Watcher:
         else:
             evidence.answer(answers, weight)
         with journal.writing() as facts:
-            if evidence.judge_alarms or entry.kind == "alarm":
+            if evidence.judge >= 1 / evidence.judge_alpha or entry.kind == "alarm":
                 self._alarm(evidence)
             facts["evidence"] = asdict(evidence)
             journal.count(cost_usd=cost)

@@ -16,6 +16,7 @@ from merilo.stats.drift import delay
 from merilo.stats.exchange import fewest_flips
 
 if TYPE_CHECKING:
+    from merilo.commands.watch.evidence import Evidence
     from merilo.commands.watch.look import Watcher
 
 Record = dict[str, Any]  # Any: JSON
@@ -47,21 +48,6 @@ def watch_record(watcher: Watcher | Journal) -> Record:
     state = State.LEARNING if evidence is None else State.NOTHING if alarm is None else State(alarm["state"])
     learn = None if call is None else call.watch.learn
     of = {"units": sum(each.judged for each in looks), "of": learn or LEARNED, "days": 0 if learn else LEARNED_DAYS}
-    rows: list[Record] = []
-    for name, metric in {} if evidence is None else evidence.metrics.items():
-        count_, total, _ = ((last.result or {}).get("sums", {}) if last else {}).get(name, (0, 0, 0))
-        values = {"": metric.value, **{key: each.value for key, each in metric.slices.items()}}
-        rows += [
-            {
-                "metric": name,
-                "slice": key,
-                "mean": None if key or not count_ else total / count_,
-                "reference": evidence.reference[name][key].mean,
-                "alarm_line": line.value,
-                "evidence_ratio": evidence.ratio_of(values[key]),
-            }
-            for key, line in metric.lines.items()
-        ]
     return {
         "schema": 1,
         "state": state.value,
@@ -73,10 +59,26 @@ def watch_record(watcher: Watcher | Journal) -> Record:
         "learning": None if evidence else of,
         "reference_units": facts.get("units"),
         "evidence_ratio": None if evidence is None else evidence.ratio_of(evidence.value),
-        "metrics": rows,
+        "metrics": [] if evidence is None else _rows(evidence, (last and last.result or {}).get("sums", {})),
         "alarm": None if alarm is None else {**alarm, "at": time_text(alarm["at"]), "text": _alarm_text(alarm)},
         "rebases": [time_text(each) for each in facts.get("rebases", [])],
     }
+
+
+def _rows(evidence: Evidence, sums: dict[str, list[float]]) -> list[Record]:
+    """Return the figures of each metric, with an empty slice, and of its slices."""
+    return [
+        {
+            "metric": name,
+            "slice": key,
+            "mean": sums[name][1] / sums[name][0] if not key and sums.get(name, [0])[0] else None,
+            "reference": line.mean,
+            "alarm_line": line.value,
+            "evidence_ratio": evidence.ratio_of(metric.slices[key].value if key else metric.value),
+        }
+        for name, metric in evidence.metrics.items()
+        for key, line in metric.lines.items()
+    ]
 
 
 def time_text(at: float) -> str:
@@ -88,7 +90,8 @@ def watch_page(found: Record, width: int) -> Page:
     """Return the lines of a look: counts, each metric, and what changed."""
     page, look, counts = Page(width), found["look"] or {}, found["counts"]
     seen, judged = counts.get("seen", 0), counts.get("judged", 0)
-    head = f"{found['at'][:16].replace('T', ' ')}  {seen:,} seen  {judged:,} judged ({look.get('judged', 0):,} in the last look)"
+    last = f"{look.get('judged', 0):,} in the last look"
+    head = f"{found['at'][:16].replace('T', ' ')}  {seen:,} seen  {judged:,} judged ({last})"
     if (learning := found["learning"]) is not None:
         days = f" and {learning['days']} days" if learning["days"] else ""
         page.text(f"{head}  learning {learning['units']:,} of {learning['of']:,} units{days}")
@@ -123,7 +126,7 @@ def _alarm_text(alarm: Record) -> str:
         State.SYSTEM: f"{anchors} are answered as before: your system changed.",
         State.QUESTIONS: "Each slice is answered as before: your questions changed.",
         State.JUDGE: f"{anchors} are answered differently: your judge changed. Scores since then are not comparable.",
-        State.CANNOT_TELL: "Your system or your judge changed: cannot tell who. More anchors tell more (--anchors).",
+        State.CANNOT_TELL: f"Your {' or your '.join(alarm['between'])} changed: cannot tell which.",
     }[State(alarm["state"])]
     if not alarm["anchors"] and alarm["state"] == State.SYSTEM:
         who = "Your system changed."

@@ -1,0 +1,83 @@
+"""Whom a watch puts an alarm down to, and how rarely it raises one without a change."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from merilo.commands.watch.evidence import DAY_S, Evidence, JudgedUnit, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TOPICS = {"easy": 0.95, "usual": 0.8, "hard": 0.6}
+Stream = tuple[list[JudgedUnit], Evidence]
+
+
+def units(source: random.Random, day: float, count: int, means: dict[str, float], mix: list[int]) -> list[JudgedUnit]:
+    """0/1 scores of topics in a mix."""
+    names = source.choices([*means], mix, k=count)
+    scores = [float(source.random() < means[name]) for name in names]
+    return [JudgedUnit(day * DAY_S, name, {"m": score}, frozenset()) for name, score in zip(names, scores, strict=True)]
+
+
+def watched(seed: int, traffic: Callable[[int], tuple[dict[str, float], list[int]]], days: int) -> Stream:
+    """The units until the alarm, 50 a day after a reference of 1,500 in which the topics are equally frequent."""
+    source = random.Random(seed)
+    reference = units(source, 0, 1_500, TOPICS, [1, 1, 1])
+    evidence = Evidence.of(reference, 0.0, 0.05, asks_anchors=False, can_blame=True, started=0.0)
+    found: list[JudgedUnit] = []
+    for day in range(1, days + 1):
+        found += units(source, day, 50, *traffic(day))
+        evidence.add(day * DAY_S, evidence.weight_at(day * DAY_S), found[-50:])
+        if evidence.alarms:
+            break
+    return found, evidence
+
+
+def fallen(*topics: str, by: float) -> dict[str, float]:
+    return {name: mean - by * (name in topics) for name, mean in TOPICS.items()}
+
+
+@pytest.mark.parametrize(
+    ("means", "mix", "state", "names"),
+    [
+        (fallen("hard", by=0.5), [8, 8, 1], State.SYSTEM, {"hard"}),  # the mean of all hardly moves
+        (fallen(*TOPICS, by=0.3), [1, 1, 1], State.SYSTEM, None),
+        (fallen(*TOPICS, by=0.15), [6, 1, 1], State.SYSTEM, None),  # easier questions hide the fall in the mean
+        (TOPICS, [1, 1, 12], State.QUESTIONS, set()),
+    ],
+)
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_an_alarm_is_put_down_to_its_cause(
+    seed: int, means: dict[str, float], mix: list[int], state: State, names: set[str] | None
+) -> None:
+    """A topic that falls is named; topics that all fall are the system; a harder mix alone never is."""
+    traffic, evidence = watched(seed, lambda day: (means if day > 10 else TOPICS, mix if day > 10 else [1, 1, 1]), 80)
+    assert evidence.alarms
+    found = evidence.conclusion(traffic)
+    assert found["state"] in {state, *([State.CANNOT_TELL] if state == State.QUESTIONS else [])}
+    assert found["after"] < found["before"]
+    assert 6 <= int(found["since"][8:]) <= 13
+    assert names is None or {each["slice"] for each in found["slices"]} == names
+
+
+@pytest.mark.parametrize(
+    ("harder", "traffic"),
+    [
+        (False, lambda _: (TOPICS, [1, 1, 1])),
+        (False, lambda day: (TOPICS, [100 + day, 100, 100])),
+        (True, lambda day: (TOPICS, [100, 100, 100 + 2 * day])),
+    ],
+    ids=["constant", "easier", "harder"],
+)
+def test_the_system_is_not_blamed_without_a_change(
+    harder: bool, traffic: Callable[[int], tuple[dict[str, float], list[int]]]
+) -> None:
+    """Ten streams of 2,500 units: no alarm, or that the questions changed if they became harder."""
+    for seed in range(20, 30):
+        found, evidence = watched(seed, traffic, 50)
+        assert not evidence.alarms or harder, seed
+        assert not evidence.alarms or evidence.conclusion(found)["state"] != State.SYSTEM, seed
