@@ -1,16 +1,13 @@
 """A watch that is killed anywhere continues with equal bytes, and loses or repeats no alarm."""
 
-import random
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, Here
-from killing import killed_after, killed_at_each_step
+from command_line import Here
+from killing import killed_at_each_step
 from watching import SETTINGS, content, learned, look, runs, write
 
 from merilo.cli import outcome
@@ -83,29 +80,6 @@ def test_killed_at_each_commit_of_the_state(
         monkeypatch.chdir(tmp_path / f"{committed}-{each}")
         assert outcome(DAY_2) == 1
         assert (content(Path("prod")), runs(Path("prod"))) == expected, each
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_killed_30_times_at_random(begun: Path, tmp_path: Path) -> None:
-    """Killed at 30 random moments, and continued after each, the state is that of a look that was never killed."""
-    source = random.Random(1)
-    whole = tmp_path / "whole"
-    shutil.copytree(begun, whole)
-    started = time.monotonic()
-    assert subprocess.run([COMMAND, *DAY_2], cwd=whole, check=False, capture_output=True).returncode == 1
-    seconds, killed = time.monotonic() - started, 0
-    for number in range(100):
-        place = tmp_path / f"random-{number}"
-        shutil.copytree(begun, place)
-        for _ in range(3):
-            killed += killed_after(source.uniform(0.2, 0.9) * seconds, [COMMAND, *DAY_2], place)
-        assert Here(place).merilo(*DAY_2).returncode == 1
-        assert content(place / "prod")[0]["alarm"] == content(whole / "prod")[0]["alarm"]
-        assert runs(place / "prod") == runs(whole / "prod")
-        if killed >= 30:
-            return
-    raise AssertionError("it was never in the middle of a look")
 
 
 def test_two_processes_do_not_share_a_state(begun: Path) -> None:

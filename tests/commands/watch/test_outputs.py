@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from axe import as_opened, violations
+from browser import Browser
 from command_line import Here
 from watching import learned, look, refused, row, write
 
@@ -190,3 +192,16 @@ def test_failed_outcomes_give_no_verdict(here: Here) -> None:
     codes = [here.merilo(*words, f"2026-11-0{day}T06:00") for day in (1, 2)]
     assert [each.returncode for each in codes] == [4, 3], codes[0].stderr
     assert json.loads(codes[0].stdout)["counts"]["judged"] == 0
+
+
+def test_axe_finds_nothing_on_the_page(here: Here, browser: Browser, axe: str) -> None:
+    """At 1440 and 390 pixels, light and dark, the page of an alarm has no violation and is not wider than the window."""
+    drop(here, topic=HOSTILE)
+    look(here, 2)
+    assert here.merilo("report", "prod", "-o", "watch.html").returncode == 0
+    address = (here.path / "watch.html").as_uri()
+    assert violations(browser, axe, address, [(as_opened, "html")]) == []
+    for width in (1440, 390):
+        browser.size(width)
+        browser.visit(address)
+        assert browser.run("document.documentElement.scrollWidth") == width

@@ -1,14 +1,21 @@
 """What an engineer on call reads in a week of traffic, with a judge behind a server."""
 
 import json
+import os
 import random
+import shutil
 import subprocess
+import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from command_line import COMMAND, Here
 from server import Asked, JudgeServer
+from watching import content
 
 
 class Judge(JudgeServer):
@@ -38,10 +45,14 @@ def traffic(here: Here, first: int, count: int, good: float) -> None:
             print(json.dumps({"id": f"r{number}", "question": f"Which {number}?", "contexts": [text]}), file=file)
 
 
-def look(here: Here, judge: Judge, day: int, *more: str) -> tuple[int, dict]:
+def words_of(judge: Judge, day: int) -> list[str]:
     words = ["watch", "traffic.jsonl", "--state", "prod", "--judge", "openai:test-model", "--base-url", judge.base_url]
     words += ["--metrics", "context_relevance", "--rate", "1", "--learn", "300", "--anchors", "60", "--json"]
-    done = here.merilo(*words, "--once", "--now", f"2026-11-{day:02}T06:00", *more, env={"OPENAI_API_KEY": "k"})
+    return [*words, "--once", "--now", f"2026-11-{day:02}T06:00"]
+
+
+def look(here: Here, judge: Judge, day: int, *more: str) -> tuple[int, dict]:
+    done = here.merilo(*words_of(judge, day), *more, env={"OPENAI_API_KEY": "k"})
     assert done.returncode in {0, 1, 3, 5, 7}, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -92,11 +103,11 @@ def test_nothing_is_paid_twice(here: Here, judge: Judge) -> None:
     """Killed in the middle of a look, the same command asks only what was in flight again."""
     quiet_days(here, judge)
     traffic(here, 5_000, 200, 0.8)
-    words = ["watch", "traffic.jsonl", "--state", "prod", "--judge", "openai:test-model", "--base-url", judge.base_url]
-    words += ["--metrics", "context_relevance", "--rate", "1", "--learn", "300", "--once", "--now", "2026-11-05T06:00"]
     before = judge.count
-    environment = {**here.environment, "OPENAI_API_KEY": "k"}
-    process = subprocess.Popen([COMMAND, *words], cwd=here.path, env=environment, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, **here.environment, "OPENAI_API_KEY": "k"}
+    process = subprocess.Popen(
+        [COMMAND, *words_of(judge, 5)], cwd=here.path, env=environment, stdout=subprocess.DEVNULL
+    )
     while judge.count < before + 60 and process.poll() is None:
         time.sleep(0.005)
     process.kill()
@@ -105,3 +116,47 @@ def test_nothing_is_paid_twice(here: Here, judge: Judge) -> None:
     code, found = look(here, judge, 5)
     assert (code, found["look"]["judged"]) == (0, 200)
     assert judge.count <= before + 200 + 16
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("swap", "good", "code"), [(0.5, 0.8, 7), (0.0, 0.4, 1)])
+def test_killed_at_random_moments(
+    here: Here, judge: Judge, tmp_path: Path, swap: float, good: float, code: int
+) -> None:
+    """Of 30 looks killed in traffic, in the pass over the anchors and around the command, none loses or repeats one."""
+    quiet_days(here, judge)
+    judge.strictness = swap
+    traffic(here, 5_000, 120, good)
+    (here.path / "told.py").write_text("open('told', 'a').write('x')\n")
+    words = [*words_of(judge, 5), "--no-cache", "--on-alarm", f"{sys.executable} told.py"]
+    environment = {**os.environ, **here.environment, "OPENAI_API_KEY": "k"}
+    source, phases, told, killed, rounds = random.Random(code), Counter[str](), 0, 0, 0
+    expected, seconds = None, 0.0
+    while killed < 30:
+        place = tmp_path / f"copy-{rounds}"
+        shutil.copytree(here.path, place)
+        for _ in range(3 if rounds else 0):
+            process = subprocess.Popen([COMMAND, *words], cwd=place, env=environment, stdout=subprocess.DEVNULL)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(source.uniform(0.25, 1) * seconds)
+            killed += process.poll() is None
+            process.kill()
+            process.wait()
+            facts, (*looks, _) = content(place / "prod")
+            phases[
+                "alarm raised" if "alarm" in facts else next((each[1] for each in looks if each[5] is None), "before")
+            ] += 1
+        started = time.monotonic()
+        assert (
+            subprocess.run([COMMAND, *words], cwd=place, env=environment, check=False, capture_output=True).returncode
+            == code
+        )
+        seconds = seconds or time.monotonic() - started
+        facts = content(place / "prod")[0]
+        expected = expected or facts["alarm"]
+        assert facts["alarm"] == expected
+        told += len((place / "told").read_text())
+        rounds += 1
+    assert {"traffic", "alarm"} <= phases.keys(), phases
+    assert rounds <= told <= rounds + 1, "a kill between the end of the command and its note calls it again"

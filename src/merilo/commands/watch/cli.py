@@ -169,6 +169,7 @@ class _Looks(NamedTuple):
 
     def _write(self, found: dict[str, Any]) -> None:  # Any: JSON
         from merilo.commands.watch.report import prometheus_text, watch_page
+        from merilo.rendering.page import page_width, show, write
         from merilo.rendering.sanitize import json_text
         from merilo.runs.publish import write_file
 
@@ -176,13 +177,22 @@ class _Looks(NamedTuple):
             write(json_text(found) + "\n")
         elif not self.quiet:
             show(watch_page(found, page_width()))
+        if (alarm := found["alarm"]) and self.on_alarm and self.journal.facts.get("notified") != alarm["id"]:
+            self._notify(self.on_alarm, alarm)
         if self.prometheus is not None:
-            write_file(Path(self.prometheus), prometheus_text(found))
-        alarm = found["alarm"]
-        if not (alarm and self.on_alarm) or self.journal.facts.get("notified") == alarm["id"]:
-            return
+            try:
+                write_file(Path(self.prometheus), prometheus_text(found))
+            except OSError as error:
+                raise UsageError(
+                    f"{self.prometheus} cannot be written ({error.strerror}). See --prometheus."
+                ) from error
+
+    def _notify(self, command: str, alarm: dict[str, Any]) -> None:  # Any: JSON
+        from merilo.rendering.page import tell
+        from merilo.rendering.sanitize import json_text
+
         try:  # the user's own command, without a shell
-            words = shlex.split(self.on_alarm)
+            words = shlex.split(command)
             subprocess.run(words, input=json_text(alarm), text=True, timeout=_ALARM_S, check=True)  # noqa: S603
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             tell(f"The command of --on-alarm failed ({error}). It is run again at the next look.")

@@ -118,6 +118,11 @@ class Evidence:
         """The evidence that the mean of some metric fell."""
         return fmean(metric.value for metric in self.metrics.values())
 
+    @property
+    def ratio(self) -> float:
+        """The evidence on a logarithmic scale, 1 at an alarm."""
+        return 1.0 if self.alarms else self.ratio_of(self.value)
+
     def ratio_of(self, value: float) -> float:
         """Return evidence on a logarithmic scale, at most 1, an alarm."""
         return min(1.0, evidence_ratio(value, self.alpha))
@@ -193,6 +198,7 @@ class Evidence:
             "state": state.value,
             "between": ["system", other] if state == State.CANNOT_TELL else [],
             "metric": worst,
+            "slice": key,
             "before": before,
             "after": after,
             "since": datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d"),

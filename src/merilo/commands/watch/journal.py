@@ -78,6 +78,7 @@ class Journal:
                     self._db.execute(each)
                 self.facts = self._stored()
                 self.evidence()
+                self.entries()
                 if writing and not self.facts:
                     with self.writing() as facts:
                         facts |= {"format": 1, "salt": token_hex(16), "now": 0.0, "begun": 0}

@@ -209,7 +209,7 @@ class Watcher:
             evidence, state = self._add(entry, units), dict[str, Any]()  # Any: JSON
             if evidence is not None:
                 lines = {name: each.lines[""].value for name, each in evidence.metrics.items()}
-                state = {"lines": lines, "evidence": evidence.ratio_of(evidence.value)}
+                state = {"lines": lines, "evidence": evidence.ratio}
             journal.count(judged=len(units), failed=failed, cost_usd=cost)
             result = {"judged": len(units), "failed": failed, "cost_usd": cost, "sums": sums_of(units, names)}
             journal.end(entry, {**result, **state})

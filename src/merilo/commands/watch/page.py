@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from math import sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.report.page import breakable, heading, page, table, text
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _WORST: Final = 10
 _Z: Final = 1.96
-_UNIT: Final = Scale((0.0, 1.0))
+_UNIT, _ANY = Scale((0.0, 1.0)), Scale((-inf, inf))
 
 
 def watch_report(directory: Path) -> str:
@@ -34,27 +34,28 @@ def watch_report(directory: Path) -> str:
         found = watch_record(journal)
         results = [(each.at, each.result) for each in journal.entries(TRAFFIC) if each.result]
         worst = _worst(journal, found["alarm"]) if found["alarm"] else []
-    whole = [each for each in found["metrics"] if not each["slice"]]
-    sliced = [each for each in found["metrics"] if each["slice"]]
-    cards = [el("div", _card(each, results, found["rebases"]), cls="spark") for each in whole]
+    cards = [
+        el("div", _card(each, results, found["rebases"]), cls="spark") for each in found["metrics"] if not each["slice"]
+    ]
     keys = [key for key in FIELDS if key != "mean"]
     rows = [
         el("tr", el("th", text(each["slice"]), scope="row"), el("td", breakable(each["metric"])), *_numbers(each, keys))
-        for each in sliced
+        for each in sorted(found["metrics"], key=lambda each: -each["evidence_ratio"])
+        if each["slice"]
     ]
     slices = table(["slice", "metric", *(FIELDS[key][0] for key in keys)], rows, cls="slices")
-    note = "band: interval of the mean; second line: alarm below; below: evidence, from none to an alarm"
-    return page(
-        f"Watch {directory.name}",
-        [
-            el("h1", f"{found['state'][:1].upper()}{found['state'][1:]}"),
-            el("p", found["alarm"]["text"] if found["alarm"] else f"At {found['at']}."),
-            el("section", heading("By day", note), *cards, cls="sparks"),
-            el("section", heading("Slices"), slices) if rows else Markup(""),
-            el("section", heading("Lowest since the change"), el("ol", worst)) if worst else Markup(""),
-        ],
-        sheet="view.css",
+    said = found["alarm"]["text"] if found["alarm"] else f"{found['at']}: no alarm."
+    body = el(
+        "main",
+        el("h1", f"{found['state'][:1].upper()}{found['state'][1:]}"),
+        text(said, tag="p", cls="lead"),
+        heading("By day", "mean with its interval, alarm line; below: evidence, from none to an alarm"),
+        el("div", cards, cls="sparks", tabindex=0, role="group", aria_label="By day"),
+        el("div", heading("Slices"), slices, cls="gap") if rows else None,
+        el("div", heading("Lowest since the change"), el("ol", worst, cls="tasks"), cls="gap") if worst else None,
+        cls="wrap head",
     )
+    return page(f"Watch {directory.name}", [body], sheet="view.css")
 
 
 def _numbers(row: dict[str, Any], keys: Iterable[str]) -> list[Markup]:  # Any: JSON
@@ -76,15 +77,15 @@ def _card(
         [Point(at, day[key], None) for at, day in enumerate(days.values()) if day[key] is not None]
         for key in ("line", "evidence")
     )
-    drawings = (name, [line, means]), ("evidence", [evidence])
+    drawings = (name, _ANY, [means, line]), ("evidence", _UNIT, [evidence])
     rebased = {datetime.fromisoformat(each).timestamp() // DAY_S for each in rebases}
     return [
         el("span", breakable(name), cls="n"),
         el("span", number(row["mean"]), cls="v"),
         el("span", f"reference {number(row['reference'])}, alarm below {number(row['alarm_line'])}", cls="small soft"),
         *(
-            sparkline(Trend(title, _UNIT, weak=False, lines=tuple(tuple(each) for each in lines if each)), len(days))
-            for title, lines in drawings
+            sparkline(Trend(title, scale, weak=False, lines=tuple(tuple(each) for each in lines if each)), len(days))
+            for title, scale, lines in drawings
             if any(lines)
         ),
         *(el("span", f"rebased on day {place}", cls="small") for place, day in enumerate(days, 1) if day in rebased),

@@ -58,8 +58,8 @@ def watch_record(watcher: Watcher | Journal) -> Record:
         "counts": facts["counts"],
         "learning": None if evidence else of,
         "reference_units": facts.get("units"),
-        "evidence_ratio": None if evidence is None else evidence.ratio_of(evidence.value),
-        "metrics": [] if evidence is None else _rows(evidence, (last and last.result or {}).get("sums", {})),
+        "evidence_ratio": None if evidence is None else evidence.ratio,
+        "metrics": [] if evidence is None else _rows(evidence, ((last and last.result) or {}).get("sums", {})),
         "alarm": None if alarm is None else {**alarm, "at": time_text(alarm["at"]), "text": _alarm_text(alarm)},
         "rebases": [time_text(each) for each in facts.get("rebases", [])],
     }
@@ -108,6 +108,10 @@ def watch_page(found: Record, width: int) -> Page:
         page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * (len(rows) - 1)])
     if found["waiting"]:
         page.text(f"{count(found['waiting'], 'new unit')} wait for the next look.")
+    if counts.get("damaged"):
+        page.text(
+            f"{count(counts['damaged'], 'line')} of the source could not be read and were left out.", tone=Tone.BAD
+        )
     for text in (found["alarm"] and found["alarm"]["text"], found["problem"]):
         if text:
             page.text(text, tone=Tone.BAD)
@@ -118,7 +122,8 @@ def _alarm_text(alarm: Record) -> str:
     """Return what changed, since when, and who, in a few sentences."""
     since = f"{datetime.fromisoformat(alarm['since']):%d %B %Y}".lstrip("0")
     before, after = number(alarm["before"]), number(alarm["after"])
-    fell = f"{alarm['metric']} fell from {before} to about {after}, since about {since}."
+    of = f" of {alarm['slice']}" if alarm["slice"] else ""
+    fell = f"{alarm['metric']}{of} fell from {before} to about {after}, since about {since}."
     if alarm["before"] <= alarm["after"]:
         fell = f"Answers to the anchors changed since about {since}; {alarm['metric']} did not fall."
     anchors = count(alarm["anchors"], "anchor")

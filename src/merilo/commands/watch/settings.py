@@ -42,4 +42,9 @@ def _field(record: dict[str, Any], field: str) -> str | None:  # Any: JSON
     """Return a field or a key of the metadata as text; None if the record has neither."""
     metadata = record.get("metadata")
     value: object = record.get(field, metadata.get(field) if check.is_record(metadata) else None)
-    return value if value is None or isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return value if value is None else storable(value if isinstance(value, str) else json.dumps(value, sort_keys=True))
+
+
+def storable(text: str) -> str:
+    """Return a text without halves of surrogate pairs, which a database refuses."""
+    return text.encode("utf-8", "backslashreplace").decode()

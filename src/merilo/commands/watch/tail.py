@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.adapters.exports import ResultFile, kind_of
 from merilo.adapters.traces import items_of_traces, whole_item
+from merilo.commands.watch.settings import storable
 from merilo.data.aliases import aliases
 from merilo.data.json_records import Decoder
 from merilo.data.lines import BUFFER_BYTES
@@ -105,7 +106,8 @@ class Tail:
             if not isinstance(id_, str | int) or id_ == "":
                 offset = record.place & ((1 << _OFFSET_BITS) - 1)
                 id_ = f"{offset}-{_digest(repr(row).encode())[:12]}"
-            yield Arrival(str(id_), {"id": str(id_), **row})
+            id_ = storable(str(id_))
+            yield Arrival(id_, {"id": id_, **row})
 
     def _traces(self, records: Iterable[RawRecord], kind: SpanFile) -> Iterator[Arrival]:
         for item in items_of_traces(records, kind, self._settled):
