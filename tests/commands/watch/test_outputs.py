@@ -77,8 +77,18 @@ def check_prometheus(path: Path) -> None:
     assert rows
     assert all(sample.fullmatch(each) for each in rows)
     assert len({each.rpartition(" ")[0] for each in rows}) == len(rows)
-    if shutil.which("promtool"):
-        subprocess.run(["promtool", "check", "metrics"], input=text, text=True, check=True, capture_output=True)
+
+
+def test_promtool_accepts_the_metrics(here: Here) -> None:
+    """With hostile topics, before and after an alarm, promtool has no complaint; `tools/chromium.py` installs it."""
+    if (program := shutil.which("promtool")) is None:
+        pytest.skip("no promtool")
+    for number, state in enumerate(("learning", "fallen")):
+        write(here.path / f"{state}.jsonl", 0, 150 + 150 * number, topic=HOSTILE)
+        look(here, 1, "--state", state, "--by", "topic", "--prometheus", "w.prom", source=f"{state}.jsonl")
+        text = (here.path / "w.prom").read_text()
+        done = subprocess.run([program, "check", "metrics"], input=text, text=True, check=False, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_metrics_for_prometheus(here: Here) -> None:
@@ -92,6 +102,7 @@ def test_metrics_for_prometheus(here: Here) -> None:
     assert "merilo_watch_state" not in (here.path / "other.prom").read_text()
     check_prometheus(here.path / "other.prom")
     assert ".prom files only" in refused(here, "--prometheus", "watch.txt")
+    assert "no/watch.prom cannot be written" in refused(here, "--prometheus", "no/watch.prom")
 
 
 def test_an_alarm_calls_a_command_once(here: Here) -> None:

@@ -3,17 +3,21 @@
 import gzip
 import json
 import os
+import random
+import sqlite3
+import subprocess
 import time
 import tracemalloc
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from command_line import Here
+from command_line import COMMAND, Here
 from hypothesis import given
 from hypothesis import strategies as st
-from watching import learned, look, refused, row, write
+from watching import SETTINGS, learned, look, refused, row, write
 
 from merilo.commands.watch.journal import Journal
 from merilo.commands.watch.tail import Arrival, Position, Tail
@@ -85,6 +89,14 @@ def test_a_rotated_file_is_read_to_its_end(tmp_path: Path) -> None:
     path.write_text(lines("e"))
     assert sorted(source.read()) == ["d", "e"]
     assert source.read() == []
+    append(path, lines("f"))
+    path.rename(tmp_path / "t-1.jsonl")
+    append(path, lines("g"))
+    path.rename(tmp_path / "t.jsonl-2")
+    append(path, lines("h"))
+    append(tmp_path / "t.jsonl.bak", lines("i"))
+    append(tmp_path / "t2.jsonl", lines("j"))
+    assert sorted(source.read()) == ["f", "g", "h"], "g was in no file that was read before"
 
 
 def test_a_folder_is_read_with_packed_and_late_files(tmp_path: Path) -> None:
@@ -112,6 +124,26 @@ def test_a_source_that_was_rewritten_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("r499", "r9"))
     with pytest.raises(DataError, match="was rewritten before byte"):
         source.read()
+
+
+def test_a_packed_file_that_is_damaged_is_refused(tmp_path: Path) -> None:
+    """Its rows would be lost in silence."""
+    source = Source(tmp_path)
+    packed = gzip.compress(random.Random(0).randbytes(50_000))
+    (tmp_path / "a.jsonl.gz").write_bytes(packed[:20_000] + b"x" * 5_000 + packed[25_000:])
+    with pytest.raises(DataError, match="a.jsonl.gz cannot be read"):
+        source.read()
+
+
+def test_ids_may_be_any_text(tmp_path: Path) -> None:
+    """Line breaks and halves of surrogate pairs are stored; rows without a usable id get one."""
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps({"id": id_, "question": "Why?"}) + "\n" for id_ in ("a\nb", "\ud800", "", None)))
+    with Journal(tmp_path / "state") as found:
+        take(found, ((each, each.id) for each in Tail(path, [], NOW, 600.0).arrivals()))
+        ids = [unit for unit, _ in found.ready(NOW, 600.0)]
+    assert ids[:2] == ["a\nb", "\\ud800"]
+    assert len(set(ids)) == 4
 
 
 def test_a_trace_waits_for_its_last_span(tmp_path: Path) -> None:
@@ -218,3 +250,49 @@ def test_the_watch_needs_its_source(tmp_path: Path) -> None:
     learned(here)
     (here.path / "traffic.jsonl").rename(here.path / "gone")
     assert look(here, 2)[0] == 3
+
+
+def test_other_settings_than_before_are_refused(tmp_path: Path) -> None:
+    """The source and the fields of units and slices stay; each refusal is one sentence."""
+    here = Here(tmp_path)
+    learned(here)
+    write(here.path / "other.jsonl", 0, 30)
+    assert "This watch has source ../traffic.jsonl, got ../other.jsonl" in refused(here, source="other.jsonl")
+    for option in ("--by", "--cluster"):
+        assert f"This watch has {option} (none), got topic" in refused(here, option, "topic")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE facts SET facts = '{}'", "its facts were changed"),
+        ("UPDATE looks SET result = '{'", "Expecting property name"),
+        ("CREATE TRIGGER t AFTER INSERT ON facts BEGIN DELETE FROM looks; END", "its trigger t is not one of merilo's"),
+        ("CREATE VIEW v AS SELECT * FROM facts", "its view v is not one of merilo's"),
+        ("DROP TABLE looks; CREATE VIEW looks AS SELECT * FROM seen", "its view looks is not one of merilo's"),
+    ],
+)
+def test_a_state_that_merilo_did_not_write_is_refused(tmp_path: Path, statement: str, message: str) -> None:
+    """A look and the report name what is wrong with the file, in one sentence, and run nothing of it."""
+    here = Here(tmp_path)
+    learned(here)
+    with closing(sqlite3.connect(here.path / "prod" / "watch.sqlite")) as db:
+        db.executescript(statement)
+    assert message in refused(here)
+    done = here.merilo("report", "prod", "-o", "watch.html")
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    """At any limit of the size of files a look says so in one sentence, and the next one judges all rows."""
+    here = Here(tmp_path)
+    learned(here)
+    write(here.path / "traffic.jsonl", 1_000, 400)
+    for most in (1_000, 30_000, 150_000):
+        words = [COMMAND, "watch", "traffic.jsonl", "--state", "prod", *SETTINGS, "--now", "2026-11-02T06:00"]
+        done = subprocess.run(
+            ["prlimit", f"--fsize={most}", *words], cwd=here.path, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert look(here, 2)[1]["counts"]["judged"] == 600
