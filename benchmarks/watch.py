@@ -10,15 +10,24 @@ first figure compares such streams with single ones. The seed differs from those
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import Counter
 from dataclasses import dataclass
 from math import exp, inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from figures import report
 
+from merilo.commands.blocking import run_blocking
+from merilo.commands.evaluate.options import Options
+from merilo.commands.watch.evidence import DAY_S, State
+from merilo.commands.watch.journal import Journal
+from merilo.commands.watch.look import Watcher
+from merilo.commands.watch.settings import Watch
 from merilo.stats.distributions import root
 from merilo.stats.drift import (
     GRADES,
@@ -404,7 +413,63 @@ def delays(check: Check) -> None:
                 check.delays(f"{shape}, {setting}, drop {drop:.2f}", found)
 
 
-PARTS = (false_alarms, topics, who, delays)
+# -- the command ---------------------------------------------------------------------------------------
+
+LOOKS, LOOK_S = 100, 3.65 * DAY_S
+"""Looks, and the time between them: together they spend the 5 % of a year."""
+TOPICS = {"easy": 0.95, "usual": 0.8, "hard": 0.65}
+
+
+def command(check: Check) -> None:
+    """10,000 units without a change through `Journal` and `Watcher`, a look at every 100; the metric compares ids."""
+    many = check.streams(20)
+    for kind in ("constant", "daily cycle", "by topic, the mix moves"):
+        states = Counter(_watched(check, kind) for _ in range(many))
+        changed = (states[State.SYSTEM] + states[State.JUDGE]) / many
+        check.rate(f"command, {kind}: alarms of the system", changed, at_most=0.0 if "topic" in kind else 0.05)
+        check.rate(f"command, {kind}: other alarms", 1 - changed - states[""] / many)
+
+
+def _watched(check: Check, kind: str) -> str:
+    """Return the state of the alarm; empty without one."""
+    moves = "topic" in kind
+    with TemporaryDirectory() as place:
+        path = Path(place) / "traffic.jsonl"
+        settings = Watch(
+            source=path,
+            evaluation=Options(metrics=["id_recall"]),
+            rate=1.0,
+            learn=2_000,
+            baseline=None,
+            anchors=0,
+            by="topic" if moves else None,
+            tolerance=None,
+            false_alarms=0.05,
+            settle_s=600.0,
+        )
+        with Journal(Path(place) / "state") as journal:
+            for look in range(LOOKS + 1):
+                count = DAY if look else 2_000
+                names = check.source.choice(
+                    [*TOPICS], count, p=np.array([1, 1, 1 + 2 * moves * look / LOOKS]) / (3 + 2 * moves * look / LOOKS)
+                )
+                means = np.array([TOPICS[name] for name in names])
+                if kind == "daily cycle":
+                    means = 0.8 + 0.1 * np.sin(2 * np.pi * np.arange(count) / DAY)
+                rows = zip(names.tolist(), (check.source.random(count) < means).tolist(), strict=True)
+                with path.open("a") as file:
+                    for number, (name, hit) in enumerate(rows):
+                        ids = {"retrieved_context_ids": ["a" if hit else "b"], "reference_context_ids": ["a"]}
+                        print(json.dumps({"id": f"{look}-{number}", "question": "?", "topic": name, **ids}), file=file)
+                watcher = Watcher(settings, journal, 1.7e9 + look * LOOK_S)
+                watcher.arrive()
+                run_blocking(watcher.look())
+                if "alarm" in journal.facts:
+                    return str(journal.facts["alarm"]["state"])
+    return ""
+
+
+PARTS = (false_alarms, topics, who, delays, command)
 
 
 def main() -> None:

@@ -131,7 +131,7 @@ def test_a_packed_file_that_is_damaged_is_refused(tmp_path: Path) -> None:
     source = Source(tmp_path)
     packed = gzip.compress(random.Random(0).randbytes(50_000))
     (tmp_path / "a.jsonl.gz").write_bytes(packed[:20_000] + b"x" * 5_000 + packed[25_000:])
-    with pytest.raises(DataError, match="a.jsonl.gz cannot be read"):
+    with pytest.raises(DataError, match=r"a\.jsonl\.gz cannot be read"):
         source.read()
 
 
