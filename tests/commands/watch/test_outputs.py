@@ -206,7 +206,7 @@ def test_failed_outcomes_give_no_verdict(here: Here) -> None:
 
 
 def test_axe_finds_nothing_on_the_page(here: Here, browser: Browser, axe: str) -> None:
-    """At 1440 and 390 pixels, light and dark, the page of an alarm has no violation and is not wider than the window."""
+    """At 1440 and 390 pixels, light and dark, the page of an alarm has no violation and no overflow."""
     drop(here, topic=HOSTILE)
     look(here, 2)
     assert here.merilo("report", "prod", "-o", "watch.html").returncode == 0

@@ -142,7 +142,7 @@ class Tail:
             except (FileNotFoundError, EOFError):  # rotated meanwhile; a packed file that is still being written
                 continue
             except (OSError, zlib.error) as error:
-                raise DataError(f"{path} cannot be read ({error}). Mend or remove it.") from error
+                raise DataError(f"{path} cannot be read ({error}). Repair or remove it.") from error
 
     def _new_lines(self, path: Path) -> Iterator[tuple[int, bytes]]:
         """Yield the complete lines; the position is that of the start until all files are read."""
