@@ -90,7 +90,8 @@ class Evidence:
     def from_state(cls, state: dict[str, Any]) -> Self:  # Any: JSON
         """Return the object that `asdict` turned into `state`."""
         metrics = {name: MetricDrift.from_state(each) for name, each in state["metrics"].items()}
-        return cls(**{**state, "metrics": metrics})
+        fields: dict[str, Any] = {**state, "metrics": metrics}  # Any: fields
+        return cls(**fields)
 
     def weight_at(self, now: float) -> float:
         """Return the weight of a new day: the time since the last one in years; 0 within a day."""

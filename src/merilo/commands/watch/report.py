@@ -88,9 +88,10 @@ def time_text(at: float) -> str:
 
 def watch_page(found: Record, width: int) -> Page:
     """Return the lines of a look: counts, each metric, and what changed."""
-    page, look, counts = Page(width), found["look"] or {}, found["counts"]
+    page, counts = Page(width), found["counts"]
+    last_judged: int = found["look"]["judged"] if found["look"] else 0
     seen, judged = counts.get("seen", 0), counts.get("judged", 0)
-    last = f"{look.get('judged', 0):,} in the last look"
+    last = f"{last_judged:,} in the last look"
     head = f"{found['at'][:16].replace('T', ' ')}  {seen:,} seen  {judged:,} judged ({last})"
     if (learning := found["learning"]) is not None:
         days = f" and {learning['days']} days" if learning["days"] else ""
@@ -154,7 +155,7 @@ def plan_page(watcher: Watcher, width: int) -> Page:
             many = (
                 (f"{round(units, -1):,.0f}", f"{units / per_day:,.0f}") if units < _LIMIT else (f"over {_LIMIT:,}", "-")
             )
-            rows.append((f"{name} -{drop:g}", *many))
+            rows.append((f"{name} -{drop:g}", many[0], many[1]))
     page.text("More than half of the drops of this size are found by then:")
     page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * (len(rows) - 1)])
     flips = fewest_flips(len(evidence.anchors), weight=PASSES["alarm"][1], alpha=evidence.judge_alpha)
