@@ -88,7 +88,7 @@ def test_a_swapped_judge_is_named(here: Here, judge: Judge) -> None:
 
 
 def test_the_money_of_a_day_holds(here: Here, judge: Judge) -> None:
-    """The rate is lowered to what the rows cost; at the limit a look ends with 5, and the next day goes on."""
+    """The rate is lowered to what the rows cost; a look that the limit stopped ends on later days, with new money."""
     (here.path / "prices.toml").write_text('[[price]]\nmodel = "test-model"\ninput = 100.0\noutput = 100.0\n')
     traffic(here, 0, 300, 0.8)
     paid = ("--prices", "prices.toml", "--max-cost", "5", "--no-cache")
@@ -98,7 +98,27 @@ def test_the_money_of_a_day_holds(here: Here, judge: Judge) -> None:
         assert code in {3, 5}
         assert found["counts"]["cost_usd"] - spent <= 5
         spent = found["counts"]["cost_usd"]
+    assert found["counts"]["judged"] > 0
     assert spent > 0
+
+
+def test_a_look_that_the_limit_stopped_continues_the_next_day(here: Here, judge: Judge) -> None:
+    """Its money of earlier days does not count again, so what the limit stopped is finished a day later."""
+    (here.path / "prices.toml").write_text('[[price]]\nmodel = "test-model"\ninput = 100.0\noutput = 100.0\n')
+    quiet_days(here, judge)
+    traffic(here, 5_000, 120, 0.8)
+    codes = [look(here, judge, day, "--prices", "prices.toml", "--max-cost", "2")[0] for day in range(5, 11)]
+    assert 5 in codes[:-1]
+    assert codes[codes.index(5) + 1] != 5
+
+
+def test_anchors_are_asked_anew(here: Here, judge: Judge, tmp_path: Path) -> None:
+    """A second watch of the same traffic, with the same cache, asks its anchors again."""
+    quiet_days(here, judge)
+    before = judge.count
+    shutil.move(here.path / "prod", tmp_path / "first")
+    assert look(here, judge, 4)[1]["reference_units"] == 300
+    assert judge.count - before >= 6 * 60
 
 
 def test_nothing_is_paid_twice(here: Here, judge: Judge) -> None:

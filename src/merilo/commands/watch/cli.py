@@ -138,7 +138,7 @@ class _Looks(NamedTuple):
                 self.look(time.time())
             except ProviderError as error:
                 tell(f"{error} The next look is in {every_s:g} s.")
-            time.sleep(max(0.0, until - time.monotonic()))
+            time.sleep(max(1.0, until - time.monotonic()))
 
     def look(self, now: float) -> int:
         """Look once, report, and return the exit code."""

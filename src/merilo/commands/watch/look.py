@@ -111,7 +111,10 @@ class Watcher:
 
     async def look(self) -> Self:
         """Finish the look that was interrupted, or do the one that is due, and the passes over the anchors."""
-        journal = self.journal
+        journal, today = self.journal, self.now // DAY_S
+        if journal.facts.get("day") != today:  # a look that was stopped continues with the money of a new day
+            with journal.writing() as facts:
+                facts |= {"day": today, "spent_before": self._spent()}
         if self.watch.baseline is not None and "names" not in journal.facts:
             self._use_baseline(Run.open(self.watch.baseline))
         while not self.problem:
@@ -148,15 +151,20 @@ class Watcher:
         """Return the fraction of the waiting rows whose planned cost is within the limit of the day."""
         if (limit := self.watch.evaluation.limits.max_cost_usd) is None:
             return 1.0
-        spent = [spent_record(balance_in(each), "charged")["cost_usd"] for each in self._today()]
-        left = limit - sum(each for each in spent if isinstance(each, float))
+        left = limit + self.journal.facts["spent_before"] - self._spent()
         planned = (await run_estimate(self._records("waiting rows", 0), self._options(None))).typical.usd
         return min(1.0, max(0.0, left / planned)) if planned else 1.0
 
+    def _spent(self) -> float:
+        """Return the cost of the runs of `_today`, in USD."""
+        spent = [spent_record(balance_in(each), "charged")["cost_usd"] for each in self._today()]
+        return sum(each for each in spent if isinstance(each, float))
+
     def _today(self) -> tuple[Path, ...]:
-        """Return the runs of today, whose costs count against the limit of a day."""
-        today = [each for each in self.journal.entries() if each.at // DAY_S == self.now // DAY_S]
-        return tuple(path for each in today for path in self.journal.directory.glob(f"looks/{each.number:06d}*"))
+        """Return the runs of today and of a look that was stopped, whose costs count against the limit of a day."""
+        today = self.now // DAY_S
+        entries = [each for each in self.journal.entries() if each.at // DAY_S == today or each.result is None]
+        return tuple(path for each in entries for path in self.journal.directory.glob(f"looks/{each.number:06d}*"))
 
     def _records(self, name: str, look: int) -> ForeignRecords:
         return ForeignRecords(name, name, "row", lambda: self.journal.rows(look))
@@ -171,13 +179,18 @@ class Watcher:
         return run if run.complete else None
 
     def _options(self, out: Path | None, draw: int = 0) -> Options:
-        given = self.watch.evaluation
+        given, limits = self.watch.evaluation, self.watch.evaluation.limits
+        if limits.max_cost_usd is not None:
+            limits = replace(limits, max_cost_usd=limits.max_cost_usd + self.journal.facts["spent_before"])
         return replace(
             given,
             out=out,
             cluster=None,
             metrics=self.journal.facts.get("names", given.metrics),
             first_draw=draw,
+            limits=limits,
+            # Anchors are asked anew: old answers, also those that another watch has asked, would hide a change.
+            storage=replace(given.storage, cache=given.storage.cache and not draw),
             reading=replace(given.reading, skip_invalid=True),
             shared_with=tuple(each for each in self._today() if each != out),
         )

@@ -82,7 +82,7 @@ def _card(
     return [
         el("span", breakable(name), cls="n"),
         el("span", number(row["mean"]), cls="v"),
-        el("span", f"reference {number(row['reference'])}, alarm below {number(row['alarm_line'])}", cls="small soft"),
+        el("span", f"reference {number(row['reference'])}, alarm line {number(row['alarm_line'])}", cls="small soft"),
         *(
             sparkline(Trend(title, scale, weak=False, lines=tuple(tuple(each) for each in lines if each)), len(days))
             for title, scale, lines in drawings

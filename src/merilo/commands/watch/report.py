@@ -23,7 +23,7 @@ Record = dict[str, Any]  # Any: JSON
 FIELDS: Final = {
     "mean": ("last look", "Mean of the last look, from 0 (worst) to 1."),
     "reference": ("reference", "Mean of the reference."),
-    "alarm_line": ("alarm below", "A mean below it raises an alarm."),
+    "alarm_line": ("alarm line", "Scores below it are evidence of a change."),
     "evidence_ratio": ("evidence", "Evidence of a change, 1 at an alarm."),
 }
 """Figure of a metric or slice → its heading, and its description for Prometheus."""
@@ -176,7 +176,7 @@ def prometheus_text(found: Record) -> str:
 
     for key, (name, text) in _COUNTS.items():
         add(name, "counter", text, {"": found["counts"].get(key, 0)})
-    at = found["look"] and datetime.fromisoformat(found["look"]["at"]).timestamp()
+    at = datetime.fromisoformat(found["at"]).timestamp()
     add("last_look_timestamp_seconds", "gauge", "Time of the last look.", {"": at})
     for name, (_, text) in FIELDS.items():
         add(name, "gauge", text, {"": found.get(name), **{_labels(each): each[name] for each in found["metrics"]}})
