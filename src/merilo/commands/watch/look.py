@@ -189,7 +189,7 @@ class Watcher:
             metrics=self.journal.facts.get("names", given.metrics),
             first_draw=draw,
             limits=limits,
-            # Anchors are asked anew: old answers, also those that another watch has asked, would hide a change.
+            # Anchors are asked again: old answers, also those that another watch has asked, would hide a change.
             storage=replace(given.storage, cache=given.storage.cache and not draw),
             reading=replace(given.reading, skip_invalid=True),
             shared_with=tuple(each for each in self._today() if each != out),
