@@ -296,3 +296,33 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
         )
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert look(here, 2)[1]["counts"]["judged"] == 600
+
+
+def test_standard_input_is_judged_until_it_ends(tmp_path: Path) -> None:
+    """Lines of a pipe are taken in as they come, at its end the last look is done, and no line stays in the state."""
+    here = Here(tmp_path)
+    text = "".join(json.dumps(row(number, hit=True)) + "\n" for number in range(260))
+    every = [each for each in SETTINGS if each != "--once"]
+    for state, words in (("prod", (*every, "--every", "1h")), ("other", SETTINGS)):
+        done = here.merilo("watch", "-", "--state", state, *words, stdin=text.rstrip("\n"))
+        assert done.returncode == 0, done.stderr
+        assert "260 judged" in done.stdout
+        assert [*(here.path / state / "input").iterdir()] == []
+
+
+def test_lines_of_standard_input_survive_a_kill(tmp_path: Path) -> None:
+    """What a killed command has read and not judged is judged by the next one, once."""
+    here = Here(tmp_path)
+    command = [COMMAND, "watch", "-", "--state", "prod", *SETTINGS]
+    text = "".join(json.dumps(row(number, hit=True)) + "\n" for number in range(250))
+    with subprocess.Popen(command, cwd=here.path, stdin=subprocess.PIPE) as killed:
+        assert killed.stdin is not None
+        killed.stdin.write(text.encode())
+        killed.stdin.flush()
+        folder = here.path / "prod" / "input"
+        while killed.poll() is None and sum(map(os.path.getsize, folder.glob("*"))) < len(text):
+            time.sleep(0.01)
+        killed.kill()
+    done = here.merilo("watch", "-", "--state", "prod", *SETTINGS, stdin=json.dumps(row(250, hit=True)) + "\n")
+    assert done.returncode == 0, done.stderr
+    assert "251 judged" in done.stdout

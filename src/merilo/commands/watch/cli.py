@@ -22,12 +22,13 @@ from merilo.errors import ProviderError, UsageError
 if TYPE_CHECKING:
     from merilo.commands.watch.journal import Journal
     from merilo.commands.watch.settings import Watch
+    from merilo.commands.watch.standard_input import StandardInput
 
 HELP = """Judge a part of live traffic and report what changed: system, questions or judge.
 
-SOURCE is a JSON Lines file that grows, or a folder of such files or of traces (.gz accepted, rotated or renamed). The
-first 2,000 judged units and seven days are the reference (--learn, --baseline). False alarms have a limit that holds
-whenever you look: 0.05 a year (--false-alarms).
+SOURCE is a JSON Lines file that grows, a folder of such files or of traces (.gz accepted, rotated or renamed), or "-"
+for standard input. The first 2,000 judged units and seven days are the reference (--learn, --baseline). False alarms
+have a limit that holds whenever you look: 0.05 a year (--false-alarms).
 
 Exit codes with --once: 0 nothing changed, 1 system or questions changed, 2 usage error, 3 learning, too few new units
 or cannot tell, 4 too many failed outcomes, 5 limit reached, 7 judge changed.
@@ -49,13 +50,15 @@ _A_DAY: Final = Flag(
 )
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _ALARM_S: Final = 30
+_INPUT: Final = "input"
+"""Folder of the state with the lines of standard input that no look has read."""
 _CLOCK_S: Final = 60
 
 
 @takes_options(Options, without=tuple(_WITHOUT.split()), limits_max_cost_usd=_A_DAY)
 def watch(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="File or folder to watch.", callback=given, show_default=False)
+        str, typer.Argument(metavar="SOURCE", help="File, folder, or - to watch.", callback=given, show_default=False)
     ],
     options: Options,
     state: Annotated[str | None, typer.Option(metavar="DIR", help="State directory.", callback=given)] = None,
@@ -87,12 +90,13 @@ def watch(
     from merilo.commands.watch.look import Watcher
     from merilo.commands.watch.report import plan_page
     from merilo.commands.watch.settings import Watch
+    from merilo.commands.watch.standard_input import StandardInput
     from merilo.rendering.page import page_width, show
 
     if prometheus is not None and not prometheus.endswith(".prom"):
         raise UsageError(f"The node exporter reads .prom files only, got {prometheus} (--prometheus).")
     settings = Watch(
-        source=Path(source),
+        source=Path(given(state), _INPUT) if source == "-" else Path(source),
         evaluation=options,
         rate=share(rate),
         learn=learn,
@@ -112,8 +116,11 @@ def watch(
             if plan:
                 show(plan_page(watcher, page_width()))
                 return
-        looks = _Looks(settings, journal, prometheus, on_alarm, json, quiet)
+        arriving = StandardInput(settings.source) if source == "-" else None
+        looks = _Looks(settings, journal, arriving, prometheus, on_alarm, json, quiet)
         if once or fixed is not None:
+            if arriving is not None:
+                arriving.ended.wait()
             raise typer.Exit(looks.look(fixed or time.time()))
         looks.repeat(_seconds(every))
 
@@ -123,22 +130,28 @@ class _Looks(NamedTuple):
 
     settings: Watch
     journal: Journal
+    arriving: StandardInput | None
     prometheus: str | None
     on_alarm: str | None
     json: bool
     quiet: bool
 
     def repeat(self, every_s: float) -> None:
-        """Look again and again, until the command is stopped."""
+        """Look again and again, until the command is stopped or standard input ends."""
         from merilo.rendering.page import tell
 
+        code: int = Exit.CANNOT_TELL
         while True:
             until = time.monotonic() + every_s
             try:
-                self.look(time.time())
+                code = self.look(time.time())
             except ProviderError as error:
                 tell(f"{error} The next look is in {every_s:g} s.")
-            time.sleep(max(1.0, until - time.monotonic()))
+            wait_s = max(1.0, until - time.monotonic())
+            if self.arriving is None:
+                time.sleep(wait_s)
+            elif self.arriving.ended.wait(wait_s):
+                raise typer.Exit(self.look(time.time()) if self.arriving.waiting else code)
 
     def look(self, now: float) -> int:
         """Look once, report, and return the exit code."""
@@ -146,12 +159,17 @@ class _Looks(NamedTuple):
         from merilo.commands.watch.evidence import State
         from merilo.commands.watch.look import Watcher
         from merilo.commands.watch.report import watch_record
+        from merilo.commands.watch.tail import Position
         from merilo.rendering.page import tell
 
         watcher = Watcher(self.settings, self.journal, now)
         if watcher.now - now > _CLOCK_S:
             tell(f"The clock is {watcher.now - now:,.0f} s behind the last look. Until then, time stands still.")
+        if self.arriving is not None:
+            self.arriving.rotate()
         watcher.arrive()
+        if self.arriving is not None:
+            self.arriving.drop(Position(**each) for each in self.journal.facts["positions"])
         run_blocking(watcher.look())
         found = watch_record(watcher)
         self._write(found)
