@@ -14,11 +14,11 @@ from server import Asked, JudgeServer
 
 import merilo
 
-SAMPLES = 150
+SAMPLES = 200
 CONCURRENCY = 8
 UNCOMMITTED = 82
 KILLS = 3
-BETWEEN = 80
+BETWEEN = 100
 """Requests from one kill to the next: more than may be lost by one."""
 
 

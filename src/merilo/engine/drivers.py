@@ -476,16 +476,17 @@ def _looked_up(
 ) -> tuple[list[JudgeSession], KnownAnswers]:
     """Return judge sessions for the questions without a known answer, equal questions once, and the known answers."""
     held: KnownAnswers = {}
-    sessions: list[JudgeSession] = []
+    left: dict[object, list[WorkUnit]] = {}
     asked: set[bytes] = set()
     for known, missing in answers.known_all(units):
         count(len(known))
         held |= known
         rest = None if missing is None else missing.without(asked)
         if rest is not None:
-            sessions.append(JudgeSession(rest, answers, price))
+            name: object = (id(rest.judge), rest.view_key) if rest.bundled else rest.key
+            left.setdefault(name, []).append(rest)
             asked.update(rest.keys)
-    return sessions, held
+    return [JudgeSession(bundle_of(each), answers, price) for each in left.values()], held
 
 
 def _answer_all(sessions: Sequence[JudgeSession], send_batch: BatchSender, held: KnownAnswers, *, late: bool) -> bool:

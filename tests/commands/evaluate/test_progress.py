@@ -162,7 +162,7 @@ def desk(here: Here) -> Iterator[Desk]:
 def test_one_line_tells_all_and_is_gone_in_the_end(desk: Desk) -> None:
     """On a terminal the line says what is done, the rate, what is in flight, retries, pauses and the cost."""
     desk.server.fail(reset(), share=0.1, seed=2, first_attempt_only=True)
-    desk.server.fail_next(*([rate_limited("2")] * 2))
+    desk.server.fail_next(*([rate_limited("2")] * 4))
     shown = desk.shown()
     assert shown.code == 0
     for fact in (
