@@ -476,15 +476,14 @@ def _looked_up(
 ) -> tuple[list[JudgeSession], KnownAnswers]:
     """Return judge sessions for the questions without a known answer, equal questions once, and the known answers."""
     held: KnownAnswers = {}
-    left: dict[object, list[WorkUnit]] = {}
+    left: dict[tuple[int, bytes], list[WorkUnit]] = {}
     asked: set[bytes] = set()
     for known, missing in answers.known_all(units):
         count(len(known))
         held |= known
         rest = None if missing is None else missing.without(asked)
         if rest is not None:
-            name: object = (id(rest.judge), rest.view_key) if rest.bundled else rest.key
-            left.setdefault(name, []).append(rest)
+            left.setdefault((id(rest.judge), rest.view_key if rest.bundled else rest.key), []).append(rest)
             asked.update(rest.keys)
     return [JudgeSession(bundle_of(each), answers, price) for each in left.values()], held
 
