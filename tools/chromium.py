@@ -1,7 +1,7 @@
-"""Install Chromium, and promtool for the metrics of `watch`, if they are missing: `python tools/chromium.py`.
+"""Install Chromium for the tests of pages if there is none: `python tools/chromium.py`.
 
-They are installed only on Debian, by root or with a `sudo` that asks for no password. Otherwise, or if that fails, a
-line says so, and the tests that need them are skipped. The exit code is 1 if one is missing.
+It is installed only on Debian, by root or with a `sudo` that asks for no password. Otherwise, or if that fails, a line
+says so, and the tests that need a browser are skipped. The exit code is 1 if there is no Chromium.
 """
 
 import os
@@ -15,23 +15,29 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from browser import chromium  # a module of the tests
 
-PROGRAMS = {"chromium": chromium, "prometheus": lambda: shutil.which("promtool")}
-"""Package of Debian → the path of its program, if there is one."""
-STEPS = ((120, ("update",)), (300, ("--download-only", "install")), (300, ("install",)))  # from what was downloaded
+STEPS = (
+    (120, ("update",)),
+    (300, ("install", "--yes", "--no-install-recommends", "--download-only", "chromium")),
+    (300, ("install", "--yes", "--no-install-recommends", "chromium")),  # from what was downloaded
+)
 """Seconds that each may take, and arguments of apt-get."""
 
 
 def main() -> int:
     """Install what is missing."""
-    missing = [name for name, program in PROGRAMS.items() if not program()]
-    for name in missing:
-        reason = "it is installed only on Debian, by root or with a sudo that asks for no password"
-        if may_install():
-            print(f"installing {name} for the tests", file=sys.stderr)
-            reason = install(name)
-        if not PROGRAMS[name]():
-            print(f"some tests are skipped: no {name} ({reason}). Install it, or set MERILO_CHROMIUM.", file=sys.stderr)
-    return int(not all(PROGRAMS[name]() for name in missing))
+    if chromium():
+        return 0
+    reason = "it is installed only on Debian, by root or with a sudo that asks for no password"
+    if may_install():
+        print("installing Chromium for the tests of pages", file=sys.stderr)
+        reason = install()
+        if chromium():
+            return 0
+    print(
+        f"tests of pages are skipped: no Chromium ({reason}). Install one, or name its program in MERILO_CHROMIUM.",
+        file=sys.stderr,
+    )
+    return 1
 
 
 def may_install() -> bool:
@@ -44,11 +50,10 @@ def may_install() -> bool:
         return False
 
 
-def install(package: str) -> str:
-    """Install a package, and return why its program is still missing if so."""
+def install() -> str:
+    """Install Chromium, and return why there is still none if so."""
     for seconds, arguments in STEPS:
-        words = ("env", "DEBIAN_FRONTEND=noninteractive", "timeout", str(seconds), "apt-get", "-qq", "--yes")
-        words += ("--no-install-recommends", *arguments, *([package] if "install" in arguments else []))
+        words = ("env", "DEBIAN_FRONTEND=noninteractive", "timeout", str(seconds), "apt-get", "-qq", *arguments)
         if reason := run(seconds + 30, words if os.getuid() == 0 else ("sudo", "-n", *words)):
             return reason
     return "it is not on PATH"

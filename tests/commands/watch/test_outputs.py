@@ -80,7 +80,7 @@ def check_prometheus(path: Path) -> None:
 
 
 def test_promtool_accepts_the_metrics(here: Here) -> None:
-    """With hostile topics, before and after an alarm, promtool has no complaint; `tools/chromium.py` installs it."""
+    """With hostile topics, before and after an alarm, promtool has no complaint. Debian has it in `prometheus`."""
     if (program := shutil.which("promtool")) is None:
         pytest.skip("no promtool")
     for number, state in enumerate(("learning", "fallen")):

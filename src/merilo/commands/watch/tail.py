@@ -42,8 +42,8 @@ _COMPARED: Final = 4096
 """Bytes at the start and at the end of what was read by which a file is recognised."""
 _OFFSET_BITS: Final = 48
 """A place is the number of the file, then the offset in it."""
+_ROTATED: Final = re.compile(r"[.-]\d")
 _NAMES: Final = re.compile(r"\.(jsonl|ndjson|json)([.-].*)?$")
-_MAX_POSITIONS: Final = 1_000
 
 
 class Arrival(NamedTuple):
@@ -177,7 +177,7 @@ class Tail:
                 head, tail = _digests(stream, done)
                 self.positions[number] = replace(each, offset=done, head=head, tail=tail)
         gone = [each for each in self.known if each not in self._found]
-        self.positions = [*gone, *self.positions][-_MAX_POSITIONS:]
+        self.positions = [*gone, *self.positions][-1_000:]
 
     def _files(self) -> list[Path]:
         """Return the files, the one that changed first at the front.
@@ -189,10 +189,10 @@ class Tail:
         if source.is_dir():
             found = [each for each in source.iterdir() if _NAMES.search(each.name) and each.is_file()]
         elif source.is_file() or self.known:  # a file that is being rotated is not there for a moment
-            rotated = re.compile(rf"{re.escape(source.stem)}({re.escape(source.suffix)})?[.-]\d.*")
             found, since = [source] if source.is_file() else [], max((each.changed for each in self.known), default=inf)
             for each in source.parent.iterdir():
-                if each != source and rotated.fullmatch(each.name) and each.is_file() and self.known:
+                more = each.name.removeprefix(source.stem).removeprefix(source.suffix)  # app.log.1, app-2026-11-01.log
+                if more != each.name and _ROTATED.match(more) and each.is_file() and self.known:
                     found += [each] if each.stat().st_mtime_ns >= since or self._known(each) is not None else []
         else:
             raise no_such_file(source)
