@@ -260,6 +260,7 @@ def test_other_settings_than_before_are_refused(tmp_path: Path) -> None:
     assert "This watch has source ../traffic.jsonl, got ../other.jsonl" in refused(here, source="other.jsonl")
     for option in ("--by", "--cluster"):
         assert f"This watch has {option} (none), got topic" in refused(here, option, "topic")
+    assert "No row has the field 'tpoic' (--by)." in refused(here, "--state", "new", "--by", "tpoic")
 
 
 @pytest.mark.parametrize(
@@ -313,9 +314,9 @@ def test_standard_input_is_judged_until_it_ends(tmp_path: Path) -> None:
 def test_lines_of_standard_input_survive_a_kill(tmp_path: Path) -> None:
     """What a killed command has read and not judged is judged by the next one, once."""
     here = Here(tmp_path)
-    command = [COMMAND, "watch", "-", "--state", "prod", *SETTINGS]
     text = "".join(json.dumps(row(number, hit=True)) + "\n" for number in range(250))
-    with subprocess.Popen(command, cwd=here.path, stdin=subprocess.PIPE) as killed:
+    words = ["watch", "-", "--state", "prod", *SETTINGS]
+    with subprocess.Popen([COMMAND, *words], cwd=here.path, stdin=subprocess.PIPE) as killed:
         assert killed.stdin is not None
         killed.stdin.write(text.encode())
         killed.stdin.flush()
@@ -323,6 +324,4 @@ def test_lines_of_standard_input_survive_a_kill(tmp_path: Path) -> None:
         while killed.poll() is None and sum(map(os.path.getsize, folder.glob("*"))) < len(text):
             time.sleep(0.01)
         killed.kill()
-    done = here.merilo("watch", "-", "--state", "prod", *SETTINGS, stdin=json.dumps(row(250, hit=True)) + "\n")
-    assert done.returncode == 0, done.stderr
-    assert "251 judged" in done.stdout
+    assert "251 judged" in here.merilo(*words, stdin=json.dumps(row(250, hit=True)) + "\n").stdout

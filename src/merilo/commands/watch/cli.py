@@ -50,8 +50,6 @@ _A_DAY: Final = Flag(
 )
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _ALARM_S: Final = 30
-_INPUT: Final = "input"
-"""Folder of the state with the lines of standard input that no look has read."""
 _CLOCK_S: Final = 60
 
 
@@ -96,7 +94,7 @@ def watch(
     if prometheus is not None and not prometheus.endswith(".prom"):
         raise UsageError(f"The node exporter reads .prom files only, got {prometheus} (--prometheus).")
     settings = Watch(
-        source=Path(given(state), _INPUT) if source == "-" else Path(source),
+        source=Path(given(state), "input") if source == "-" else Path(source),
         evaluation=options,
         rate=share(rate),
         learn=learn,
