@@ -284,9 +284,7 @@ class Watcher:
         """Make these units the reference of what is judged from now on. Raises UsageError for too few."""
         self._check_size(len(units))
         if self.watch.by and {each.slice for each in units} == {"unknown"}:
-            raise UsageError(
-                f"No row has the field {self.watch.by!r} (--by). Start a new watch with another (--state)."
-            )
+            raise UsageError(f"No row has the field {self.watch.by!r} (--by). Start another watch (--state).")
         watch, entries = self.watch, self.journal.entries()
         asked = not self._steady and watch.anchors > 0
         more = {"asks_anchors": asked, "can_blame": asked or self._steady, "started": self.now - YEAR_S / 365}
