@@ -210,7 +210,7 @@ def test_a_kind_that_decision_models_do_not_answer_names_the_route_to_add() -> N
 
 
 CONCURRENCY = 8
-UNCOMMITTED = 50  # answers in memory at most; a request brings at least five
+UNCOMMITTED = 82  # answers in memory at most; a request brings at least five
 
 
 def start(here: Here, server: DecisionServer, name: str) -> subprocess.Popen[bytes]:
