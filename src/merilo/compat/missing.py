@@ -71,8 +71,8 @@ def _advice(module: str, name: str) -> str:
     """Return what to use instead of a name that a module lacks: the advice, where it is, or a name like it."""
     package = module.removeprefix(_ROOT).lstrip(".").split(".")[0]
     known = advice_table().get(package) or advice_table()["merilo"]
-    if told := known["advice"].get(plain(name)):
-        return f"merilo does not have {known['title']} {name}: {told}."
+    if advice := known["advice"].get(plain(name)):
+        return f"merilo does not have {known['title']} {name}: {advice}."
     modules = {each: found for each, found in sys.modules.items() if each.startswith(f"{_ROOT}.{package}")}
     elsewhere = next((each for each, found in modules.items() if name in vars(found)), None)
     if elsewhere is not None and package:
@@ -94,6 +94,6 @@ def advice_table() -> Mapping[str, Any]:
     text = files("merilo").joinpath("compat", "missing.toml").read_text(encoding="utf-8")
     return {
         package: row
-        | {"advice": {plain(name): told for told, names in row["advice"].items() for name in names.split()}}
+        | {"advice": {plain(name): advice for advice, names in row["advice"].items() for name in names.split()}}
         for package, row in tomllib.loads(text).items()
     }

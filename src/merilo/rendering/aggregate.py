@@ -235,8 +235,8 @@ def shown_faults(found: Slices) -> list[str]:
     for each in found.values():
         for key, amount in each.faults.counts.items():
             totals[key] = totals.get(key, 0) + amount
-    told = [key for key in sorted(totals, key=lambda key: -totals[key]) if key != CANNOT_TELL]
-    return sorted(told[:_MOST_FAULTS], key=lambda key: -PLACES[key])
+    known = [key for key in sorted(totals, key=lambda key: -totals[key]) if key != CANNOT_TELL]
+    return sorted(known[:_MOST_FAULTS], key=lambda key: -PLACES[key])
 
 
 def _cells(each: Slice, faults: Sequence[str], metrics: Sequence[str]) -> list[str]:

@@ -290,6 +290,6 @@ class Faults(Mapping[str, int]):
         if key in self.corrected:
             return self.corrected[key]
         faults = list(self.samples.values())
-        told = [place for place, fault in enumerate(faults) if CANNOT_TELL not in {fault} - {key}]
-        clusters = None if self.clusters is None else [self.clusters[place] for place in told]
-        return mean_interval([float(faults[place] == key) for place in told], (0.0, 1.0), clusters=clusters)
+        known = [place for place, fault in enumerate(faults) if CANNOT_TELL not in {fault} - {key}]
+        clusters = None if self.clusters is None else [self.clusters[place] for place in known]
+        return mean_interval([float(faults[place] == key) for place in known], (0.0, 1.0), clusters=clusters)

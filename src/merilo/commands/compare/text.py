@@ -95,8 +95,8 @@ def moved_sample(page: Page, found: RunComparison, each: Moved) -> None:
 def differences(page: Page, found: RunComparison, other: int, *, most: int | None = None) -> None:
     """Add the table of a run: rows in groups, each with a heading."""
     groups = words.groups(found, other)
-    told = [(group, row, said) for group in groups for row, said in zip(group.rows, group.said, strict=True)]
-    shown = [(group, row, words.with_pairs(found, row, said)) for group, row, said in told[:most]]
+    listed = [(group, row, said) for group in groups for row, said in zip(group.rows, group.said, strict=True)]
+    shown = [(group, row, words.with_pairs(found, row, said)) for group, row, said in listed[:most]]
     widest = _WIDEST_NAME + max(page.width - 80, 0) // 4
     pair = [cut(found.names[at], widest) for at in (0, other)]
     head = (words.title(found), *pair, f"difference, {words.level_text(found)} interval", "")

@@ -312,8 +312,8 @@ def _pair(found: RunComparison, other: int) -> Markup:
     shown: list[Markup] = []
     for group in words.groups(found, other):
         shown.append(el("tr", el("th", group.heading, colspan=len(_HEAD), scope="rowgroup"), cls="grouphead"))
-        told = zip(group.rows, group.said, strict=True)
-        shown += [_row(found, row, said, reach, colour=group.colour) for row, said in told]
+        own = zip(group.rows, group.said, strict=True)
+        shown += [_row(found, row, said, reach, colour=group.colour) for row, said in own]
     note = f"right of the line: {found.names[other]} is higher"
     return el("section", heading("Differences", note), table(_HEAD, shown, cls="forest"), cls="gap")
 
