@@ -39,11 +39,11 @@ def watch_report(directory: Path) -> str:
     ]
     keys = [key for key in FIELDS if key != "mean"]
     rows = [
-        el("tr", el("th", text(each["slice"]), scope="row"), el("td", breakable(each["metric"])), *_numbers(each, keys))
+        el("tr", el("th", text(f"{each['slice']}: {each['metric']}"), scope="row"), *_numbers(each, keys))
         for each in sorted(found["metrics"], key=lambda each: -each["evidence_ratio"])
         if each["slice"]
     ]
-    slices = table(["slice", "metric", *(FIELDS[key][0] for key in keys)], rows, cls="slices")
+    slices = table(["slice: metric", *(FIELDS[key][0] for key in keys)], rows, cls="slices")
     said = found["alarm"]["text"] if found["alarm"] else f"{found['at']}: no alarm."
     body = el(
         "main",
