@@ -10,7 +10,7 @@ import pytest
 from published.cases import Case
 
 from merilo.errors import Permanent
-from merilo.judges.base import Conversation, Judge
+from merilo.judges.base import Conversation, Judge, JudgeDefaults
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
@@ -67,7 +67,7 @@ class Replies:
 
 
 @dataclass(frozen=True)
-class LocalJudge:
+class LocalJudge(JudgeDefaults):
     """Answers one kind of question at once, by a function."""
 
     kind: type[Question[Any]]
@@ -82,24 +82,8 @@ class LocalJudge:
     def answers(self) -> frozenset[type[Question[Any]]]:
         return frozenset({self.kind})
 
-    @property
-    def together(self) -> frozenset[type[Question[Any]]]:
-        return frozenset()
-
-    @property
-    def agreement_note(self) -> str | None:
-        return None
-
-    @property
-    def cacheable(self) -> bool:
-        return True
-
     def fingerprint(self) -> Mapping[str, object]:
         return {"judge": self.name, "marks": self.marks}
-
-    def rubric(self, question: Question[Any] | Pack) -> str:
-        del question
-        return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         yield from ()
