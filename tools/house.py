@@ -1,9 +1,12 @@
 """Measures the structure of the code and compares it with house.toml, whose figures only fall.
 
+An import counts wherever it is written: at the top of a module, inside a function, for type checkers, or in a string
+that names a module.
+
 Usage: `house.py` prints each figure with its budget; `house.py check` prints the figures over budget and exits with 1;
 `house.py write` lowers the budget to today's figures. A figure under `[floors]` only rises.
 
-A change that needs more room takes the same amount from another place and says so in house.toml.
+A new feature is paid by a deletion of the same size, and house.toml says which.
 """
 
 from __future__ import annotations
@@ -23,12 +26,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE, BUDGET = ROOT / "src" / "merilo", ROOT / "house.toml"
+SOURCE, BUDGET = ROOT / "src", ROOT / "house.toml"
+CORE, PUBLISHED = "merilo", "merilo_published"
 _MIN_TOKENS = 50
 """Shortest function, in tokens, that counts as repeated code."""
+_NAMED = re.compile(rf"(?:{CORE}|{PUBLISHED})(?:\.\w+)+(?=:\w+$|$)")
+"""A string that names a module, or a name in it: `merilo.api:gate`."""
 _EXCUSE = re.compile(r"# noqa|# type: ignore|# pyright: ignore|\bcast\(")
 _TRACED = """
 import json, sys, tempfile, threading
@@ -67,6 +73,8 @@ print(json.dumps({"evaluate": evaluated, "compare": compared}))
 def figures() -> dict[str, dict[str, int]]:
     """Return today's figures by section of house.toml."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(SOURCE.rglob("*.py"))}
+    trees = {path: ast.parse(text) for path, text in texts.items()}
+    graph = _graph(trees)
     rooms: Counter[str] = Counter()
     for path, text in texts.items():
         rooms[_room(path)] += _lines(text)
@@ -76,6 +84,8 @@ def figures() -> dict[str, dict[str, int]]:
         "rooms": dict(sorted(rooms.items())),
         "whole": {
             "lines of src": rooms.total(),
+            "lines of the core": rooms.total() - rooms["published"],
+            "functions and dataclass fields": sum(map(_decisions, trees.values())),
             "lines of tests": sum(_lines(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").rglob("*.py")),
             "words of docs": _words([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]),
             "words of design": _words((ROOT / "design").glob("*.md")),
@@ -84,8 +94,9 @@ def figures() -> dict[str, dict[str, int]]:
             "options of run": surface["run"],
             "options of all commands": surface["options"],
             "public names": surface["names"],
-            "import cycles": _cycles(texts),
-            "pairs of functions with the same structure": _equal_functions(texts.values()),
+            "import cycles": _cycles(graph),
+            "imports of published definitions by the core": _to_published(graph),
+            "pairs of functions with the same structure": _equal_functions(trees.values()),
             "noqa, ignores and casts": sum(len(_EXCUSE.findall(text)) for text in texts.values()),
         },
         "calls": {**_traced(), "calls of a judged sample": _calls_of_a_sample()},
@@ -94,8 +105,8 @@ def figures() -> dict[str, dict[str, int]]:
 
 
 def _room(path: Path) -> str:
-    parts = path.relative_to(SOURCE).parts
-    return "published" if parts[:2] == ("metrics", "published") else parts[0] if len(parts) > 1 else "top"
+    package, *folders, _ = path.relative_to(SOURCE).parts
+    return "published" if package == PUBLISHED else folders[0] if folders else "top"
 
 
 def _lines(text: str) -> int:
@@ -146,7 +157,7 @@ def _traced_once() -> dict[str, int]:
     asked += "fromlist=['x']).UsefulnessVerdict(True), version='1')"
     done = subprocess.run(
         [sys.executable, "-c", _TRACED.replace("ASK", asked)],
-        env={**os.environ, "PYTHONPATH": str(SOURCE.parent)},
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,
         check=True,
@@ -162,56 +173,88 @@ def _traced_once() -> dict[str, int]:
 def _calls_of_a_sample() -> int:
     """Return the calls of Python and C functions that one judged sample takes, from its row to its outcomes."""
     script = ROOT / "benchmarks" / "sample_calls.py"
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     return int(subprocess.run([sys.executable, script], env=environment, stdout=subprocess.PIPE, check=True).stdout)
 
 
-def _cycles(texts: dict[Path, str]) -> int:
-    """Return how many imports must be removed, one of each cycle that is found, until there is no cycle.
+def _decisions(tree: ast.Module) -> int:
+    """Return the number of functions, methods included, and of fields of dataclasses: what a reader must hold."""
+    nodes = [*ast.walk(tree)]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    fields = [
+        each
+        for node in classes
+        if any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+        for each in node.body
+        if isinstance(each, ast.AnnAssign)
+    ]
+    return len(fields) + sum(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in nodes)
 
-    Imports for type checking count too.
-    """
-    graph = {_module(path): _imports(text) for path, text in texts.items()}
-    graph = {name: (imported & graph.keys()) - {name} for name, imported in graph.items()}
+
+def _graph(trees: Mapping[Path, ast.Module]) -> dict[str, set[str]]:
+    """Return each module with the modules of ours that it imports."""
+    graph = {_module(path): _imports(tree) for path, tree in trees.items()}
+    return {name: (imported & graph.keys()) - {name} for name, imported in graph.items()}
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(tree: ast.Module) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in {CORE, PUBLISHED}:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                found.add(whole if _is_module(whole) else node.module or "")
+        elif isinstance(node, ast.Constant) and (named := _NAMED.match(str(node.value))) and _is_file(named[0]):
+            found.add(named[0])
+    return found - {CORE}
+
+
+def _is_module(name: str) -> bool:
+    return _is_file(name) or _is_file(f"{name}.__init__")
+
+
+def _is_file(name: str) -> bool:
+    """Return True for a module; False for a package, whose name in a string anchors data files or entry points."""
+    return SOURCE.joinpath(*name.split(".")).with_suffix(".py").is_file()
+
+
+def _cycles(graph: Mapping[str, set[str]]) -> int:
+    """Return how many imports must be removed, one of each cycle that is found, until there is no cycle."""
+    left = {name: {*imported} for name, imported in graph.items()}
     removed = 0
     while True:
         try:
-            TopologicalSorter(graph).prepare()
+            TopologicalSorter(left).prepare()
         except CycleError as error:
             # The sorter lists a cycle as names of which each is imported by the next one.
             first, second = error.args[1][:2]
-            graph[second].discard(first)
+            left[second].discard(first)
             removed += 1
         else:
             return removed
 
 
-def _module(path: Path) -> str:
-    parts = ("merilo", *path.relative_to(SOURCE).with_suffix("").parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+def _to_published(graph: Mapping[str, set[str]]) -> int:
+    """Return the number of imports that lead from the core to the definitions of other systems."""
+    core = [imported for name, imported in graph.items() if name.partition(".")[0] == CORE]
+    return sum(each.partition(".")[0] == PUBLISHED for imported in core for each in imported)
 
 
-def _imports(text: str) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "merilo":
-            for alias in node.names:
-                whole = SOURCE.parent / Path(*f"{node.module}.{alias.name}".split("."))
-                deeper = whole.with_suffix(".py").is_file() or (whole / "__init__.py").is_file()
-                found.add(f"{node.module}.{alias.name}" if deeper else node.module or "")
-    return found - {"merilo"}
-
-
-def _equal_functions(texts: Iterable[str]) -> int:
+def _equal_functions(trees: Iterable[ast.Module]) -> int:
     """Return the number of pairs of functions of at least `_MIN_TOKENS` tokens that differ in names and values only."""
     shapes: Counter[str] = Counter()
-    for text in texts:
-        shapes.update(_shapes(text))
+    for tree in trees:
+        shapes.update(_shapes(tree))
     return sum(count * (count - 1) // 2 for count in shapes.values())
 
 
-def _shapes(text: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
+def _shapes(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = [
                 each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))

@@ -8,6 +8,7 @@ The names below are the public ones; each is imported when it is first used.
 from typing import TYPE_CHECKING
 
 from merilo.lazy import exports
+from merilo.renderers import RENDERERS
 
 if TYPE_CHECKING:
     from merilo.api import (
@@ -76,3 +77,29 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = exports(__name__, modules=("judges", "metrics", "providers", "stats", "testing"))
+
+RENDERERS.update(
+    {
+        ("Estimate", "text"): "merilo.commands.plan.run:plan_text",
+        ("JudgeCheck", "text"): "merilo.commands.check.page:check_page",
+        ("Run", "frame"): "merilo.rendering.frames:run_frame",
+        ("Run", "markdown"): "merilo.commands.show.summary:run_markdown",
+        ("Run", "page"): "merilo.commands.show.summary:run_page",
+        ("Run", "record"): "merilo.commands.show.summary:run_record",
+        ("Run", "text"): "merilo.commands.show.summary:run_text",
+        ("RunComparison", "conclusion"): "merilo.commands.compare.wording:conclusion",
+        ("RunComparison", "frame"): "merilo.commands.compare.record:comparison_frame",
+        ("RunComparison", "text"): "merilo.commands.compare.text:comparison_text",
+        ("Run", "corrected"): "merilo.commands.calibrate.correction:corrected_metrics",
+        ("Run", "compare"): "merilo.api:run_compared",
+        ("Run", "gate"): "merilo.api:gate",
+        ("Run", "label"): "merilo.api:label",
+        ("Run", "report"): "merilo.api:report",
+        ("Run", "faults"): "merilo.commands.calibrate.slices:faults_of",
+        ("Run", "slices"): "merilo.commands.calibrate.slices:slices_of",
+        ("Slices", "text"): "merilo.rendering.aggregate:slices_text",
+        ("Sample", "html"): "merilo.rendering.markup:sample_html",
+        ("SampleResult", "html"): "merilo.rendering.markup:result_html",
+        ("object", "notebook"): "merilo.rendering.markup:printed_html",
+    }
+)
