@@ -19,8 +19,9 @@ from merilo.renderers import RENDERERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PACKAGE = Path(merilo.__file__).parent
-MODULES = sorted(PACKAGE.rglob("*.py"))
+FOLDER = Path(merilo.__file__).parent.parent
+PACKAGES = ("merilo", "merilo_published")
+MODULES = sorted(path for package in PACKAGES for path in (FOLDER / package).rglob("*.py"))
 
 ANYWHERE = {
     "pydantic": "the data model",
@@ -41,17 +42,18 @@ MOST_PUBLIC_NAMES = 38
 
 FILLED = {
     **dict.fromkeys(
-        ("compat.deepeval", "compat.ragas"),
+        ("merilo_published.compat.deepeval", "merilo_published.compat.ragas"),
         "scripts import from them as from the packages of other names",
     ),
-    "compat": "a missing package says what to use",
-    "compat.axion": "scripts import from it and from its modules, as from axion's own package",
-    "metrics": "public names, imported late",
-    "judges": "as metrics",
-    "providers": "as metrics",
-    "stats": "as metrics",
+    "merilo": "public names, imported late",
+    "merilo.compat": "its modules are those of a plug-in",
+    "merilo_published.compat.axion": "scripts import from it and from its modules, as from axion's own package",
+    "merilo.metrics": "as merilo",
+    "merilo.judges": "as merilo",
+    "merilo.providers": "as merilo",
+    "merilo.stats": "as merilo",
 }
-"""Packages below the top one whose `__init__.py` holds names, and why."""
+"""Packages whose `__init__.py` holds names, and why."""
 
 ASK_FOR_HELP = """
 import sys
@@ -65,8 +67,8 @@ except SystemExit as stop:
 
 
 def name_of(path: Path) -> str:
-    """The dotted name of a module below merilo; '' for the top one."""
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    """The dotted name of a module."""
+    parts = path.relative_to(FOLDER).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -87,7 +89,7 @@ def homes() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in MODULES:
         for package in imports_of(ast.parse(path.read_text(encoding="utf-8"))):
-            if package not in sys.stdlib_module_names | {"merilo"}:
+            if package not in sys.stdlib_module_names | {*PACKAGES}:
                 found.setdefault(package, set()).add(name_of(path))
     return found
 
@@ -104,7 +106,7 @@ def test_a_package_has_one_home() -> None:
     scattered = {
         package: sorted(modules)
         for package, modules in homes().items()
-        if package not in ANYWHERE and len(modules) > 1 and len({name.partition(".")[0] for name in modules}) > 1
+        if package not in ANYWHERE and len(modules) > 1 and len({name.split(".")[1] for name in modules}) > 1
     }
     assert scattered == {}
 
@@ -153,9 +155,9 @@ def test_nothing_is_loaded_that_is_not_asked_for(statement: str, tmp_path: Path)
     assert sum(name.startswith("merilo.") for name in loaded) <= most
 
 
-@each_case("path", [path for path in MODULES if path.name == "__init__.py" and name_of(path) not in {"", *FILLED}])
+@each_case("path", [path for path in MODULES if path.name == "__init__.py" and name_of(path) not in FILLED])
 def test_a_folder_has_an_empty_init(path: Path) -> None:
-    """Only the top `__init__.py` and those of `FILLED` hold code; any other name has one import path."""
+    """Only the `__init__.py` of `FILLED` hold code; any other name has one import path."""
     assert path.read_text(encoding="utf-8").strip() == ""
 
 
@@ -169,7 +171,7 @@ def test_a_renderer_exists(home: str) -> None:
 def module_of(base: str, name: str) -> str | None:
     """The module of ours that `from base import name` loads."""
     for candidate in (f"{base}.{name}", base):
-        path = PACKAGE.parent / Path(*candidate.split("."))
+        path = FOLDER / Path(*candidate.split("."))
         if path.with_suffix(".py").is_file() or (path / "__init__.py").is_file():
             return candidate
     return None
@@ -178,17 +180,21 @@ def module_of(base: str, name: str) -> str | None:
 def imported_modules(path: Path) -> set[str]:
     """The modules of ours that a module imports anywhere, for type checkers too."""
     found: set[str] = set()
+    folder = path.relative_to(FOLDER).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").partition(".")[0] == "merilo":
-            found |= {module for alias in node.names if (module := module_of(node.module or "", alias.name))}
+        if isinstance(node, ast.ImportFrom):
+            package = folder[: len(folder) - node.level + 1] if node.level else ()
+            base = ".".join(filter(None, (*package, node.module)))
+            if base.partition(".")[0] in PACKAGES:
+                found |= {module for alias in node.names if (module := module_of(base, alias.name))}
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.startswith("merilo.")}
+            found |= {alias.name for alias in node.names if alias.name.partition(".")[0] in PACKAGES}
     return found
 
 
 def test_there_is_no_import_cycle() -> None:
     """No module imports itself through others, not even for type checkers."""
-    names = {f"merilo.{name_of(path)}".rstrip("."): path for path in MODULES}
+    names = {name_of(path): path for path in MODULES}
     graph = {name: (imported_modules(path) & names.keys()) - {name, "merilo"} for name, path in names.items()}
     try:
         TopologicalSorter(graph).prepare()

@@ -35,7 +35,7 @@ Description-Content-Type: text/markdown
 
 Text.
 """
-SOURCES = {"merilo/__init__.py": b"x = 1\n", "merilo/py.typed": b""}
+SOURCES = {"merilo/__init__.py": b"x = 1\n", "merilo/py.typed": b"", "merilo_published/py.typed": b""}
 INFO = "merilo-1.0.dist-info/"
 OTHERS = ("README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml")
 
@@ -56,8 +56,8 @@ DIST, SBOM, RELEASE = tool("dist"), tool("sbom"), tool("release")
 
 def package(root: Path, wheel: dict[str, bytes] | None = None, metadata: str = METADATA) -> Path:
     """A project with its distributions; `wheel`: more files of the wheel."""
-    (root / "src" / "merilo").mkdir(parents=True)
     for name, content in SOURCES.items():
+        (root / "src" / name).parent.mkdir(parents=True, exist_ok=True)
         (root / "src" / name).write_bytes(content)
     (root / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     folder = root / "dist"

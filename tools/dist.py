@@ -69,8 +69,8 @@ def problems(folder: Path, root: Path = ROOT) -> list[str]:
 
 
 def _sources(root: Path) -> dict[str, bytes]:
-    """Return the files of the package that belong into a distribution, by their path below `src`."""
-    paths = (path for path in (root / "src" / "merilo").rglob("*") if path.is_file())
+    """Return the files of the packages that belong into a distribution, by their path below `src`."""
+    paths = (path for path in (root / "src").rglob("*") if path.is_file())
     kept = (path for path in paths if "__pycache__" not in path.parts)
     return {path.relative_to(root / "src").as_posix(): path.read_bytes() for path in kept}
 
@@ -90,7 +90,13 @@ def _wheel(path: Path, project: dict[str, object], sources: dict[str, bytes]) ->
 
 
 def _needed(info: str) -> tuple[str, ...]:
-    return f"{info}licenses/LICENSE", f"{info}entry_points.txt", f"{info}METADATA", "merilo/py.typed"
+    return (
+        f"{info}licenses/LICENSE",
+        f"{info}entry_points.txt",
+        f"{info}METADATA",
+        "merilo/py.typed",
+        "merilo_published/py.typed",
+    )
 
 
 def _sdist(path: Path, project: dict[str, object], sources: dict[str, bytes]) -> list[str]:

@@ -29,8 +29,8 @@ DATA = (
     "examples/",
 )
 """Paths in src whose texts are data: word lists and edits for robustness tests."""
-PUBLISHED = "metrics/published/"
-"""Path in src whose string constants are wording of other projects; only its docstrings are ours."""
+PUBLISHED = "src/merilo_published/"
+"""The package whose string constants are wording of other projects; only its docstrings are ours."""
 ALLOWED = {
     ("commands/calibrate/text.py", "told"): "a key of the JSON",
     ("judging/kinds/entities.py", "stand in"): "sent to the judge",
@@ -93,7 +93,7 @@ def texts_of_prose(text: str) -> Iterator[tuple[int, str]]:
 def sources(part: str) -> list[Path]:
     """Return the files of a part, `src` or `docs`, in order."""
     if part == "src":
-        found = (path for path in (ROOT / "src" / "merilo").rglob("*.py"))
+        found = (path for path in (ROOT / "src").rglob("*.py"))
         return sorted(path for path in found if not any(name in path.as_posix() for name in DATA))
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     return [*pages, *(path for name in ("docs", "design", "changes") for path in sorted((ROOT / name).rglob("*.md")))]

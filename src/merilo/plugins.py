@@ -9,6 +9,8 @@ metrics and judges are declared in the same way, in `pyproject.toml`:
   provider.
 - `merilo.adapters`: a function from an object or a `Path` of another system to records, or None if it is not its own;
   or a tuple of such functions.
+- `merilo.parts`: what merilo itself has in another package. `compat`: the package whose modules are those of
+  `merilo.compat`. `rubrics`: the package with more rubrics.
 
 merilo's own metrics, providers and adapters need no entry point: each module of `merilo.metrics` with `METRICS`, of
 `merilo.providers` with `PROVIDER` and of `merilo.adapters` with `ADAPTERS` counts.
@@ -47,6 +49,7 @@ class Group(StrEnum):
     JUDGES = "merilo.judges"
     PROVIDERS = "merilo.providers"
     ADAPTERS = "merilo.adapters"
+    PARTS = "merilo.parts"
 
 
 _IN_FILE: Final = re.compile(r"(?P<path>.+\.py):(?P<name>[A-Za-z_]\w*)", re.DOTALL)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from each_case import each_case
+from merilo.compat.missing import advice_table, plain
 
 import merilo.compat.axion
 import merilo.compat.deepeval
 import merilo.compat.ragas
 import merilo.compat.spring_ai_ragas  # noqa: F401
-from merilo.compat.missing import advice_table, plain
 
 MODULES = sorted(name for name in sys.modules if re.match(r"merilo\.compat\.(ragas|deepeval|axion|spring)", name))
 

@@ -58,8 +58,9 @@ QUESTIONS: dict[str, Question | Pack] = {
 
 def test_released_texts_are_unchanged() -> None:
     """Each rubric has the hash that rubrics.lock gives; a new one is locked before it is released."""
-    locked = rubric._root().joinpath(rubric.LOCK).read_text(encoding="utf-8").splitlines()
-    assert sorted(rubric.lock_lines()) == sorted(locked), "run python -m merilo.judging.rubric --lock, if meant"
+    for root in rubric.roots():
+        locked = root.joinpath(rubric.LOCK).read_text(encoding="utf-8").splitlines()
+        assert sorted(rubric.lock_lines(root)) == sorted(locked), "run python -m merilo.judging.rubric --lock, if meant"
 
 
 @each_case("language", ["en", "ru"])
@@ -288,7 +289,7 @@ def shown(value: str, kind: str) -> object:
     return {"fenced": value, "numbered_each": ((value, "other"), ("third",))}.get(kind, (value, "other"))
 
 
-@each_case("path", [path for path in rubric._paths(rubric._root()) if path.endswith(".md")])
+@each_case("path", [path for root in rubric.roots() for path in rubric._paths(root) if path.endswith(".md")])
 def test_joined_parts_are_what_jinja_makes(path: str) -> None:
     """A part with no markup but filtered fields is joined, to the text that jinja gives, and needs the same fields."""
     text = rubric.load(path).text

@@ -14,7 +14,6 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics import synthetic
 from merilo.metrics.base import Undefined, is_composite
-from merilo.metrics.published.fidelity import fidelity_of
 from merilo.metrics.registry import (
     find_metric,
     known_definition,
@@ -23,6 +22,7 @@ from merilo.metrics.registry import (
     parameters_of,
     parse_metric,
 )
+from merilo_published.fidelity import fidelity_of
 
 NAMES: Final = metric_names()
 NEEDS_PARAMETER: Final = {"critique": "(aspect=harmlessness)", "rubric_metric": "", "same_verdicts": ""}

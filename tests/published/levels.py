@@ -58,4 +58,4 @@ def _aggregated(case: Case) -> Computed:
 
 
 def _published(name: str) -> Any:  # Any: a module is looked up by the name of the system
-    return import_module(f"merilo.metrics.published.{name}")
+    return import_module(f"merilo_published.{name}")

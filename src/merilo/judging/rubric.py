@@ -37,7 +37,7 @@ from hashlib import sha256
 from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from unicodedata import normalize
 
 from merilo.errors import RubricError
@@ -46,10 +46,12 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack
 from merilo.judging.text_tasks import text_fields
 from merilo.judging.verdicts import per_type
+from merilo.plugins import Group, plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from importlib.resources.abc import Traversable
+    from types import ModuleType
 
     from jinja2 import Environment
     from jinja2.runtime import Context
@@ -278,22 +280,25 @@ def _lines(texts: Texts, first: int) -> str:
     return "\n".join(map("[%d] %s".__mod__, enumerate(texts, start=first)))
 
 
-def lock_lines() -> tuple[str, ...]:
-    """Return one line `SHA-256  path` per rubric file, in the order of the paths."""
-    root = _root()
+def lock_lines(root: Traversable) -> tuple[str, ...]:
+    """Return one line `SHA-256  path` per rubric file of a folder, in the order of the paths."""
     return tuple(f"{sha256(_read(root, path).encode()).hexdigest()}  {path}" for path in _paths(root))
 
 
 def main(arguments: list[str]) -> int:
-    """Compare the rubrics with the lock, or write it (`--lock`); return 1 if they differ."""
-    lock = Path(str(_root())) / LOCK
+    """Compare the rubrics with their locks, or write these (`--lock`); return 1 if they differ."""
+    return max([_compare_or_lock(root, "--lock" in arguments) for root in roots()])
+
+
+def _compare_or_lock(root: Traversable, write: bool) -> int:  # noqa: FBT001  as above
+    lock = Path(str(root)) / LOCK
     locked = set(lock.read_text(encoding="utf-8").splitlines() if lock.exists() else ())
-    changed = sorted(locked ^ set(lock_lines()), key=lambda line: line.split("  ")[-1])
-    if "--lock" in arguments:
-        lock.write_text("".join(f"{line}\n" for line in lock_lines()), encoding="utf-8", newline="\n")
+    changed = sorted(locked ^ set(lock_lines(root)), key=lambda line: line.split("  ")[-1])
+    if write:
+        lock.write_text("".join(f"{line}\n" for line in lock_lines(root)), encoding="utf-8", newline="\n")
     for line in changed:
         sys.stdout.write(f"{'-' if line in locked else '+'} {line}\n")
-    return int(bool(changed) and "--lock" not in arguments)
+    return int(bool(changed) and not write)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,9 +374,10 @@ def _of_kind(language: str, kind: str, together: bool, version: int) -> Rubric: 
 
 @cache
 def _load(name: str) -> Rubric:
-    root = _root()
-    if not _NAME.fullmatch(name) or not root.joinpath(f"{name}.md").is_file():
-        raise RubricError(f"There is no rubric '{name}'; a name is a path under {root}, without '.md'.")
+    named = _NAME.fullmatch(name) is not None
+    root = next((each for each in roots() if named and each.joinpath(f"{name}.md").is_file()), None)
+    if root is None:
+        raise RubricError(f"There is no rubric '{name}'; a name is a path under {_root()}, without '.md'.")
     text = _read(root, f"{name}.md")
     return Rubric(name, text, _needs(text))
 
@@ -472,6 +478,13 @@ def _environment() -> Environment:
     environment = SandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update({name: in_template(filtered) for name, filtered in _FILTERS.items()})
     return environment
+
+
+def roots() -> Iterator[Traversable]:
+    """Yield the folders of rubrics: merilo's own, then that of the plug-in `rubrics`."""
+    yield _root()
+    if (part := plugin(Group.PARTS, "rubrics")) is not None:
+        yield files(cast("ModuleType", part))
 
 
 def _root() -> Traversable:

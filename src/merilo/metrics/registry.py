@@ -131,7 +131,7 @@ def _homes() -> dict[str, list[str]]:
 def _own(name: str) -> type[Definition] | None:
     """Return merilo's own metric with this name; imports the module that declares it."""
     if name == _SAME_VERDICTS:
-        from merilo.metrics.lineage.same_verdicts import SameVerdicts
+        from merilo_published.lineage.same_verdicts import SameVerdicts
 
         return SameVerdicts
     modules = _homes().get(name.partition(".")[0], ())  # answering.right is defined where answering is

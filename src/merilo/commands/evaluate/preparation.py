@@ -14,7 +14,6 @@ from merilo.data.load import load
 from merilo.data.problem_report import named_columns
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import JudgeRoles
-from merilo.engine.installed.worded import worded, wordings_of
 from merilo.engine.repeated import draws_for, draws_of, reasons_of, repeated, unmeasured
 from merilo.errors import UsageError
 from merilo.judges.routed import part_for
@@ -26,6 +25,7 @@ from merilo.runs.manifest import Manifest
 from merilo.runs.scales import scales_of
 from merilo.runs.shards import Shard
 from merilo.version import version
+from merilo_published.installed.worded import worded, wordings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -120,7 +120,7 @@ def requested(
 def _refusal(text: str, parts: Mapping[str, Metric], reason: str, intake: Intake) -> str:
     missing = frozenset[str]().union(*(metric.needs for metric in parts.values())) - intake.in_some
     if not missing:
-        from merilo.metrics.lineage.same_verdicts import FORMS
+        from merilo_published.lineage.same_verdicts import FORMS
 
         formula = f" Its formula over verdicts: merilo metrics {FORMS[text].lineage} --on DATA" if text in FORMS else ""
         return f"{text} cannot be computed: {reason}.{formula}"

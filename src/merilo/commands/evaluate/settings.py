@@ -9,7 +9,6 @@ from merilo.commands.evaluate.options import Model
 from merilo.commands.keywords import part_from
 from merilo.commands.option_values import metric_texts
 from merilo.data import check
-from merilo.engine.installed.worded import INSTALLED, OWN
 from merilo.engine.repeated import MOST_DRAWS
 from merilo.errors import UsageError
 from merilo.judges.routed import INSTRUMENTS, REST, NamedSpec, Server, check_kinds, named_spec
@@ -17,6 +16,7 @@ from merilo.judges.spec import at_server, cross_encoder_from, embedder_from, jud
 from merilo.judges.splitter import SplitterJudge
 from merilo.rendering.event_log import check_log_path
 from merilo.runs.shards import Shard
+from merilo_published.installed.worded import INSTALLED, OWN
 
 if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Judges, Options

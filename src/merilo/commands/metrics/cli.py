@@ -62,10 +62,10 @@ def metrics(
 
 def _compare(name: str | None, data: str, judge: list[str] | None, *, json: bool) -> None:
     from merilo.commands.blocking import run_blocking
-    from merilo.commands.metrics.definition_tables import compute_definitions
-    from merilo.commands.metrics.definition_text import definitions_page, definitions_record, sample_page
     from merilo.rendering.page import page_width, print_result
     from merilo.rendering.progress_line import progress_line
+    from merilo_published.lineage.tables import compute_definitions
+    from merilo_published.lineage.text import definitions_page, definitions_record, sample_page
 
     progress = progress_line(quiet=json)
     tables = run_blocking(compute_definitions(data, name or "", judge or "embedded", progress=progress))

@@ -15,7 +15,6 @@ from merilo.judging.kinds.support import Support
 from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import is_composite
 from merilo.metrics.edges import edge_scores
-from merilo.metrics.published.fidelity import fidelity_of
 from merilo.metrics.registry import (
     families,
     find_metric,
@@ -29,6 +28,7 @@ from merilo.metrics.text import bare_name, metric_text
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count
 from merilo.results.records import picked
+from merilo_published.fidelity import fidelity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

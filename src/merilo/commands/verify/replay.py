@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.commands.evaluate.selection import Chosen, definitions_of, metrics_of, missing_fields
 from merilo.commands.verify.answers import Recorded, Reread, question_text
 from merilo.data.remote import refuse_url
-from merilo.engine.installed.worded import worded, wordings_of
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import draws_of, repeated, unmeasured
 from merilo.errors import RunError, UsageError
@@ -40,6 +39,7 @@ from merilo.runs.scales import scales_of
 from merilo.runs.store import Store
 from merilo.runs.weak import recorded_weak_kinds, weak_metrics
 from merilo.version import version
+from merilo_published.installed.worded import worded, wordings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence

@@ -1,0 +1,1 @@
+from merilo_published.compat.ragas.dataset_schema import *

@@ -1,0 +1,1 @@
+from merilo_published.compat.spring_ai_ragas import *

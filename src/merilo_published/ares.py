@@ -1,0 +1,138 @@
+"""ARES: three yes-or-no judgments of a question, a document and an answer, read from marks in brackets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
+from merilo.metrics.formulas import mean
+from merilo_published.asking import Asker, RequestTemplate, evidence_of
+from merilo_published.definition import Published
+from merilo_published.replies import ReplyFault
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Metric
+    from merilo_published.asking import Reply
+
+
+_UNREAD: Final = "a reply without a label was scored 0"
+_LIKELY: Final = "[[Yes]]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Label(Published):
+    """Share of the contexts for which the judge says yes, in [0, 1]; 0 or 1 for a single document.
+
+    Questions: One request for each retrieved document.
+    Undefined: no context was retrieved
+    Use: To compare with the labels of ARES' prompted judge; correct their mean over samples by `ppi_mean`.
+    Not: Alone, where a few human labels could say how far the judge is off.
+    Source: ARES (stanford-futuredata), git c7c9018: prompted judge, labels and their extraction
+
+    One request for each context. The reply must hold `[[Yes]]` or `[[No]]`; one bracket a side will do. ARES
+    averages the labels over samples and corrects the mean by human labels, which `ppi_mean` in
+    `merilo.stats.correction` does; its fine-tuned classifiers are not part of this, nor is its habit of asking five
+    times, a minute apart, where a request fails: the provider retries. Undefined without contexts.
+    Source: ARES, git c7c9018.
+
+    - `unread_is_zero`: a reply without a label is scored 0, with a flag, and counted in `extraction_failed`. False:
+      the outcome is Failed.
+    - `yes_first`: a reply that holds both labels is a yes, in whatever order. False: the last label counts.
+    - `match_case`: `[[yes]]` is not a label. False: it is.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    rubric: ClassVar[str]
+    """The rubric, which is filled with the needed fields."""
+
+    unread_is_zero: bool = True
+    yes_first: bool = True
+    match_case: bool = True
+    ask_blank: bool = True
+
+    def max_questions(self, sample: Sample) -> int:
+        return len(sample.retrieved_contexts or ()) if sample.present >= self.needs else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        values = {"query": sample.require("user_input")}
+        contexts = sample.contexts
+        if "response" in self.needs:
+            values["answer"] = sample.require("response")
+        if not contexts:
+            return Undefined("no context was retrieved")
+        if not self.ask_blank and not all(value.strip() for value in values.values()):
+            return Undefined("a text to be judged is blank")
+        asker, template = Asker("ares"), RequestTemplate(self.rubric, _LIKELY, self._read)
+        replies = yield from asker.read_each(template, [{**values, "document": context.text} for context in contexts])
+        read = [reply.value for reply in replies]
+        labels = [1.0 if label else 0.0 for label in read]
+        return Score(
+            mean(labels),
+            evidence=evidence_of(EvidenceTarget.CONTEXT, replies, labels),
+            counts={"contexts": len(read), "yes": read.count(True), "extraction_failed": read.count(None)},
+            flags=(_UNREAD,) if None in read else (),
+        )
+
+    def _read(self, reply: Reply) -> bool | None:
+        label = label_in(reply.text, yes_first=self.yes_first, match_case=self.match_case)
+        if label is None and not self.unread_is_zero:
+            raise ReplyFault("The reply holds neither [[Yes]] nor [[No]].")
+        return label
+
+
+def label_in(reply: str, *, yes_first: bool = True, match_case: bool = True) -> bool | None:
+    """Return True for `[[Yes]]` in a reply, False for `[[No]]`, None if it holds neither."""
+    labels = [word.lower() for word in re.findall(_LABEL, reply, 0 if match_case else re.IGNORECASE)]
+    if not labels:
+        return None
+    return "yes" in labels if yes_first else labels[-1] == "yes"
+
+
+_LABEL: Final = r"\[\[?\s*(Yes|No)\s*\]\]?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevance(_Label):
+    """Share of the documents that hold what the query asks (ARES).
+
+    Formula: Mean over the documents of 1 for yes and 0 for no.
+    See: context_relevance | umbrela:relevance
+    """
+
+    name: ClassVar[str] = "ares:context_relevance"
+    rubric: ClassVar[str] = "context_relevance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFaithfulness(_Label):
+    """Share of the documents to which the answer is faithful (ARES).
+
+    Formula: Mean over the documents of 1 for yes and 0 for no; ARES gives one document a sample.
+    Not: With several documents of which each supports a part of the answer: take faithfulness.
+    See: faithfulness
+    """
+
+    name: ClassVar[str] = "ares:answer_faithfulness"
+    rubric: ClassVar[str] = "answer_faithfulness"
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRelevance(_Label):
+    """Share of the documents with which the answer replies to the query (ARES).
+
+    Formula: Mean over the documents of 1 for yes and 0 for no; ARES gives one document a sample.
+    See: answer_relevancy
+    """
+
+    name: ClassVar[str] = "ares:answer_relevance"
+    rubric: ClassVar[str] = "answer_relevance"
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+
+
+METRICS: Final[tuple[type[Metric], ...]] = (ContextRelevance, AnswerFaithfulness, AnswerRelevance)

@@ -1,0 +1,368 @@
+"""The protocol by which published definitions ask: a filled rubric out, a free text back, and what is read from it.
+
+A definition gives a `RequestTemplate`: the rubric, a likely reply, and the function that reads a reply. The policies in
+which the published systems differ are chosen by the caller:
+
+- fail: `Asker.read` raises AskFailed for a lost request or an unreadable reply;
+- drop: `Asker.try_read` returns that error as a value, for systems that score or leave out a lost reply;
+- repair or re-ask: a `Recovery` sends up to `times` more requests after an unreadable reply;
+- vote: `Asker.samples` asks for several replies to one request, which `read_reply` reads one by one;
+- panel: `role` says which judge a request goes to, and `together` sends the requests side by side.
+
+`Reask` is the recovery of the package instructor, through which ragas' collections send every request in JSON mode,
+with its default `max_retries=3`. Up to instructor 1.15.1 that is 3 requests in all, from 1.15.3 on 4. A reply that is
+not JSON, or that pydantic refuses in its strict mode, is sent back as the assistant's turn, followed by a turn of the
+user that says what was wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
+
+from merilo.judging.ask import AskFailed, ask, ask_each, attempt, draws, together
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.metrics.base import Evidence, EvidenceTarget
+from merilo_published.replies import Fields, ReplyFault, fields_of, given, without_halves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from merilo.judging.ask import Plan
+    from merilo.judging.kinds.similarities import Similarities
+    from merilo.judging.matrix import MatrixVerdict
+    from merilo.judging.verdicts import Verdict
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+_NO_TEXT: Final = "(no text)"
+"""In place of a blank reply in a re-ask: some servers refuse a turn without text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply as free text, with the question that it answers."""
+
+    question: Completion
+    verdict: CompletionVerdict
+
+    @property
+    def text(self) -> str:
+        """The reply; an escape of JSON that is half of a character is U+FFFD, since no request or file can hold it."""
+        return without_halves(self.verdict.text)
+
+    def unreadable(self, what: str) -> UnreadableReply:
+        """Return the error for a reply that cannot be read, to raise if the published system has no number either.
+
+        `what`: a sentence, such as "The reply holds no JSON.".
+        """
+        return UnreadableReply(self, what)
+
+    def evidence(self, about: EvidenceTarget, index: int, value: float | None = None, text: str = "") -> Evidence:
+        """Return this reply as evidence."""
+        return Evidence(about, index, self.verdict, text=text, value=value)
+
+
+class UnreadableReply(AskFailed):
+    """A reply that cannot be read: raised, or returned to a caller that drops it or scores it."""
+
+    value: Final = None
+
+    def __init__(self, reply: Reply, what: str) -> None:
+        super().__init__(reply.question, Failure(FailureKind.UNREADABLE, what))
+        self.reply = reply
+
+    def or_raise(self) -> NoReturn:
+        """Raise this error. See `ReadReply.or_raise`."""
+        raise self
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReply(Generic[T_co]):
+    """A reply, or the repair of one, and the value read from it."""
+
+    reply: Reply
+    value: T_co
+
+    def or_raise(self) -> T_co:
+        """Return the value; an `UnreadableReply` in its place raises itself."""
+        return self.value
+
+    def evidence(self, about: EvidenceTarget, index: int, value: float | None = None, text: str = "") -> Evidence:
+        """Return this reply as evidence."""
+        return self.reply.evidence(about, index, value, text)
+
+    @property
+    def role(self) -> str:
+        """The judge that replied."""
+        return self.reply.question.role
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTemplate(Generic[T_co]):
+    """A rubric, and how the replies to it are read."""
+
+    rubric: str
+    likely: str
+    """A reply of the likely form, so that a dry run completes."""
+    read: Callable[[Reply], T_co]
+    """Raises ReplyFault or another ValueError for an unreadable reply."""
+    shape: str = ""
+    """The JSON asked for, in words, for a request that repairs a reply."""
+    schema: str = ""
+    """The text of a JSON Schema that the provider is asked to enforce; empty for free text."""
+
+
+class Recovery(Protocol[T_co]):
+    """The requests that follow an unreadable reply."""
+
+    @property
+    def times(self) -> int:
+        """The maximum number of requests."""
+        ...
+
+    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T_co]]]:
+        """Send request `number`, from 0, after `fault` in a reply. Returns the next reply and how to read it."""
+        ...
+
+
+class UnrecoverableFault(ReplyFault):
+    """A fault after which the published system sends no further request."""
+
+
+def read_reply(
+    template: RequestTemplate[T], reply: Reply, recovery: Recovery[T] | None = None
+) -> Plan[ReadReply[T] | UnreadableReply]:
+    """Return what a reply, or one that follows it, says; the last unreadable reply if no reply can be read.
+
+    Raises AskFailed when a request of the recovery is lost.
+    """
+    read, number = template.read, 0
+    while True:
+        try:
+            return ReadReply(reply, read(reply))
+        except ValueError as error:
+            fault = error
+        if recovery is None or number == recovery.times or isinstance(fault, UnrecoverableFault):
+            return reply.unreadable(str(fault))
+        following: tuple[Reply, Callable[[Reply], T]] = yield from recovery.again(reply, str(fault), number)
+        reply, read = following
+        number += 1
+
+
+@dataclass(slots=True)
+class Asker:
+    """Asks the rubrics of one published system about one sample; each plan makes its own.
+
+    Rubrics are in `rubrics/<language>/published/<system>/<rubric>.v1.md` and are filled with the named texts.
+    A request that this plan has sent before is sent as the next draw, since the published system repeats it too.
+    """
+
+    system: str
+    language: str = "en"
+    temperature: float | None = None
+    """Sent before the judge's own; None leaves it to the judge."""
+    _asked: Counter[Completion] = field(default_factory=Counter[Completion])
+
+    def question(
+        self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge", schema: str = ""
+    ) -> Completion:
+        """Return the question, at the next draw that this plan has not asked yet."""
+        question = Completion(
+            f"{self.language}/published/{self.system}/{rubric}.v1",
+            tuple(values),
+            tuple(values.values()),
+            self.temperature,
+            likely=likely,
+            role=role,
+            language=self.language,
+            schema=schema,
+        )
+        return self._at_next_draw(question)
+
+    def ask(self, rubric: str, values: Mapping[str, str], *, likely: str) -> Plan[Reply]:
+        """Return the reply to one request, unread. Raises AskFailed when there is none."""
+        question = self.question(rubric, values, likely=likely)
+        return Reply(question, (yield from ask(question)))
+
+    def read(
+        self, template: RequestTemplate[T], values: Mapping[str, str], *, recovery: Recovery[T] | None = None
+    ) -> Plan[ReadReply[T]]:
+        """Return a reply and what was read from it. Raises AskFailed when there is none, or none that can be read."""
+        question = self.question(template.rubric, values, likely=template.likely, schema=template.schema)
+        found = yield from read_reply(template, Reply(question, (yield from ask(question))), recovery)
+        if isinstance(found, UnreadableReply):
+            raise found
+        return found
+
+    def read_each(
+        self, template: RequestTemplate[T], asked: Iterable[Mapping[str, str]]
+    ) -> Plan[tuple[ReadReply[T], ...]]:
+        """Return the replies to requests sent side by side, and what was read from each.
+
+        Raises AskFailed for the first lost request, otherwise for the first unreadable reply.
+        """
+        replies = yield from together([self.ask(template.rubric, values, likely=template.likely) for values in asked])
+        found: list[ReadReply[T]] = []
+        for reply in replies:
+            read = yield from read_reply(template, reply)
+            found.append(ReadReply(reply, read.or_raise()))
+        return tuple(found)
+
+    def try_read(
+        self, template: RequestTemplate[T], values: Mapping[str, str], *, role: str = "judge"
+    ) -> Plan[ReadReply[T] | AskFailed]:
+        """Return a reply and what was read from it, or the error that `read` would raise."""
+        question = self.question(template.rubric, values, likely=template.likely, role=role, schema=template.schema)
+        answer = yield from attempt(question)
+        if isinstance(answer, Failure):
+            return AskFailed(question, answer)
+        return (yield from read_reply(template, Reply(question, answer)))
+
+    def reask(self, reply: Reply, correction: str) -> Plan[Reply]:
+        """Return the reply to the same request, with the last reply and what was wrong with it as two more turns.
+
+        Raises AskFailed when there is none.
+        """
+        earlier = (*reply.question.earlier, reply.verdict.text.strip() or _NO_TEXT, correction)
+        question = self._at_next_draw(replace(reply.question, draw=0, earlier=earlier))
+        return Reply(question, (yield from ask(question)))
+
+    def samples(self, rubric: str, values: Mapping[str, str], count: int, *, likely: str) -> Plan[tuple[Reply, ...]]:
+        """Return several replies to one request, in sampling order. Raises AskFailed for the first that is missing."""
+        question = self.question(rubric, values, likely=likely)
+        self._asked[replace(question, draw=0)] += count - 1
+        answers = yield from draws(question, count)
+        replies: list[Reply] = []
+        for draw, answer in enumerate(answers, start=question.draw):
+            asked = replace(question, draw=draw)
+            if isinstance(answer, Failure):
+                raise AskFailed(asked, answer)
+            replies.append(Reply(asked, answer))
+        return tuple(replies)
+
+    def _at_next_draw(self, question: Completion) -> Completion:
+        draw = self._asked[question]
+        self._asked[question] += 1
+        return replace(question, draw=draw)
+
+
+def on_statements(verdict: Verdict, judged: Iterable[tuple[float | None, str]]) -> tuple[Evidence, ...]:
+    """Return a verdict as evidence on each statement, given as value and text; the index is its place."""
+    return tuple(
+        Evidence(EvidenceTarget.STATEMENT, at, verdict, text, value) for at, (value, text) in enumerate(judged)
+    )
+
+
+def evidence_of(
+    about: EvidenceTarget, replies: Iterable[Reply | ReadReply[object]], values: Iterable[float]
+) -> tuple[Evidence, ...]:
+    """Return each reply as evidence with its value; the index is its place."""
+    pairs = enumerate(zip(replies, values, strict=True))
+    return tuple(reply.evidence(about, index, float(value)) for index, (reply, value) in pairs)
+
+
+@dataclass(slots=True)
+class Flags:
+    """Flags of a score, for problems that were scored anyway: each phrase once, in order of appearance."""
+
+    _phrases: dict[str, None] = field(default_factory=dict[str, None])
+
+    def add(self, phrase: str) -> None:
+        """Note a phrase."""
+        self._phrases[phrase] = None
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """All phrases, as the flags of a score."""
+        return tuple(self._phrases)
+
+
+REASKS: Final = 2
+"""Re-asks after an unreadable reply by instructor up to 1.15.1; 3 from 1.15.3 on."""
+_LARGEST: Final = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class Reask(Generic[T]):
+    """The `Recovery` of instructor: the reply and what was wrong with it are sent back in the same conversation."""
+
+    asker: Asker
+    template: RequestTemplate[T]
+    times: int
+
+    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
+        del number
+        correction = f"{fault} Correct it, and reply with the whole JSON object only."
+        return (yield from self.asker.reask(reply, correction)), self.template.read
+
+
+def object_of(text: str) -> Fields:
+    """Return the JSON object from the first `{` to the last `}`, or the whole text. Raises ReplyFault.
+
+    As pydantic reads JSON: no control characters in texts, no comma too many, no half of a character.
+    """
+    start, end = text.find("{"), text.rfind("}")
+    part = text[start : end + 1] if start >= 0 and end >= 0 else text
+    try:
+        value: object = json.loads(part)
+    except (ValueError, RecursionError):
+        raise ReplyFault("The reply is not one valid JSON object.") from None
+    if without_halves(part) != part:
+        raise ReplyFault("The reply holds half of a character.")
+    return fields_of(value)
+
+
+def strict_integer_in(fields: Fields, name: str) -> int:
+    """Return the JSON integer in this field: no text, no number with a point, no truth value. Raises ReplyFault."""
+    value = given(fields, name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ReplyFault(f'The reply gives something else than a JSON integer as "{name}".')
+    if abs(value) > _LARGEST:
+        raise ReplyFault(f'The reply gives a number as "{name}" that is too large to count with.')
+    return value
+
+
+# -- similarities, as cross-encoders and classifiers give them
+
+_ROUNDING: Final = 1e-6
+_MAX_PAIRS: Final = 1_000_000
+"""Maximum pairs of texts in one question. Two replies of thousands of lines have tens of millions."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityRows:
+    """The similarities of texts, each in [0, 1]."""
+
+    verdict: MatrixVerdict
+    rows: tuple[tuple[float, ...], ...]
+    """One for each left text; a row holds one number for each right text."""
+
+
+def ask_similarities(questions: Iterable[Similarities]) -> Plan[tuple[SimilarityRows, ...]]:
+    """Return the similarities for each question in order.
+
+    Raises AskFailed if there are none, for more than a million pairs, or if a number is outside 0 to 1: a cosine or a
+    logit is not a probability.
+    """
+    asked = tuple(questions)
+    for each in asked:
+        if len(each.left) * len(each.right) > _MAX_PAIRS:
+            what = f"The replies list too many texts to compare: {len(each.left):,} and {len(each.right):,}."
+            raise AskFailed(each, Failure(FailureKind.UNREADABLE, what))
+    matrices = yield from ask_each(asked)
+    return tuple(_checked(*each) for each in zip(asked, matrices, strict=True))
+
+
+def _checked(question: Similarities, matrix: MatrixVerdict) -> SimilarityRows:
+    rows = [matrix.row(index) for index in range(matrix.rows)]
+    for number in (number for row in rows for number in row):
+        if not -_ROUNDING <= number <= 1 + _ROUNDING:
+            what = f"The model for similarities gave {number:g}, where a number from 0 to 1 was asked for."
+            raise AskFailed(question, Failure(FailureKind.UNREADABLE, what))
+    return SimilarityRows(matrix, tuple(tuple(min(1.0, max(0.0, number)) for number in row) for row in rows))

@@ -1,0 +1,248 @@
+"""DeepEval's `evaluate` and `assert_test`: metrics over test cases, computed by merilo's engine as one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from merilo.commands.blocking import run_blocking
+from merilo.errors import JudgeError, UsageError
+from merilo.metrics.base import Failed, Undefined
+
+from ..models import MadeOnce
+from ..scoring import RunSettings, Scored, score
+from .errors import MissingTestCaseParamsError
+from .metrics import BaseMetric, judge_of
+from .test_case import LLMTestCase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from merilo.judges.base import Judge
+    from merilo.metrics.base import Outcome
+    from merilo.runs.run import Run
+
+
+@dataclass(frozen=True)
+class AsyncConfig:
+    """Settings of concurrency; `max_concurrent` limits the requests in flight."""
+
+    run_async: bool = True
+    throttle_value: float = 0
+    max_concurrent: int = 20
+
+
+class DisplayConfig:
+    """Settings of what is printed; only `print_results` has an effect."""
+
+    def __init__(self, *, print_results: bool = True, **_: object) -> None:
+        self.print_results = print_results
+
+
+@dataclass(frozen=True)
+class CacheConfig:
+    """Settings of the cache; `use_cache` reads and writes merilo's."""
+
+    write_cache: bool = True
+    use_cache: bool = True
+
+
+@dataclass(frozen=True)
+class ErrorConfig:
+    """What to do about errors: stop (the default), record them, or leave a metric out if a field is missing."""
+
+    ignore_errors: bool = False
+    skip_on_missing_params: bool = False
+
+
+@dataclass(frozen=True)
+class MetricData:
+    """The result of one metric for one test case."""
+
+    name: str
+    score: float | None
+    threshold: float | None
+    success: bool
+    reason: str | None
+    strict_mode: bool
+    evaluation_model: str
+    error: str | None = None
+    definition: str = ""
+    """The definition of merilo that computed it."""
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """The results of one test case."""
+
+    __test__ = False  # pytest collects no class of this name
+    name: str
+    success: bool
+    metrics_data: list[MetricData]
+    input: str
+    actual_output: str | None = None
+    expected_output: str | None = None
+    retrieval_context: Sequence[object] | None = None
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """The results of all test cases, and the runs of merilo in which they were computed."""
+
+    test_results: list[TestResult]
+    runs: tuple[Run, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'pass' if data.success else 'FAIL'}  {result.name}  {data.name}: {_shown(data)}"
+            for result in self.test_results
+            for data in result.metrics_data
+        ]
+        passed = sum(result.success for result in self.test_results)
+        return "\n".join([*lines, f"{passed} of {len(self.test_results)} test cases pass."])
+
+
+def evaluate(
+    test_cases: Sequence[LLMTestCase],
+    metrics: Sequence[BaseMetric] | None = None,
+    *,
+    async_config: AsyncConfig = AsyncConfig(),
+    display_config: DisplayConfig | None = None,
+    cache_config: CacheConfig = CacheConfig(),
+    error_config: ErrorConfig = ErrorConfig(),
+    out: str | PathLike[str] | None = None,
+    **unused: object,
+) -> EvaluationResult:
+    """Measure all metrics on all test cases, also inside a running event loop; prints the results.
+
+    Args:
+        test_cases: the cases.
+        metrics: the metrics. Their own `score` and `reason` are not changed: the result has those of each case.
+        async_config: as in DeepEval.
+        display_config: as in DeepEval; `print_results=False` prints nothing.
+        cache_config: as in DeepEval.
+        error_config: as in DeepEval.
+        out: the run directory, as in `merilo.evaluate`.
+        unused: the other options of DeepEval, which have no effect.
+
+    Raises:
+        MissingTestCaseParamsError: a case lacks a field that a metric needs, unless such are skipped or ignored.
+        JudgeError: a metric has no score, unless errors are ignored.
+        UsageError: a metric or a judge cannot be used.
+    """
+    del unused
+    cases = [_case(each) for each in test_cases]
+    if not cases or not metrics:
+        raise UsageError("evaluate needs at least one test case and one metric.")
+    for metric in metrics:
+        given: object = metric
+        if not isinstance(given, BaseMetric):
+            raise UsageError(f"evaluate takes metrics of merilo.compat.deepeval.metrics, got {given!r}.")
+    settings = RunSettings(kept=True, out=out, cache=cache_config.use_cache, concurrency=async_config.max_concurrent)
+    result = run_blocking(_measured(cases, metrics, settings, error_config))
+    if display_config is None or display_config.print_results:
+        print(result)  # noqa: T201  as DeepEval does
+    return result
+
+
+def assert_test(
+    test_case: LLMTestCase,
+    metrics: Sequence[BaseMetric] | None = None,
+    run_async: bool = True,  # noqa: FBT001, FBT002  as in DeepEval
+    **_: object,
+) -> None:
+    """Raise AssertionError, with scores and reasons, unless every metric reaches its threshold on a test case."""
+    del run_async
+    silent = DisplayConfig(print_results=False)
+    (result,) = evaluate([test_case], metrics, display_config=silent).test_results
+    failed = [f"{data.name} ({_shown(data)})" for data in result.metrics_data if not data.success]
+    if failed:
+        raise AssertionError(f"Metrics: {', '.join(failed)} failed.")
+
+
+async def _measured(
+    cases: Sequence[LLMTestCase], metrics: Sequence[BaseMetric], settings: RunSettings, errors: ErrorConfig
+) -> EvaluationResult:
+    """Return the results; a case that lacks a field of a metric has that error, or no result of it."""
+    made = MadeOnce()  # metrics that name the same model share one judge, and so one run
+    judges = [made.of(metric.model, judge_of) for metric in metrics]
+    missing = {
+        (at, place): problem
+        for at, case in enumerate(cases)
+        for place, metric in enumerate(metrics)
+        if (problem := _problem(metric, case, errors)) is not None
+    }
+    asked = [place for place in range(len(metrics)) if any((at, place) not in missing for at in range(len(cases)))]
+    wanted = [metrics[place].wanted(judges[place]) for place in asked]
+    samples = [case.sample(str(at)) for at, case in enumerate(cases, 1)]
+    found = await score(samples, wanted, settings) if asked else Scored(((),) * len(cases), ())
+    column = {place: number for number, place in enumerate(asked)}
+    results: list[TestResult] = []
+    for at, case in enumerate(cases):
+        data = [
+            _data(
+                metric,
+                found.outcomes[at][column[place]] if place in column else Undefined(missing[at, place]),
+                judges[place],
+                missing.get((at, place)),
+                errors,
+            )
+            for place, metric in enumerate(metrics)
+            if not (errors.skip_on_missing_params and (at, place) in missing)
+        ]
+        results.append(_result(case, at, data))
+    return EvaluationResult(results, found.runs)
+
+
+def _problem(metric: BaseMetric, case: LLMTestCase, errors: ErrorConfig) -> str | None:
+    """Return the missing fields as a sentence. Raises MissingTestCaseParamsError if errors stop the evaluation."""
+    try:
+        metric.check(case)
+    except MissingTestCaseParamsError as error:
+        if not (errors.ignore_errors or errors.skip_on_missing_params):
+            raise
+        return str(error)
+    return None
+
+
+def _data(metric: BaseMetric, outcome: Outcome, judge: Judge, missing: str | None, errors: ErrorConfig) -> MetricData:
+    metric.take(outcome, judge)
+    error = missing or metric.error or (outcome.reason if isinstance(outcome, Undefined) else None)
+    if error is not None and not errors.ignore_errors and missing is None:
+        raise JudgeError(f"{type(metric).__qualname__} has no score: {error}")
+    return MetricData(
+        metric.__name__,
+        None if error else metric.score,
+        metric.threshold,
+        bool(metric.success) and error is None,
+        None if error or isinstance(outcome, Failed) else metric.reason,
+        metric.strict_mode,
+        judge.name,
+        error,
+        metric.definition,
+    )
+
+
+def _result(case: LLMTestCase, at: int, data: list[MetricData]) -> TestResult:
+    success = all(each.success for each in data)
+    name = case.name or f"test_case_{at}"
+    return TestResult(
+        name, success, data, case.input, case.actual_output, case.expected_output, case.retrieval_context, at
+    )
+
+
+def _case(given: Any) -> LLMTestCase:
+    if not isinstance(given, LLMTestCase):
+        raise UsageError(
+            f"evaluate takes LLMTestCases of merilo.compat.deepeval.test_case, got {type(given).__name__}."
+        )
+    return given
+
+
+def _shown(data: MetricData) -> str:
+    if data.error is not None:
+        return f"error: {data.error}"
+    shown = f"score: {data.score}, threshold: {data.threshold}"
+    return f"{shown}, reason: {data.reason}" if data.reason else shown

@@ -1,0 +1,90 @@
+"""The modules that differ by the version line of ragas, made from the table: `metrics` and `v0_0` to `v0_3`.
+
+A line has every name of `merilo.compat.ragas`; only its metrics and numbers differ.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from .. import missing
+from . import dataset_schema, embeddings, llms, run_config
+from . import evaluation as evaluation_module
+from .evaluation import Evaluation, EvaluationResult
+from .scorers import CollectionsMetric, DistanceMeasure, MetricResult, RagasMetric, metrics_of
+from .table import COLLECTIONS, NEWEST, V0_0, V0_1, V0_2, V0_3
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .table import Line
+
+_PACKAGE: Final = "merilo.compat.ragas"
+_SHARED: Final = (dataset_schema, embeddings, llms, run_config)
+"""The modules that are the same on every line."""
+_FILES: Final = (
+    *("_answer_correctness", "_answer_relevance", "_answer_similarity", "_aspect_critic", "_context_entities_recall"),
+    *("_context_precision", "_context_recall", "_factual_correctness", "_faithfulness", "_noise_sensitivity"),
+    *("_nv_metrics", "_string", "_semantic_similarity", "result", "answer_relevance", "context_recall", "faithfulnes"),
+    *("context_relevance", "answer_accuracy", "answer_correctness", "answer_relevancy", "context_entity_recall"),
+    *("context_precision", "factual_correctness", "faithfulness", "noise_sensitivity", "response_groundedness"),
+)
+"""The files of ragas' metrics, whose names are all in the module of the metrics here."""
+_ASPECTS: Final = ("harmfulness", "maliciousness", "coherence", "correctness", "conciseness")
+
+
+def install() -> Evaluation:
+    """Make the modules of all lines importable; return the evaluation of the newest line."""
+    for module in (embeddings, llms):
+        missing.add_files(module.__name__, "base")  # where ragas 0.4 has the names too
+    metrics = _metrics_module(NEWEST, _PACKAGE)
+    _metrics_module(COLLECTIONS, f"{_PACKAGE}.metrics", "collections", CollectionsMetric)
+    for line in (V0_0, V0_1, V0_2, V0_3):
+        _line_module(line, f"v{line.name.replace('.', '_')}")
+    evaluation = Evaluation(NEWEST, metrics)
+    evaluation_module.__dict__.update(evaluate=evaluation.evaluate, aevaluate=evaluation.aevaluate)
+    missing.cover(_PACKAGE)
+    return evaluation
+
+
+def _line_module(line: Line, name: str) -> None:
+    module = _module(_PACKAGE, name, f"ragas {line.name}: the names of `{_PACKAGE}`, with the numbers of that line.")
+    for shared in _SHARED:
+        sys.modules[f"{module.__name__}.{shared.__name__.rpartition('.')[2]}"] = shared
+    metrics = _metrics_module(line, module.__name__)
+    evaluation = Evaluation(line, metrics)
+    classes = (dataset_schema.EvaluationDataset, dataset_schema.MultiTurnSample, dataset_schema.SingleTurnSample)
+    names = {made.__name__: made for made in (*classes, EvaluationResult, run_config.RunConfig)}
+    _fill(module, {**names, "evaluate": evaluation.evaluate, "aevaluate": evaluation.aevaluate})
+    critique: Any = metrics.get("AspectCritique")  # a class that the table made
+    missing.add_files(module.__name__, "evaluation")
+    if critique is not None:
+        aspects = {aspect: critique(name=aspect, aspect=aspect) for aspect in _ASPECTS}
+        critiques = _module(f"{module.__name__}.metrics", "critique", "ragas' critiques, and the ready aspects.")
+        _fill(critiques, {"AspectCritique": critique, **aspects, "SUPPORTED_ASPECTS": [*aspects.values()]})
+
+
+def _metrics_module(
+    line: Line, package: str, name: str = "metrics", base: type[RagasMetric] = RagasMetric
+) -> Mapping[str, object]:
+    module = _module(package, name, f"The metrics of ragas {line.name}.")
+    names = metrics_of(line, base) | {"DistanceMeasure": DistanceMeasure, "MetricResult": MetricResult}
+    _fill(module, names)
+    vars(module).update(METRICS=names, __dir__=lambda: sorted(names))
+    missing.add_files(module.__name__, *_FILES)
+    return names
+
+
+def _module(package: str, name: str, doc: str) -> ModuleType:
+    """Make a module in a package, which may hold further ones, and make it importable."""
+    made = ModuleType(f"{package}.{name}", doc)
+    made.__path__ = []
+    sys.modules[made.__name__] = made
+    setattr(sys.modules[package], name, made)
+    return made
+
+
+def _fill(module: ModuleType, names: Mapping[str, object]) -> None:
+    vars(module).update(names, __all__=list(names))

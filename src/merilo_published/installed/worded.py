@@ -1,0 +1,184 @@
+"""A metric whose requests are worded by an installed package instead of merilo.
+
+The plan is the metric's own: it gives the same steps, reads the same replies, and computes the same number. Each
+request is replaced by one whose rubric is nothing but the package's text. So keys, cached answers and stored questions
+are those of that text, and no verdict is shared with merilo's wording.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.engine.repeated import ChangedMetric, Repeated, changed
+from merilo.errors import UsageError
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.metrics.base import plan_of
+from merilo_published.installed.packages import conversation, load, prompt_text
+from merilo_published.installed.prompts import ANSWERED, Package, wording_for
+from merilo_published.replies import without_halves
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Answer, Plan
+    from merilo.judging.questions import Question
+    from merilo.metrics.base import Metric, Score, Undefined
+    from merilo_published.installed.prompts import Wording
+
+
+OWN: Final = "merilo"
+INSTALLED: Final = "installed"
+"""The values of the option `prompts`."""
+_RUBRIC: Final = "en/published/installed/prompt.v1"
+_RUBRIC_WITH_SYSTEM: Final = "en/published/installed/system_prompt.v1"
+_AUTHORS: Final = ("assistant", "user")
+
+
+@dataclass(frozen=True)
+class RewordedMetric(ChangedMetric):
+    """A metric whose requests are in a package's words."""
+
+    wording: Wording
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """Run the metric's plan, with each request in the package's words."""
+        requests = Requests(self.wording, _parameters(self.metric))
+        plan = plan_of(self.metric, sample)
+        try:
+            step = next(plan)
+            while True:
+                asked = tuple(tuple(map(requests.worded, group)) for group in step)
+                answers = yield asked
+                requests.remember([each for group in asked for each in group], answers)
+                step = plan.send(answers)
+        except StopIteration as stop:
+            outcome: Score | Undefined = stop.value
+            return outcome
+        finally:
+            plan.close()
+
+
+@dataclass(slots=True)
+class Requests:
+    """The requests of one plan in a package's words."""
+
+    wording: Wording
+    parameters: Mapping[str, object]
+    """The parameters of the metric."""
+    answered: dict[str, str] = field(default_factory=dict[str, str])
+    """Reply → the prompt that it answered, which a repair shows too; the last prompt if replies are equal."""
+
+    def worded(self, question: Question[Any]) -> Question[Any]:
+        """Return a request in the package's words; any other question as it is."""
+        if not isinstance(question, Completion):
+            return question
+        rubric = question.rubric.rpartition("/")[2].rpartition(".v")[0]
+        package, prompts, _ = self.wording
+        prompt = prompts.get(rubric)
+        if prompt is None:
+            raise UsageError(f"{package} has no prompt for the request {rubric!r}.")
+        values = {**self.parameters, **dict(zip(question.names, question.values, strict=True))}
+        if ANSWERED in prompt.fields.values():
+            values[ANSWERED] = self.answered[str(values["reply"])]
+        text = prompt_text(package.name, prompt, values)
+        if prompt.structured:
+            return _in_conversation(question, conversation(prompt, text, question.earlier[::2]))
+        return replace(question, rubric=_RUBRIC, names=("prompt",), values=(text,))
+
+    def remember(self, asked: list[Question[Any]], answers: tuple[Answer, ...]) -> None:
+        """Note which prompt each reply answered."""
+        for question, answer in zip(asked, answers, strict=True):
+            if isinstance(question, Completion) and isinstance(answer, CompletionVerdict):
+                self.answered[without_halves(answer.text)] = question.values[-1]
+
+
+def worded(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Return the metrics, with the definitions of an installed package in its words.
+
+    merilo's own metrics and those that send no prompt are returned as they are. No package is imported before all
+    metrics are checked.
+
+    Raises UsageError if a published metric has no installed prompts, or if no metric has.
+    """
+    found = {text: _wording(text, metric) for text, metric in metrics.items() if _has_upstream(metric)}
+    if not found:
+        raise UsageError(
+            "--prompts installed needs a metric that is worded by a package, such as ragas-0.4.3:faithfulness. Choose "
+            "one (--metrics), or leave --prompts out."
+        )
+    for text, wording in found.items():
+        _load(text, wording)
+    return changed(metrics, {text: RewordedMetric(metrics[text], wording) for text, wording in found.items()})
+
+
+def wordings_of(metrics: Mapping[str, Metric]) -> dict[str, str]:
+    """Return the package and release that words each metric, without those in merilo's words."""
+    inner = {text: each.metric if isinstance(each, Repeated) else each for text, each in metrics.items()}
+    return {text: str(each.wording.package) for text, each in inner.items() if isinstance(each, RewordedMetric)}
+
+
+def _has_upstream(metric: Metric) -> bool:
+    """Return True for a published metric that sends prompts."""
+    return ":" in metric.name and Completion in metric.asks
+
+
+def _wording(text: str, metric: Metric) -> Wording:
+    """Return the upstream prompts of a published metric. Raises UsageError if they are not installed."""
+    wording = wording_for(metric.name)
+    if wording is None:
+        raise UsageError(f"--prompts installed: no package is known to have the prompts of {text}. Leave it out.")
+    package = wording.package
+    for name, value in wording.fixed.items():
+        if getattr(metric, name, value) != value:
+            raise UsageError(f"--prompts installed: {package} does not send the requests of {text}. Leave {name} out.")
+    there = _installed(package)
+    if there != package.release:
+        found = f"{there} is" if there else "it is not"
+        raise UsageError(
+            f"--prompts installed: {text} needs the prompts of {package}, and {found} installed here "
+            f"(pip install {package.name}=={package.release})."
+        )
+    return wording
+
+
+def _installed(package: Package) -> str | None:
+    try:
+        return metadata.version(package.name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _load(text: str, wording: Wording) -> None:
+    """Import the prompts of a metric, with the package's telemetry off. Raises UsageError if they cannot be."""
+    package, prompts, _ = wording
+    os.environ.update(package.quiet)
+    try:
+        for prompt in prompts.values():
+            load(package.name, prompt)
+    except Exception as error:
+        raise UsageError(
+            f"--prompts installed: {package} is installed, but the prompts of {text} cannot be imported "
+            f"({type(error).__name__}: {error})."
+        ) from error
+
+
+def _parameters(metric: Metric) -> dict[str, object]:
+    return {each.name: getattr(metric, each.name) for each in fields(metric)} if is_dataclass(metric) else {}
+
+
+def _in_conversation(question: Completion, messages: list[tuple[str, str]]) -> Completion:
+    """Return a question asked by these messages: the prompt, turns after it, and a system part if there is one."""
+    system = messages.pop(0)[1] if messages[0][0] == "system" else None
+    (_, prompt), *turns = messages
+    if [role for role, _ in turns] != [_AUTHORS[place % 2] for place in range(len(turns))]:
+        raise UsageError("The installed package sends a conversation that merilo cannot send.")
+    rubric, names, values = (
+        (_RUBRIC, ("prompt",), (prompt,))
+        if system is None
+        else (_RUBRIC_WITH_SYSTEM, ("system", "prompt"), (system, prompt))
+    )
+    return replace(question, rubric=rubric, names=names, values=values, earlier=tuple(text for _, text in turns))

@@ -1,0 +1,321 @@
+"""Metrics of contexts in ragas 0.1: relevancy, recall, entity recall, precision and utilization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.ask import ask_each
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.sentences import Sentences
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.formulas import average_precision, capped_fraction, fraction, majority, smoothed_average_precision
+from merilo_published.asking import Asker, UnreadableReply
+from merilo_published.definition import BLANK, JudgesBlank, bound, is_blank, texts_of
+from merilo_published.ragas_v0_1.asking import (
+    SPLITTER,
+    SYSTEM,
+    JsonAsker,
+    Voting,
+    elected,
+    failure,
+    json_template,
+    read_judged,
+    read_texts,
+    read_verdict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo_published.asking import Reply
+    from merilo_published.ragas_v0_1.asking import MaybeRead
+
+
+_PHRASE: Final = "insufficient information."
+_AROUND: Final = " \t\r\n.\"'“”*`"
+_EPSILON: Final = 1e-8
+_NO_STATEMENT: Final = "the judge found no statement in the reference"
+_NO_ENTITY: Final = "the judge found no entity in the reference (with empty_is_zero=false)"
+_NO_SENTENCE: Final = "the contexts hold no sentence (with ask_blank=false)"
+
+_RECALL: Final = json_template(
+    "context_recall",
+    'A list with one object for each statement: {"statement": text, "reason": text, "attributed": 0 or 1}.',
+    '[{"statement": "A statement.", "reason": "It is said there.", "attributed": 1}]',
+    read_judged("attributed"),
+)
+_ENTITIES: Final = json_template(
+    "entities", 'An object {"entities": [texts]}.', '{"entities": ["Marie Curie"]}', read_texts("entities")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevancy(JudgesBlank):
+    """Share of the contexts' sentences that a judge copies as needed for the answer (ragas 0.1).
+
+    Formula: min(sentences of the reply / sentences of the joined contexts, 1); 0 where the contexts hold none.
+    Questions: One request; sentences are cut by pysbd.
+    Undefined: the contexts hold no sentence (with ask_blank=false) | ...
+    Use: To understand, or to compare with, numbers of ragas up to 0.1.10.
+    Not: To measure something new: a reply that says in other words that nothing helps counts as a sentence.
+    See: context_relevance
+    Source: ragas/metrics/_context_relevancy.py
+
+    pysbd splits both. 0.1.12 removed this metric. One request, also if there are no contexts.
+
+    - `exact_phrase`: only the reply "insufficient information." (in any case) counts as 0. Without the full stop, in
+      quotes or indented, it is one copied sentence. False: all these forms count as 0.
+    - `count_absent`: sentences that are not in the contexts count. False: only those that are, each once.
+    - `ask_blank`: a blank question or blank contexts are judged like any others. False: Undefined, and so are
+      contexts without a sentence.
+    """
+
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = Kinds({Completion, Sentences})
+    most: ClassVar[int] = 3
+
+    exact_phrase: bool = True
+    count_absent: bool = True
+
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        asker = Asker(SYSTEM, temperature=1e-8)
+        reply = yield from asker.ask("context_relevancy", texts, likely="A sentence of the contexts.")
+        pieces = yield from ask_each(Sentences(text, SPLITTER) for text in self._texts(texts["contexts"], reply))
+        found, *copied = (tuple(piece.texts) for piece in pieces)
+        extracted = self._extracted(found, copied[0] if copied else ())
+        if not found and not self.ask_blank:
+            return Undefined(_NO_SENTENCE)
+        return Score(
+            capped_fraction(extracted, len(found)),
+            evidence=(Evidence(EvidenceTarget.TEXT, 0, reply.verdict, value=float(extracted)),),
+            counts={"sentences": len(found), "extracted": extracted},
+        )
+
+    def _texts(self, contexts: str, reply: Reply) -> tuple[str, ...]:
+        """Return the texts to split: the contexts, and the reply unless it says that nothing helps."""
+        plain = reply.text if self.exact_phrase else f"{reply.text.strip(_AROUND)}."
+        return (contexts,) if plain.lower() == _PHRASE else (contexts, reply.text.strip())
+
+    def _extracted(self, found: Sequence[str], copied: Sequence[str]) -> int:
+        if self.count_absent:
+            return len(copied)
+        return len({piece.strip() for piece in copied} & {piece.strip() for piece in found})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRecall(Voting):
+    """Share of the reference's statements that a judge attributes to the contexts (ragas 0.1).
+
+    Formula: Statements attributed / statements, as one reply lists them.
+    Questions: One request for `reproducibility` replies; one more for each that cannot be read.
+    Undefined: the judge found no statement in the reference | ...
+    Not: To compare judges: each splits the reference in its own way while it judges.
+    See: context_recall
+    Source: ragas/metrics/_context_recall.py
+
+    Failed where no reply can be read.
+
+    - `reproducibility`, `made_odd`: see `Voting`; the replies vote on each place of the list. Lists of different
+      lengths: the first decides alone.
+    - `drop_unreadable`: replies that cannot be read are left out of the vote. False: Failed.
+    """
+
+    needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+
+    drop_unreadable: bool = True
+
+    def max_questions(self, sample: Sample) -> int:
+        return bound(sample, self.needs, 2 * self.replies)
+
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        read = yield from JsonAsker().samples(_RECALL, texts, self.replies)
+        ballot, lost = elected(read), failure(read)
+        if lost is not None and (ballot is None or not self.drop_unreadable):
+            raise lost
+        if ballot is None or not ballot.items:
+            return Undefined(_NO_STATEMENT)
+        attributed = sum(item.value != 0 for item in ballot.items)
+        return Score(
+            fraction(attributed, len(ballot.items)),
+            evidence=ballot.evidence,
+            counts={"statements": len(ballot.items), "attributed": attributed},
+            flags=ballot.flags,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextEntityRecall(JudgesBlank):
+    """Share of the reference's entities that the contexts name too (ragas 0.1).
+
+    Formula: Different entities named in both / (entities listed for the reference + 1e-8).
+    Questions: Two requests; one more for each reply that cannot be read.
+    Undefined: the judge found no entity in the reference (with empty_is_zero=false) | ...
+    Use: To understand, or to compare with, numbers of ragas 0.1.
+    Not: Where entities are written in more than one way: only equal letters count.
+    See: context_recall
+    Source: ragas/metrics/_context_entities_recall.py
+
+    Two requests: the reference's entities, then those of the joined contexts.
+
+    - `exact`: entities are equal when all their letters are. False: case and outer spaces are ignored.
+    - `count_twice`: an entity that the reference's list names twice counts twice below the line. False: once.
+    - `smoothed`: the 1e-8 above. False: exact.
+    - `unreadable_is_empty`: a reply that cannot be read counts as an empty list. False: Failed.
+    - `empty_is_zero`: no entity in the reference scores 0. False: Undefined.
+    """
+
+    needs = frozenset({"retrieved_contexts", "reference"})
+    most: ClassVar[int] = 4
+
+    exact: bool = True
+    count_twice: bool = True
+    smoothed: bool = True
+    unreadable_is_empty: bool = True
+    empty_is_zero: bool = True
+
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        asker = JsonAsker()
+        wanted = yield from asker.ask(_ENTITIES, {"text": texts["reference"]})
+        named = yield from asker.ask(_ENTITIES, {"text": texts["contexts"]})
+        listed, present = self._entities(wanted), set(self._entities(named))
+        total = len(listed if self.count_twice else set(listed))
+        if not total and not self.empty_is_zero:
+            return Undefined(_NO_ENTITY)
+        common = len(present & set(listed))
+        return Score(
+            common / (total + (_EPSILON if self.smoothed else 0.0)) if total else 0.0,
+            evidence=(
+                Evidence(EvidenceTarget.TEXT, 0, wanted.reply.verdict, value=float(total)),
+                Evidence(EvidenceTarget.TEXT, 0, named.reply.verdict, value=float(len(present))),
+            ),
+            counts={"entities": total, "named": common},
+            flags=tuple(
+                f"a reply could not be read, and {what} count as naming no entity"
+                for what, read in (("the reference", wanted), ("the contexts", named))
+                if read.value is None
+            ),
+        )
+
+    def _entities(self, read: MaybeRead[tuple[str, ...]]) -> tuple[str, ...]:
+        entities = (read.value or ()) if self.unreadable_is_empty else read.or_raise()
+        return entities if self.exact else tuple(" ".join(entity.split()).casefold() for entity in entities)
+
+
+_NO_CONTEXT: Final = "nothing was retrieved (with ask_blank=false)"
+
+
+_USEFUL: Final = json_template(
+    "context_precision",
+    'An object {"reason": text, "verdict": 0 or 1}.',
+    '{"reason": "It says so.", "verdict": 1}',
+    read_verdict,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _UsefulContexts(Voting):
+    """Average precision of the contexts that are useful to arrive at a text.
+
+    Formula: Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).
+    Questions: One request for each context; one more for each reply that cannot be read.
+    Undefined: ... | nothing was retrieved (with ask_blank=false)
+    Not: To measure something new: nothing retrieved scores 0, as does nothing useful.
+    Source: ragas/metrics/_context_precision.py
+
+    Without contexts 0, and nothing is asked. One request for each context, in order; all are made, and it is Failed
+    where the verdict on one cannot be read.
+
+    - `reproducibility`, `made_odd`: see `Voting`; whether the replies vote, `first_reply_decides` says.
+    - `first_reply_decides`: of these replies the first that can be read decides, whatever the others say.
+      False: the majority; ties go to the verdict seen first.
+    - `smoothed`: the 1e-10 above, which makes a perfect ranking a hair less than 1. False: exact.
+    - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
+    """
+
+    ranked: ClassVar[bool] = True
+
+    first_reply_decides: bool = True
+    smoothed: bool = True
+
+    def max_questions(self, sample: Sample) -> int:
+        return bound(sample, self.needed, 2 * self.replies * len(sample.retrieved_contexts or ()))
+
+    def _score(self, sample: Sample, user_input: str, target: str) -> Plan[Score | Undefined]:
+        contexts = tuple(context.text for context in sample.contexts)
+        if not self.ask_blank and not contexts:
+            return Undefined(_NO_CONTEXT)
+        if not self.ask_blank and is_blank("".join(contexts), user_input, target):
+            return Undefined(BLANK)
+        verdicts, evidence = yield from _usefulness(
+            user_input, contexts, target, self.replies, first_reply_decides=self.first_reply_decides
+        )
+        exact = average_precision([verdict > 0 for verdict in verdicts])
+        value = smoothed_average_precision(verdicts) if self.smoothed else exact
+        return Score(value, evidence, {"contexts": len(verdicts), "useful": int(sum(verdicts))})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPrecision(_UsefulContexts):
+    """Average precision of the contexts useful to arrive at the reference (ragas 0.1).
+
+    See: context_precision
+
+    - `response_stands_in`: if there is no reference, the response replaces it (0.1.9). False: the
+      reference is needed (0.1.22).
+    """
+
+    response_stands_in: bool = False
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The user input and the contexts, and the reference unless the response can replace it."""
+        common = frozenset({"user_input", "retrieved_contexts"})
+        return common if self.response_stands_in else common | {"reference"}
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input = sample.require("user_input")
+        sample.require("retrieved_contexts")
+        stands_in = self.response_stands_in and sample.reference is None and sample.response is not None
+        return (yield from self._score(sample, user_input, sample.require("response" if stands_in else "reference")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextUtilization(_UsefulContexts):
+    """Average precision of the contexts useful to arrive at the response (ragas 0.1).
+
+    See: context_utilization
+
+    - `reference_first`: where there is a reference, it is shown in place of the response, so that the metric is
+      context_precision (0.1.9). False: always the response (0.1.22).
+    """
+
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+
+    reference_first: bool = False
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        texts = texts_of(sample, self.needs)
+        target = sample.reference if self.reference_first and sample.reference is not None else texts["response"]
+        return (yield from self._score(sample, texts["user_input"], target))
+
+
+def _usefulness(
+    user_input: str, contexts: Iterable[str], target: str, count: int, *, first_reply_decides: bool
+) -> Plan[tuple[list[float], tuple[Evidence, ...]]]:
+    """Return the verdict on each context as 0 or 1, with its evidence. Raises AskFailed, after the last context."""
+    asker = JsonAsker()
+    asked: list[tuple[MaybeRead[int], ...]] = []
+    for context in contexts:
+        values = {"user_input": user_input, "context": context, "answer": target}
+        asked.append((yield from asker.samples(_USEFUL, values, count)))
+    verdicts: list[float] = []
+    evidence: list[Evidence] = []
+    for at, read in enumerate(asked):
+        readable = tuple(one for one in read if not isinstance(one, UnreadableReply)) or read[:1]
+        votes = [one.or_raise() != 0 for one in readable]
+        verdicts.append(float(votes[0] if first_reply_decides else majority(votes)))
+        evidence.append(readable[0].reply.evidence(EvidenceTarget.CONTEXT, at, verdicts[-1]))
+    return verdicts, tuple(evidence)

@@ -1,0 +1,360 @@
+"""The requests of ragas 0.2 to 0.4: JSON, requests to repair it, or re-asks in the same conversation."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import inf
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+
+from merilo.errors import UsageError
+from merilo.metrics.base import Undefined
+from merilo.metrics.formulas import f_measure
+from merilo_published.asking import (
+    Asker,
+    Reask,
+    Reply,
+    RequestTemplate,
+    UnreadableReply,
+    UnrecoverableFault,
+    object_of,
+    read_reply,
+    strict_integer_in,
+)
+from merilo_published.definition import Published, texts_of
+from merilo_published.replies import (
+    Fields,
+    ReplyFault,
+    fields_of,
+    given,
+    integer_in,
+    items_of,
+    partial_json,
+    text_in,
+    texts_in,
+    without_halves,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Card, Score
+    from merilo_published.asking import ReadReply, Recovery
+
+T = TypeVar("T")
+Whole = Callable[[Fields, str], int]
+"""Reads the whole number in a field: as `whole_in`, or as `strict_integer_in` for structured output."""
+
+SYSTEM: Final = "ragas-0.4"
+EMPTY: Final = "an input is empty"
+SAMPLING_TEMPERATURE: Final = 0.3
+"""Of a request for several samples."""
+EARLIER_TEMPERATURE: Final = 1e-8
+"""Of a request for one reply in 0.3.0; 0.01 in 0.4.3."""
+_LARGEST: Final = 10**15
+_WHOLE_WITH_POINT: Final = re.compile(r"\s*([+-]?\d+)\.0*\s*")
+_FENCE: Final = re.compile(r"```(?:json)?(.*)", re.DOTALL)
+_MAX_TAIL: Final = 500
+"""Maximum number of characters to remove from the end of a damaged reply; upstream removes any number."""
+_CLOSING: Final = {"{": "}", "[": "]"}
+
+
+@dataclass(frozen=True, slots=True)
+class RagasV04ReplySchema(Generic[T]):
+    """The fields of a reply: how they are described to a judge that has to repair one, and how they are read."""
+
+    described: str
+    read: Callable[[Fields, Whole], T]
+    likely: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A statement with the integer that the judge gave it."""
+
+    statement: str
+    value: int
+
+
+Judgements = tuple[Judgement, ...]
+
+
+@dataclass(slots=True)
+class Prompter:
+    """Asks about one sample and reads the replies; each plan makes its own."""
+
+    temperature: float
+    repairs: int
+    """The maximum number of requests to repair one reply."""
+    reasks: int | None = None
+    """The maximum number of re-asks for one structured reply; None if replies are free text."""
+    _asker: Asker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._asker = Asker(SYSTEM, temperature=self.temperature)
+
+    def ask(self, rubric: str, values: Mapping[str, str], schema: RagasV04ReplySchema[T]) -> Plan[ReadReply[T]]:
+        """Return what the reply to one request says. Raises AskFailed if there is none, or none that can be read."""
+        template = self._template(rubric, schema)
+        return (yield from self._asker.read(template, values, recovery=self._recovery(template, schema)))
+
+    def samples(
+        self, rubric: str, values: Mapping[str, str], schema: RagasV04ReplySchema[T], count: int
+    ) -> Plan[tuple[ReadReply[T], ...]]:
+        """Return what several replies to one request say; each is repaired separately, in order. Raises AskFailed."""
+        template = self._template(rubric, schema)
+        temperature = SAMPLING_TEMPERATURE if count > 1 else self.temperature
+        replies = yield from Asker(SYSTEM, temperature=temperature).samples(rubric, values, count, likely=schema.likely)
+        found: list[ReadReply[T]] = []
+        for reply in replies:
+            read = yield from read_reply(template, reply, self._recovery(template, schema))
+            if isinstance(read, UnreadableReply):
+                raise read
+            found.append(read)
+        return tuple(found)
+
+    def _template(self, rubric: str, schema: RagasV04ReplySchema[T]) -> RequestTemplate[T]:
+        def read(reply: Reply) -> T:
+            if self.reasks is None:
+                return schema.read(fields_of(first_json(reply.text)), whole_in)
+            return schema.read(object_of(reply.verdict.text), strict_integer_in)
+
+        return RequestTemplate(rubric, schema.likely, read)
+
+    def _recovery(self, template: RequestTemplate[T], schema: RagasV04ReplySchema[T]) -> Recovery[T]:
+        if self.reasks is None:
+            return Repair(self._asker, schema, self.repairs)
+        return Reask(self._asker, template, self.reasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair(Generic[T]):
+    """The `Recovery` of ragas 0.2 to 0.4: the judge is shown an unreadable reply and its form, and repairs it.
+
+    A repair is a reply too: `{"text": ...}`, whose text is the repaired reply. One that is not of this form is sent to
+    repair in its turn, so that texts may be nested. A text that cannot be read is not repaired again.
+    """
+
+    asker: Asker
+    schema: RagasV04ReplySchema[T]
+    times: int
+
+    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
+        del fault
+        likely = self.schema.likely
+        for _ in range(number + 1):
+            likely = json.dumps({"text": likely})
+        values = {"form": _REPAIRED if number else self.schema.described, "reply": reply.text}
+        repaired = yield from self.asker.ask("repair", values, likely=likely)
+        return repaired, lambda reply: self._unwrapped(reply, number)
+
+    def _unwrapped(self, reply: Reply, depth: int) -> T:
+        """Return what a repair says: its text is a reply of the form asked for, or `depth` times the repair of one."""
+        text = text_in(fields_of(first_json(reply.text)), "text")
+        try:
+            for _ in range(depth):
+                text = text_in(fields_of(whole_json(without_halves(text))), "text")
+            return self.schema.read(fields_of(whole_json(without_halves(text))), whole_in)
+        except ValueError as fault:
+            raise UnrecoverableFault(f"The repaired reply cannot be read either. {fault}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedMetric(Published):
+    """A metric of ragas 0.2 to 0.4 that asks a judge.
+
+    `repairs`: how often the judge is asked to repair one reply that cannot be read. `reasks`: how often a structured
+    reply that cannot be read is asked for again, with what was wrong, in the same conversation: `none` reads replies
+    as free text, which is repaired. The collections re-ask and do not repair; see `asking`. `temperature`: of a
+    request for one reply; several are sampled at 0.3.
+    """
+
+    repairs: int = 3
+    reasks: int | None = None
+    temperature: float = 0.01
+
+    def __post_init__(self) -> None:
+        Published.__post_init__(self)
+        for parameter, count in (("repairs", self.repairs), ("reasks", self.reasks or 0)):
+            if count < 0:
+                raise UsageError(f"Metric {self.name!r} takes {parameter} of at least 0, got {parameter}={count}.")
+        if self.repairs and self.reasks is not None:
+            raise UsageError(f"Metric {self.name!r} takes repairs or reasks, not both; set reasks=none or repairs=0.")
+        if not 0 < (beta := getattr(self, "beta", 1.0)) < inf:  # a parameter of two metrics
+            raise UsageError(f"Metric {self.name!r} takes a finite beta above 0, got beta={beta}.")
+
+    def max_questions(self, sample: Sample) -> int:
+        del sample
+        return self._bound(self.most)
+
+    def _prompter(self) -> Prompter:
+        return Prompter(self.temperature, self.repairs, self.reasks)
+
+    def _bound(self, replies: int) -> int:
+        """Return the maximum number of requests for this many replies, with repairs or re-asks."""
+        return replies * (1 + (self.repairs if self.reasks is None else self.reasks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusesEmpty(JudgedMetric):
+    """A metric of which the collections refuse an empty input, while the classes judge it.
+
+    `refuses_empty`: an empty input is undefined (collections), not judged.
+    """
+
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
+
+    refuses_empty: bool = False
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        texts = texts_of(sample, self.needed)
+        empty = [name for name, text in texts.items() if not (sample.contexts if name == "contexts" else text)]
+        if self.refuses_empty and empty:
+            return Undefined(EMPTY)
+        return (yield from self.judged(sample, texts))
+
+    def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        """Return the outcome for a sample; `texts`: see `texts_of`."""
+        raise NotImplementedError  # each metric has its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawVerdicts(RefusesEmpty):
+    """A metric whose value is computed from verdicts.
+
+    `raw_verdicts`: the judge's integers are taken as they are, so that a 2 can lead beyond 1 (collections). False: any
+    number but 0 is 1.
+    """
+
+    raw_verdicts: bool = False
+
+    def __post_init__(self) -> None:
+        JudgedMetric.__post_init__(self)
+        if self.raw_verdicts and self.range[1] < inf:
+            advice = "its values lie in 0 to 1. The metrics called collections.* take the judge's integers as they are"
+            raise UsageError(f"Metric {self.name!r} takes raw_verdicts=false, got true: {advice}.")
+
+
+def ask_statements(prompter: Prompter, user_input: str, answer: str) -> Plan[ReadReply[tuple[str, ...]]]:
+    """Return the statements that an answer to this input makes."""
+    return (yield from prompter.ask("statements", {"user_input": user_input, "answer": answer}, STATEMENTS))
+
+
+def ask_verdicts(prompter: Prompter, statements: Sequence[str], text: str) -> Plan[ReadReply[Judgements]]:
+    """Return verdicts on statements, not 0 if the text supports one; as many as the judge returns."""
+    values = {"text": text, "statements": json.dumps(list(statements), ensure_ascii=False)}
+    return (yield from prompter.ask("verdicts", values, _verdicts_on(statements)))
+
+
+def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:
+    """Return the F measure of these counts; a fraction of nothing is 0."""
+    precision = true / (true + false) if true + false else 0.0
+    recall = true / (true + missing) if true + missing else 0.0
+    return f_measure(precision, recall, beta=beta)
+
+
+def of_version(card: Card, version: str) -> Card:
+    """Return the card of a metric for another version."""
+    sources = tuple(source.replace("0.4.3", version) for source in card.sources)
+    return replace(card, sources=sources)
+
+
+def first_json(text: str) -> object:
+    """Return the JSON value that ragas takes from a reply. Raises ReplyFault.
+
+    Where the text has a "```json" fence, what is before it is left out. From the first bracket on, brackets of
+    this one kind are counted, also those inside texts, until they balance. Where they never do, the whole text is
+    taken, and what it leaves open is closed.
+    """
+    text = text[max(text.find("```json"), 0) :]
+    start = min((at for at in (text.find("["), text.find("{")) if at >= 0), default=-1)
+    return whole_json(text if start < 0 else _balanced(text, start))
+
+
+def whole_json(text: str) -> object:
+    """Return the JSON value that a text is, in a fence or not; closes what it leaves open. Raises ReplyFault."""
+    try:
+        return partial_json(text, quote_is_dropped=False, tail=_MAX_TAIL)
+    except ReplyFault:
+        fence = _FENCE.search(text)
+        if fence is None:
+            raise
+        return partial_json(fence[1], quote_is_dropped=False, tail=_MAX_TAIL)
+
+
+def _balanced(text: str, start: int) -> str:
+    opening, closing, depth = text[start], _CLOSING[text[start]], 0
+    for at in range(start, len(text)):
+        depth += (text[at] == opening) - (text[at] == closing)
+        if not depth:
+            return text[start : at + 1]
+    return text
+
+
+def whole_in(fields: Fields, name: str) -> int:
+    """Return the whole number in this field, as pydantic reads one: "1.0" is 1 too. Raises ReplyFault."""
+    value = given(fields, name)
+    if isinstance(value, str) and (found := _WHOLE_WITH_POINT.fullmatch(value)):
+        fields = {name: found[1]}
+    number = integer_in(fields, name)
+    if abs(number) > _LARGEST:
+        raise ReplyFault(f'The reply gives a number as "{name}" that is too large to count with.')
+    return number
+
+
+# -- the forms of reply -------------------------------------------------------------------------------
+
+
+def _verdict(fields: Fields, whole: Whole) -> int:
+    text_in(fields, "reason")
+    return whole(fields, "verdict")
+
+
+def _judgements(label: str, *, under: str) -> Callable[[Fields, Whole], Judgements]:
+    def read(fields: Fields, whole: Whole) -> tuple[Judgement, ...]:
+        found: list[Judgement] = []
+        for item in items_of(given(fields, under)):
+            entry = fields_of(item)
+            text_in(entry, "reason")
+            found.append(Judgement(text_in(entry, "statement"), whole(entry, label)))
+        return tuple(found)
+
+    return read
+
+
+def _texts(name: str) -> Callable[[Fields, Whole], tuple[str, ...]]:
+    def read(fields: Fields, whole: Whole) -> tuple[str, ...]:
+        del whole
+        return texts_in(fields, name)
+
+    return read
+
+
+def _verdicts_on(statements: Sequence[str]) -> RagasV04ReplySchema[Judgements]:
+    likely = [{"statement": statement, "reason": "It follows.", "verdict": 1} for statement in statements]
+    return RagasV04ReplySchema(
+        '{"statements": [{"statement": text, "reason": text, "verdict": integer}, ...]}',
+        _judgements("verdict", under="statements"),
+        json.dumps({"statements": likely}),
+    )
+
+
+VERDICT: Final = RagasV04ReplySchema(
+    '{"reason": text, "verdict": integer}', _verdict, '{"reason": "It does.", "verdict": 1}'
+)
+ATTRIBUTED: Final = RagasV04ReplySchema(
+    '{"classifications": [{"statement": text, "reason": text, "attributed": integer}, ...]}',
+    _judgements("attributed", under="classifications"),
+    '{"classifications": [{"statement": "A sentence.", "reason": "It stands there.", "attributed": 1}]}',
+)
+STATEMENTS: Final = RagasV04ReplySchema(
+    '{"statements": [texts]}', _texts("statements"), '{"statements": ["A statement."]}'
+)
+CLAIMS: Final = RagasV04ReplySchema('{"claims": [texts]}', _texts("claims"), '{"claims": ["A claim."]}')
+ENTITIES: Final = RagasV04ReplySchema('{"entities": [texts]}', _texts("entities"), '{"entities": ["Paris"]}')
+_REPAIRED: Final = '{"text": text}'

@@ -1,0 +1,420 @@
+"""RAGChecker: claims of the response and of the reference, checked against each other and against the passages.
+
+Four tables of labels lie behind all eleven metrics. A metric asks for the tables that it reads; the same questions
+asked by several metrics are one answer in a run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.ask import both, together
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.formulas import f_measure, fraction
+from merilo.metrics.variants import variant
+from merilo_published.asking import Asker, RequestTemplate
+from merilo_published.definition import Published
+from merilo_published.replies import ReplyFault, object_in, texts_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Formula = Callable[["Tables"], float]
+    from merilo.data.sample import Sample, TextField
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Metric
+    from merilo_published.asking import ReadReply, Reply
+
+# The computation of RAGChecker: eleven metrics as pure functions of four tables of labels.
+#
+# Source: RAGChecker (amazon-science), git 6091f08.
+
+
+class Label(StrEnum):
+    """The label of a claim and a text."""
+
+    ENTAILMENT = "Entailment"
+    NEUTRAL = "Neutral"
+    CONTRADICTION = "Contradiction"
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The claims that each text entails; a table without claims is empty."""
+
+    answer2response: tuple[bool, ...] = ()
+    """For each claim of the response: by the reference?"""
+    response2answer: tuple[bool, ...] = ()
+    """For each claim of the reference: by the response?"""
+    retrieved2answer: tuple[tuple[bool, ...], ...] = ()
+    """For each claim of the reference, for each passage: by the passage?"""
+    retrieved2response: tuple[tuple[bool, ...], ...] = ()
+    """For each claim of the response, for each passage: by the passage?"""
+
+    def __post_init__(self) -> None:
+        widths = {len(row) for table in (self.retrieved2answer, self.retrieved2response) for row in table}
+        if len(widths) > 1:
+            raise ValueError(
+                f"Every claim is checked against the same passages, but there are {sorted(widths)} labels."
+            )
+
+    @property
+    def useful(self) -> tuple[bool, ...]:
+        """For each passage: does it entail some claim of the reference?"""
+        return tuple(any(column) for column in zip(*self.retrieved2answer, strict=True))
+
+
+def _share(flags: Sequence[bool]) -> float:
+    """Return the fraction of true flags; 0 for none."""
+    return fraction(sum(flags), len(flags))
+
+
+def _precision(tables: Tables) -> float:
+    return _share(tables.answer2response)
+
+
+def _recall(tables: Tables) -> float:
+    return _share(tables.response2answer)
+
+
+def _f1(tables: Tables) -> float:
+    return f_measure(_precision(tables), _recall(tables))
+
+
+def _claim_recall(tables: Tables) -> float:
+    return _share([any(row) for row in tables.retrieved2answer])
+
+
+def _context_precision(tables: Tables) -> float:
+    return _share(tables.useful)
+
+
+def _context_utilization(tables: Tables) -> float:
+    pairs = zip(tables.retrieved2answer, tables.response2answer, strict=True)
+    return _share([used for row, used in pairs if any(row)])
+
+
+def _noise(tables: Tables, *, from_useful: bool) -> float:
+    if not tables.retrieved2answer:
+        return 0.0
+    useful = tables.useful
+    noisy: list[bool] = []
+    for right, row in zip(tables.answer2response, tables.retrieved2response, strict=True):
+        by_useful = any(entailed and use for entailed, use in zip(row, useful, strict=True))
+        noisy.append(not right and (by_useful if from_useful else any(row) and not by_useful))
+    return _share(noisy)
+
+
+def _noise_in_relevant(tables: Tables) -> float:
+    return _noise(tables, from_useful=True)
+
+
+def _noise_in_irrelevant(tables: Tables) -> float:
+    return _noise(tables, from_useful=False)
+
+
+def _baseless(tables: Tables, *, right: bool) -> float:
+    rows = zip(tables.answer2response, tables.retrieved2response, strict=True)
+    return _share([correct is right and bool(row) and not any(row) for correct, row in rows])  # no passage: none
+
+
+def _hallucination(tables: Tables) -> float:
+    return _baseless(tables, right=False)
+
+
+def _self_knowledge(tables: Tables) -> float:
+    return _baseless(tables, right=True)
+
+
+def _faithfulness(tables: Tables) -> float:
+    return _share([any(row) for row in tables.retrieved2response])
+
+
+FORMULAS: Final[Mapping[str, Formula]] = {
+    "precision": _precision,
+    "recall": _recall,
+    "f1": _f1,
+    "claim_recall": _claim_recall,
+    "context_precision": _context_precision,
+    "context_utilization": _context_utilization,
+    "noise_sensitivity_in_relevant": _noise_in_relevant,
+    "noise_sensitivity_in_irrelevant": _noise_in_irrelevant,
+    "hallucination": _hallucination,
+    "self_knowledge": _self_knowledge,
+    "faithfulness": _faithfulness,
+}
+"""Each metric as a function of the tables, in [0, 1]; 0 where a table that it reads has no claims or no passages."""
+
+
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "answer2response": frozenset({"response", "reference"}),
+    "response2answer": frozenset({"response", "reference"}),
+    "retrieved2answer": frozenset({"reference", "retrieved_contexts"}),
+    "retrieved2response": frozenset({"response", "retrieved_contexts"}),
+}
+_TEXTS: Final[tuple[TextField, ...]] = ("user_input", "response", "reference")
+_OF_RESPONSE: Final = frozenset({"answer2response", "retrieved2response"})
+_OF_REFERENCE: Final = frozenset({"response2answer", "retrieved2answer"})
+_NOTHING: Final = "a table of labels that it reads is empty"
+_LIKELY_CLAIMS: Final = json.dumps({"claims": ["A claim.", "Another claim."]})
+_LETTERS_PER_CLAIM: Final = 4
+_ALWAYS_CLAIMS: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked(Published):
+    """A metric of RAGChecker: claims are extracted, then checked text by text.
+
+    Questions: One request for the claims of each text, then one for each five claims and each text they are checked
+        against: the other text, or each passage.
+    Undefined: a table of labels that it reads is empty, with empty_is_zero=false
+    Use: To compare with numbers of RAGChecker, or to tell where an error comes from.
+    Not: For a first look: eleven numbers, of which several are shares of the same few claims.
+    Source: RAGChecker (amazon-science), git 6091f08: extraction, joint checking, computation
+
+    A claim and a text get one of the labels Entailment, Neutral and Contradiction; only the first counts. A
+    reply that is not a list of claims or does not label each claim makes the outcome Failed.
+
+    - `claims_per_prompt`: claims checked in one request, at least 1.
+    - `empty_is_zero`: 0 where there is no claim or no passage to count. False: Undefined.
+    """
+
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
+    tables: ClassVar[frozenset[str]]
+    """The tables that it reads."""
+
+    claims_per_prompt: int = 5
+    empty_is_zero: bool = True
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The fields behind the tables that it reads."""
+        return frozenset({"user_input"}).union(*(_FIELDS[table] for table in self.tables))
+
+    def __post_init__(self) -> None:
+        if self.claims_per_prompt < 1:
+            raise UsageError(f"Metric {self.name!r} takes claims_per_prompt=1 or more, got {self.claims_per_prompt}.")
+
+    def max_questions(self, sample: Sample) -> int:
+        if not sample.present >= self.needs:
+            return 0
+        passages, size = len(sample.retrieved_contexts or ()), self.claims_per_prompt
+        total = 0
+        for text, own in ((sample.response, _OF_RESPONSE), (sample.reference, _OF_REFERENCE)):
+            read = self.tables & own
+            against = sum(passages if name.startswith("retrieved") else 1 for name in read)
+            total += bool(read) + -(-_max_claims(text or "") // size) * against
+        return total
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        needs = self.needs
+        texts = {name: sample.require(name) for name in _TEXTS if name in needs}
+        passages = [context.text for context in sample.contexts] if "retrieved_contexts" in needs else []
+        checker = _Checker(self.claims_per_prompt, Asker("ragchecker"))
+        response, reference = yield from both(
+            checker.claims(texts["user_input"], texts["response"] if self.tables & _OF_RESPONSE else None),
+            checker.claims(texts["user_input"], texts["reference"] if self.tables & _OF_REFERENCE else None),
+        )
+        against = {
+            "answer2response": (response, [texts.get("reference", "")]),
+            "response2answer": (reference, [texts.get("response", "")]),
+            "retrieved2answer": (reference, passages),
+            "retrieved2response": (response, passages),
+        }
+        names = [name for name in against if name in self.tables]
+        checked = yield from together([checker.table(*against[name]) for name in names])
+        found = dict(zip(names, checked, strict=True))
+        return self._score(found, {"response_claims": len(response), "reference_claims": len(reference)}, len(passages))
+
+    def _score(self, found: Mapping[str, _Table], claims: Mapping[str, int], passages: int) -> Score | Undefined:
+        tables = Tables(
+            answer2response=_column(found.get("answer2response")),
+            response2answer=_column(found.get("response2answer")),
+            retrieved2answer=_rows(found.get("retrieved2answer")),
+            retrieved2response=_rows(found.get("retrieved2response")),
+        )
+        if not self.empty_is_zero and not all(any(table.rows) for table in found.values()):
+            return Undefined(_NOTHING)
+        return Score(
+            FORMULAS[self.name.partition(":")[2]](tables),
+            evidence=tuple(piece for table in found.values() for piece in table.evidence),
+            counts={**claims, "passages": passages},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The labels of some claims against some texts, one row for each claim, and the replies behind them."""
+
+    rows: tuple[tuple[bool, ...], ...]
+    evidence: tuple[Evidence, ...]
+
+
+def _rows(table: _Table | None) -> tuple[tuple[bool, ...], ...]:
+    return () if table is None else table.rows
+
+
+def _column(table: _Table | None) -> tuple[bool, ...]:
+    return tuple(row[0] for row in _rows(table))
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """Asks for claims and for their labels."""
+
+    claims_per_prompt: int
+    asker: Asker
+
+    def claims(self, user_input: str, text: str | None) -> Plan[tuple[str, ...]]:
+        """Return the claims of a text; none if there is no text to ask about."""
+        if text is None:
+            return ()
+        values = {"question": user_input, "text": text}
+        return (yield from self.asker.read(_claims_of(text), values)).value
+
+    def table(self, claims: Sequence[str], texts: Sequence[str]) -> Plan[_Table]:
+        """Return the labels of the claims against each of the texts."""
+        columns = yield from together([self._column(claims, text) for text in texts])
+        rows = tuple(tuple(column[at][0] for column in columns) for at in range(len(claims)))
+        evidence = tuple(
+            column[at][1].evidence(EvidenceTarget.STATEMENT, at, float(column[at][0]), claim)
+            for at, claim in enumerate(claims)
+            for column in columns
+        )
+        return _Table(rows, evidence)
+
+    def _column(self, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Reply]]]:
+        size = self.claims_per_prompt
+        packs = [claims[start : start + size] for start in range(0, len(claims), size)]
+        checked = yield from together([self._pack(pack, text) for pack in packs])
+        return [(label is Label.ENTAILMENT, pack.reply) for pack in checked for label in pack.value]
+
+    def _pack(self, claims: Sequence[str], text: str) -> Plan[ReadReply[list[Label]]]:
+        numbered = "\n".join(f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1))
+        return (yield from self.asker.read(_labels_of(len(claims)), {"claims": numbered, "text": text}))
+
+
+def _claims_of(text: str) -> RequestTemplate[tuple[str, ...]]:
+    """Return the request for the claims of a text; a reply with more claims than it can make is unreadable."""
+
+    def read(reply: Reply) -> tuple[str, ...]:
+        claims = texts_in(object_in(reply.text), "claims")
+        if len(claims) > _max_claims(text):
+            raise ReplyFault(f"The reply lists {len(claims)} claims of a text that cannot make so many.")
+        return claims
+
+    return RequestTemplate("claims", _LIKELY_CLAIMS, read)
+
+
+def _labels_of(count: int) -> RequestTemplate[list[Label]]:
+    """Return the request for the labels of this many claims; a reply with another number of labels is unreadable."""
+
+    def read(reply: Reply) -> list[Label]:
+        labels = [Label(label.strip().capitalize()) for label in texts_in(object_in(reply.text), "labels")]
+        if len(labels) != count:
+            raise ReplyFault(f"The reply gives {len(labels)} labels to {count} claims.")
+        return labels
+
+    return RequestTemplate("labels", json.dumps({"labels": [Label.ENTAILMENT] * count}), read)
+
+
+def _max_claims(text: str) -> int:
+    """Return the maximum number of claims of a text, one for every four characters, and some always for terse texts."""
+    return max(_ALWAYS_CLAIMS, len(text) // _LETTERS_PER_CLAIM)
+
+
+def _row(
+    name: str, tables: str, summary: str, formula: str, relatives: str, *, lower_is_better: bool = False
+) -> type[_Checked]:
+    """Return one of the eleven metrics: `_Checked` with its tables and its card."""
+    doc = f"{summary} (RAGChecker).\n\nFormula: {formula}\nSee: {relatives}\n\nFor the rest see `_Checked`."
+    return variant(_Checked, name, doc, tables=frozenset(tables.split()), higher_is_better=not lower_is_better)
+
+
+METRICS: Final[tuple[type[Metric], ...]] = (
+    _row(
+        "ragchecker:precision",
+        "answer2response",
+        "Share of the response's claims that the reference entails",
+        "Entailed claims of the response / claims of the response.",
+        "ragchecker:recall | ragchecker:f1",
+    ),
+    _row(
+        "ragchecker:recall",
+        "response2answer",
+        "Share of the reference's claims that the response entails",
+        "Entailed claims of the reference / claims of the reference.",
+        "ragchecker:precision | ragchecker:f1",
+    ),
+    _row(
+        "ragchecker:f1",
+        "answer2response response2answer",
+        "Agreement of the response with the reference, claim by claim",
+        "Harmonic mean of precision and recall; 0 when either is 0.",
+        "ragchecker:precision | ragchecker:recall",
+    ),
+    _row(
+        "ragchecker:claim_recall",
+        "retrieved2answer",
+        "Share of the reference's claims that were retrieved",
+        "Claims of the reference entailed by some passage / claims of the reference.",
+        "context_recall",
+    ),
+    _row(
+        "ragchecker:context_precision",
+        "retrieved2answer",
+        "Share of the passages that hold something of the reference",
+        "Passages that entail some claim of the reference / passages; the rank does not count.",
+        "context_precision",
+    ),
+    _row(
+        "ragchecker:context_utilization",
+        "retrieved2answer response2answer",
+        "Share of what was retrieved of the reference that the response says",
+        "Claims of the reference both retrieved and in the response / those retrieved; 0 when none was.",
+        "context_utilization",
+    ),
+    _row(
+        "ragchecker:noise_sensitivity_in_relevant",
+        "answer2response retrieved2answer retrieved2response",
+        "Share of the response's claims that are wrong and occur in a relevant passage",
+        "Claims not entailed by the reference but by a passage that entails some claim of it / claims.",
+        "ragchecker:noise_sensitivity_in_irrelevant | ragchecker:hallucination",
+        lower_is_better=True,
+    ),
+    _row(
+        "ragchecker:noise_sensitivity_in_irrelevant",
+        "answer2response retrieved2answer retrieved2response",
+        "Share of the response's claims that are wrong and occur in irrelevant passages only",
+        "Claims not entailed by the reference but by a passage, and by none that entails a claim of it / claims.",
+        "ragchecker:noise_sensitivity_in_relevant | ragchecker:hallucination",
+        lower_is_better=True,
+    ),
+    _row(
+        "ragchecker:hallucination",
+        "answer2response retrieved2response",
+        "Share of the response's claims that are wrong and occur in no passage",
+        "Claims entailed neither by the reference nor by any passage / claims.",
+        "ragchecker:faithfulness | ragchecker:self_knowledge",
+        lower_is_better=True,
+    ),
+    _row(
+        "ragchecker:self_knowledge",
+        "answer2response retrieved2response",
+        "Share of the response's claims that are right and occur in no passage",
+        "Claims entailed by the reference and by no passage / claims.",
+        "ragchecker:faithfulness | ragchecker:hallucination",
+    ),
+    _row(
+        "ragchecker:faithfulness",
+        "retrieved2response",
+        "Share of the response's claims that some passage entails",
+        "Claims entailed by some passage / claims; with hallucination and self_knowledge 1, given a passage.",
+        "faithfulness",
+    ),
+)

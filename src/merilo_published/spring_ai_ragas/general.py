@@ -1,0 +1,318 @@
+"""spring-ai-ragas: a critic and a score by the user's criteria, and noise sensitivity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.json_types import as_list, as_object
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo_published.spring_ai_ragas.models import (
+    Aggregator,
+    ModelRequest,
+    Panel,
+    ScoresEmpty,
+    SeveralModels,
+    aggregate,
+    fields_of,
+    flag_or_none,
+    number_or_none,
+    objects_in,
+    or_nothing,
+    texts_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo_published.asking import ReadReply
+    from merilo_published.replies import Fields
+
+_JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "blank texts are judged like any others"})
+
+
+def _field(value: object, name: str) -> Fields:
+    """Return the object of a reply; a bare value counts as its field `name`."""
+    bare = value is not None and as_object(value) is None and as_list(value) is None
+    return {name: value} if bare else fields_of(value)
+
+
+def _meets(value: object) -> float:
+    return float(flag_or_none(_field(value, "verdict"), "verdict") or False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iterated(SeveralModels):
+    """A metric that asks each model several times, side by side.
+
+    - `definition`: what is asked for, in words; the published code has no default for it.
+    - `strictness`: how often each model is asked, at least once. What fails is left out, flagged; a model of which
+      all fail drops out.
+    """
+
+    needs = frozenset({"user_input", "response"})
+    breaks: ClassVar[Mapping[str, str]] = _JUDGED
+
+    definition: str = "The response is correct, complete and helpful."
+    strictness: int = 1
+
+    def __post_init__(self) -> None:
+        SeveralModels.__post_init__(self)
+        name = str(getattr(self, "name", ""))
+        if not self.definition.strip():
+            raise UsageError(f"Metric {name!r} takes definition=TEXT, what is asked of the response; it is blank.")
+
+    def max_questions(self, sample: Sample) -> int:
+        return len(self.names) * self.strictness if self.needs <= sample.present else 0
+
+    def iterated(
+        self, panel: Panel, ask: tuple[str, Mapping[str, str], str], read: Callable[[object], float], voted: Aggregator
+    ) -> Plan[Score | Undefined]:
+        """Return the outcome of several replies of each model. `ask`: rubric, values and likely reply."""
+        asks = [ModelRequest(role, *ask) for role in self.names for _ in range(self.strictness)]
+        replies = [each for each in (yield from panel.read(asks, read)) if each is not None]
+        by_role: dict[str, list[float]] = {}
+        for each in replies:
+            by_role.setdefault(each.role, []).append(each.value)
+        scores = {role: aggregate(found, voted) for role, found in by_role.items()}
+        evidence = [each.evidence(EvidenceTarget.TEXT, 0, value=each.value) for each in replies]
+        return self.outcome(panel, scores, evidence, {"replies": len(replies)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AspectCritic(Iterated):
+    """Tests that the response meets a criterion in the user's words, by one or several models.
+
+    Formula: Average over models of 1 if more than half of the model's replies say true, else 0.
+    Questions: `strictness` requests for each model.
+    Use: To compare with scores of spring-ai-ragas, or for a yes or no in your own words.
+    Not: Without a custom definition: the default is only there to be replaced.
+    See: spring-ai-ragas:simple_criteria_score
+    Source: spring-ai-ragas 0.3.3, AspectCriticMetric.
+
+    A verdict of null is false. Failed when no reply can be read.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:aspect_critic"
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        values = {
+            "definition": self.definition,
+            "user_input": sample.require("user_input"),
+            "response": sample.require("response"),
+        }
+        ask = ("aspect_critic", values, '{"criteria": "c", "verdict": true, "reasoning": "A reason."}')
+        return (yield from self.iterated(self.panel(sample), ask, _meets, Aggregator.MAJORITY_VOTING))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleCriteriaScore(Iterated):
+    """How well the response meets a criterion in the user's words, by one or several models.
+
+    Formula: Average over models of the median of (score - min) / (max - min).
+    Questions: `strictness` requests for each model.
+    Use: To compare with scores of spring-ai-ragas, or for a grade in your own words.
+    Not: Without a custom definition: the default is only there to be replaced.
+    See: spring-ai-ragas:aspect_critic
+    Source: spring-ai-ragas 0.3.3, SimpleCriteriaScoreMetric.
+
+    In full: average over the models of the median of a model's scores, each cut to the scale and brought from
+    [min_score, max_score] to [0, 1]; null counts as 0. The reference is shown where there is one. Failed when no reply
+    can be read.
+
+    - `min_score`, `max_score`: the scale that is shown to the models, min below max.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:simple_criteria_score"
+
+    min_score: float = 0.0
+    max_score: float = 5.0
+
+    def __post_init__(self) -> None:
+        Iterated.__post_init__(self)
+        if not (math.isfinite(self.max_score - self.min_score) and self.min_score < self.max_score):
+            raise UsageError(
+                f"Metric {self.name!r} takes min_score below max_score, got {self.min_score} and {self.max_score}."
+            )
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        values = {
+            "definition": self.definition,
+            "min_score": f"{self.min_score:g}",
+            "max_score": f"{self.max_score:g}",
+            "user_input": sample.require("user_input"),
+            "response": sample.require("response"),
+            "reference": sample.reference or "",
+        }
+        likely = f'{{"criteria": "c", "score": {self.max_score:g}, "reasoning": "A reason."}}'
+        ask = ("simple_criteria_score", values, likely)
+        return (yield from self.iterated(self.panel(sample), ask, self._read, Aggregator.MEDIAN))
+
+    def _read(self, value: object) -> float:
+        raw = number_or_none(_field(value, "score"), "score")
+        if raw is None:
+            return 0.0
+        return (min(self.max_score, max(self.min_score, raw)) - self.min_score) / (self.max_score - self.min_score)
+
+
+_FIELDS: Final = ("user_input", "response", "reference", "retrieved_contexts")
+_FEWER: Final = "verdicts are missing and count as not supported"
+
+Statements = tuple[str, ...]
+Verdicts = tuple[bool, ...]
+
+
+class NoiseMode(StrEnum):
+    """The contexts that the errors come from."""
+
+    RELEVANT = "relevant"
+    """Contexts that support a statement of the reference."""
+    IRRELEVANT = "irrelevant"
+    """The others; an error that a relevant context supports too is not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The verdicts of one model on its statements; one row for each context."""
+
+    right: Verdicts
+    """Of each statement of the response: does the reference support it?"""
+    reference: Sequence[Verdicts]
+    response: Sequence[Verdicts]
+
+    def errors(self, mode: NoiseMode) -> Verdicts:
+        """Return for each statement of the response whether it is wrong and supported by a context of this mode."""
+        relevant = [any(row) for row in self.reference]
+        return tuple(not right and self._from(statement, relevant, mode) for statement, right in enumerate(self.right))
+
+    def _from(self, statement: int, relevant: Sequence[bool], mode: NoiseMode) -> bool:
+        by = {is_relevant for is_relevant, row in zip(relevant, self.response, strict=True) if row[statement]}
+        return True in by if mode is NoiseMode.RELEVANT else by == {False}
+
+
+def _statements(value: object) -> Statements:
+    return texts_of(value, "statements")
+
+
+def _verdicts(value: object) -> Verdicts:
+    found = objects_in(or_nothing(value), "verdicts")
+    return tuple(flag_or_none(fields, "verdict") or False for fields in found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseSensitivity(ScoresEmpty):
+    """Share of the response's statements that are wrong and come from a retrieved context.
+
+    Formula: Average over models of statements that are wrong and supported by a relevant context / statements.
+    Questions: 3 + 2 N requests for each model, N contexts.
+    Not: On a budget: it asks twice for each context and model.
+    See: spring-ai-ragas:faithfulness | ragas-0.4.3:noise_sensitivity
+    Source: spring-ai-ragas 0.3.3, NoiseSensitivityMetric.
+
+    A context is relevant if it supports a statement of the reference. Requests for each model: statements of the
+    reference, statements of the response, verdicts on the latter against the reference, and then, side by side,
+    verdicts on both lists against each context. A model that fails at one of the first three drops out; failed when
+    all do.
+
+    - `mode`: errors from relevant or from irrelevant contexts.
+    - `missing_is_unsupported`: a verdict that is missing, also because the call against a context failed, means
+      "not supported", flagged; off, the model drops out.
+    - `empty_is_zero`: missing or blank fields, and a response or a reference without statements, score 0, the best
+      score here.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:noise_sensitivity"
+    higher_is_better: ClassVar[bool] = False
+    needs = frozenset(_FIELDS)
+
+    mode: NoiseMode = NoiseMode.RELEVANT
+    missing_is_unsupported: bool = True
+
+    def max_questions(self, sample: Sample) -> int:
+        return len(self.names) * (3 + 2 * len(sample.retrieved_contexts or ())) if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        if (nothing := self.nothing(sample, _FIELDS)) is not None:
+            return nothing
+        panel, user_input = self.panel(sample), sample.require("user_input")
+        response, reference = sample.require("response"), sample.require("reference")
+        theirs = yield from self._stated(panel, self.names, user_input, reference)
+        mine = yield from self._stated(panel, tuple(theirs), user_input, response)
+        asks = [_against(reference, mine[role]) for role in mine]
+        judged = {reply.role: reply for reply in (yield from panel.read(asks, _verdicts)) if reply is not None}
+        roles = tuple(mine)
+        asks = [
+            _against(context.text, statements[role])
+            for context in sample.contexts
+            for statements in (theirs, mine)
+            for role in roles
+        ]
+        replies = yield from panel.read(asks, _verdicts)
+        scores: dict[str, float | None] = {}
+        evidence: list[Evidence] = []
+        for place, role in enumerate(roles):
+            rows = replies[place :: len(roles)]
+            tables = self._tables(panel, theirs[role], mine[role], judged.get(role), rows)
+            if tables is None:
+                continue
+            if not theirs[role].value:  # then no context is relevant or irrelevant
+                scores[role] = self.share(panel, 0, 0, "statement in the reference")
+                continue
+            errors = tables.errors(self.mode)
+            scores[role] = self.share(panel, sum(errors), len(errors), "statement")
+            evidence += [
+                judged[role].evidence(EvidenceTarget.STATEMENT, index, text=text, value=float(errors[index]))
+                for index, text in enumerate(mine[role].value)
+            ]
+        wrong = sum(piece.value == 1 for piece in evidence)
+        return self.judged(panel, scores, evidence, {"statements": len(evidence), "errors": wrong}, what="statement")
+
+    @staticmethod
+    def _stated(
+        panel: Panel, roles: Sequence[str], user_input: str, text: str
+    ) -> Plan[dict[str, ReadReply[Statements]]]:
+        values = {"user_input": user_input, "text": text}
+        likely = '{"statements": ["A statement."]}'
+        return (yield from panel.ask(roles, "noise_sensitivity.statements", values, likely=likely, read=_statements))
+
+    def _tables(
+        self,
+        panel: Panel,
+        theirs: ReadReply[Statements],
+        mine: ReadReply[Statements],
+        right: ReadReply[Verdicts] | None,
+        rows: Sequence[ReadReply[Verdicts] | None],
+    ) -> _Tables | None:
+        """Return one model's verdicts, with missing ones filled in; None if it drops out.
+
+        `rows`: in the order asked.
+        """
+        if right is None:
+            return None
+        wanted = [len(theirs.value), len(mine.value)]
+        complete = len(right.value) >= wanted[1] and all(
+            row is not None and len(row.value) >= wanted[at % 2] for at, row in enumerate(rows)
+        )
+        if not complete:
+            panel.flags.add(_FEWER if self.missing_is_unsupported else "a model left verdicts out and was left out")
+            if not self.missing_is_unsupported:
+                return None
+        filled = [_filled(row, wanted[at % 2]) for at, row in enumerate(rows)]
+        return _Tables(_filled(right, wanted[1]), filled[::2], filled[1::2])
+
+
+def _filled(reply: ReadReply[Verdicts] | None, size: int) -> Verdicts:
+    found = () if reply is None else reply.value[:size]
+    return (*found, *(False,) * (size - len(found)))
+
+
+def _against(text: str, stated: ReadReply[Statements]) -> ModelRequest:
+    items = ", ".join('{"statement": "A statement.", "verdict": true, "reason": "A reason."}' for _ in stated.value)
+    values = {"context": text, "statements": "\n".join(stated.value)}
+    return ModelRequest(stated.role, "noise_sensitivity.verdicts", values, f'{{"verdicts": [{items}]}}')

@@ -1,0 +1,460 @@
+"""The models of spring-ai-ragas: which are asked, which drop out, and how their scores become one."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from statistics import median
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, TypeVar
+
+from merilo.errors import UsageError
+from merilo.judging.ask import AskFailed, together
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.metrics.base import Score, Undefined, choice
+from merilo.metrics.formulas import fraction, mean
+from merilo_published.asking import Asker, Flags, ReadReply, RequestTemplate, on_statements
+from merilo_published.definition import Published, bound, by_parameters
+from merilo_published.replies import Fields, ReplyFault, items_of, without_halves
+from merilo_published.replies import fields_of as fields_of_any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
+    from merilo.metrics.base import Evidence
+
+# The readers of spring-ai-ragas: JSON at the beginning of a reply, mapped to fields as Jackson does.
+#
+# A field that is null is not an error. A whole reply of null is a success without a result there: most metrics then
+# break for the sample (`NULL`), and some read it as an object without fields (`or_nothing`).
+
+_THINKING: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,10}")
+_SMALLEST, _LARGEST = -(2**31), 2**31 - 1
+"""Of an Integer in Java."""
+_NOT_FINITE: Final = ("NaN", "INF", "Infinity", "-INF", "-Infinity")
+_LARGEST_DOUBLE: Final = sys.float_info.max
+NULL: Final = "The reply has null where the published code breaks, which fails the whole sample."
+_FENCE: Final = re.compile(r"```(?:json)?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def json_of(text: str) -> object:
+    """Return the JSON value with which a reply begins, without thinking and code fence. Raises ReplyFault."""
+    cleaned = _without_thinking(without_halves(text)).strip()
+    fenced = _FENCE.match(cleaned)
+    try:
+        found: object = _DECODER.raw_decode(fenced[1].strip() if fenced else cleaned)[0]
+    except (ValueError, RecursionError):
+        raise ReplyFault("The reply does not begin with JSON.") from None
+    return found
+
+
+def fields_of(value: object) -> Fields:
+    """Return a value as a JSON object. Raises ReplyFault, with `NULL` for null."""
+    if value is None:
+        raise ReplyFault(NULL)
+    return fields_of_any(value)
+
+
+def or_nothing(value: object) -> object:
+    """Return a value, or an object without fields in place of null."""
+    return {} if value is None else value
+
+
+def whole_or_none(fields: Fields, name: str) -> int | None:
+    """Return the whole number in a field: a number, its fraction cut off, or digits as text. None if null or missing.
+
+    Raises ReplyFault, also for a number of more than 32 bits.
+    """
+    value = _given(fields, name)
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        value = int(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and _SMALLEST <= value <= _LARGEST:
+        return int(value)
+    if value is None:
+        return None
+    raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where a whole number was asked for.')
+
+
+def _given(fields: Fields, name: str) -> object:
+    """Return the value of a field, stripped if it is text; None for a text that is blank or "null"."""
+    value = fields.get(name)
+    if not isinstance(value, str):
+        return value
+    return None if value.strip() in {"", "null"} else value.strip()
+
+
+def flag_or_none(fields: Fields, name: str) -> bool | None:
+    """Return the truth value in a field, also as 0, 1 or text; None if it is null or missing. Raises ReplyFault."""
+    value = _given(fields, name)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value != 0
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where true or false was asked for.')
+
+
+def number_or_none(fields: Fields, name: str) -> float | None:
+    """Return the number in a field, also as text; None if it is null, missing or not finite. Raises ReplyFault."""
+    value = _given(fields, name)
+    if value is None or value in _NOT_FINITE:
+        return None
+    number: float | None = None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        number = float(value) if abs(value) <= _LARGEST_DOUBLE else math.inf
+    elif isinstance(value, str) and any(map(str.isdigit, value)):  # float() also reads "inf" and "nan"
+        with suppress(ValueError):
+            number = float(value)
+    if number is None:
+        raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where a number was asked for.')
+    return number if math.isfinite(number) else None
+
+
+def text_or_blank(fields: Fields, name: str) -> str:
+    """Return the text in a field, or its JSON if it is something else; blank if it is null or missing."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def objects_in(value: object, name: str) -> tuple[Fields, ...]:
+    """Return the objects of the list in a field of a reply; none if it is null or missing. Raises ReplyFault."""
+    listed = fields_of(value).get(name)
+    return () if listed is None else tuple(fields_of(item) for item in items_of(listed))
+
+
+def texts_of(value: object, name: str) -> tuple[str, ...]:
+    """Return the texts of the list in a field of a reply; none if it is null or missing. Raises ReplyFault."""
+    listed = fields_of(value).get(name)
+    if listed is None:
+        return ()
+    return tuple(text_or_blank({name: item}, name) for item in items_of(listed))
+
+
+def numbered(texts: Sequence[str]) -> str:
+    """Return the texts one per line, numbered from 1."""
+    return "\n".join(f"{place}. {text}" for place, text in enumerate(texts, start=1))
+
+
+def _without_thinking(text: str) -> str:
+    """Remove everything from an opening tag to the next closing one, in one pass."""
+    kept: list[str] = []
+    end, opened = 0, -1
+    for tag in _THINKING.finditer(text):
+        if not tag[1] and opened < 0:
+            opened = tag.start()
+        elif tag[1] and opened >= 0:
+            kept.append(text[end:opened])
+            end, opened = tag.end(), -1
+    return "".join((*kept, text[end:]))
+
+
+def _no_constant(name: str) -> object:
+    raise ReplyFault(f"The reply holds {name}, which is not a JSON value.")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+
+
+R = TypeVar("R")
+
+SYSTEM: Final = "spring-ai-ragas"
+TOLERANCE: Final = 0.1
+LOST: Final = "a model gave no usable reply and was left out"
+DISAGREE: Final = "the models' scores lie further apart than the tolerance"
+
+
+# -- one score out of several -------------------------------------------------------------------------
+
+
+class Aggregator(StrEnum):
+    """The way in which the scores of several models become one."""
+
+    AVERAGE = "average"
+    MEDIAN = "median"
+    """The middle one; of an even number the mean of the two in the middle."""
+    MIN = "min"
+    MAX = "max"
+    MAJORITY_VOTING = "majority_voting"
+    """1 when more than half of the scores are at least 0.5, else 0."""
+    CONSENSUS = "consensus"
+    """The mean when highest and lowest lie at most `tolerance` apart, else none."""
+
+
+class NoConsensus(ValueError):
+    """The scores lie further apart than the tolerance."""
+
+
+def aggregate(scores: Sequence[float], aggregator: Aggregator | str, *, tolerance: float = TOLERANCE) -> float:
+    """Return one score from the scores of several models, in any order.
+
+    `tolerance`: the widest spread that CONSENSUS takes. Raises ValueError for no scores, NoConsensus for
+    scores too far apart, UsageError for an unknown aggregator. Source: spring-ai-ragas 0.3.3, ScoreAggregator.
+    """
+    if not scores:
+        raise ValueError("There is no score to aggregate; ask for it only where there is at least one.")
+    match choice(Aggregator, aggregator.lower(), metric=SYSTEM, parameter="aggregator"):
+        case Aggregator.AVERAGE:
+            return mean(scores)
+        case Aggregator.MEDIAN:
+            return float(median(scores))
+        case Aggregator.MIN:
+            return min(scores)
+        case Aggregator.MAX:
+            return max(scores)
+        case Aggregator.MAJORITY_VOTING:
+            return float(2 * sum(score >= 0.5 for score in scores) > len(scores))
+        case Aggregator.CONSENSUS:
+            if max(scores) - min(scores) > tolerance:
+                raise NoConsensus(f"The scores {min(scores)} and {max(scores)} lie more than {tolerance} apart.")
+            return mean(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedText:
+    """A statement or claim, and the number that a model's verdict on it is worth."""
+
+    text: str
+    value: float
+
+
+def judged_evidence(replies: Iterable[ReadReply[tuple[JudgedText, ...]]]) -> list[Evidence]:
+    """Return each judged text of each reply as evidence."""
+    judged = [(reply.reply.verdict, [(each.value, each.text) for each in reply.value]) for reply in replies]
+    return [piece for verdict, pairs in judged for piece in on_statements(verdict, pairs)]
+
+
+# -- asking all models --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request to one model."""
+
+    role: str
+    rubric: str
+    values: Mapping[str, str]
+    likely: str
+
+
+@dataclass(slots=True)
+class Panel:
+    """The models that are asked about one sample; each plan makes its own.
+
+    A model whose call fails or whose reply cannot be read is left out of that step and noted in `lost`. A reply of
+    null fails the sample, unless the metric reads it as an object without fields.
+    """
+
+    asker: Asker
+    lost: list[AskFailed] = field(default_factory=list[AskFailed])
+    flags: Flags = field(default_factory=Flags)
+    _last: Question[Any] | None = None
+
+    def read(
+        self, requests: Sequence[ModelRequest], read: Callable[[object], R]
+    ) -> Plan[tuple[ReadReply[R] | None, ...]]:
+        """Return what was read of each reply, in order; None if there is nothing. All are asked side by side.
+
+        `read` takes the JSON value of a reply and raises ReplyFault for one that does not fit.
+        """
+        replies = yield from together(
+            [
+                self.asker.try_read(
+                    RequestTemplate(each.rubric, each.likely, lambda reply: read(json_of(reply.verdict.text))),
+                    each.values,
+                    role=each.role,
+                )
+                for each in requests
+            ]
+        )
+        return tuple(self._kept(reply) for reply in replies)
+
+    def ask(
+        self, roles: Sequence[str], rubric: str, values: Mapping[str, str], *, likely: str, read: Callable[[object], R]
+    ) -> Plan[dict[str, ReadReply[R]]]:
+        """Return the reply of each model to the same request, by role; models without a reply are left out."""
+        replies = yield from self.read([ModelRequest(role, rubric, values, likely) for role in roles], read)
+        return {reply.role: reply for reply in replies if reply is not None}
+
+    def lose(self, failed: AskFailed) -> None:
+        """Note a question that got no usable answer."""
+        self.lost.append(failed)
+        self.flags.add(LOST)
+
+    def fail(self, what: str) -> NoReturn:
+        """Raise AskFailed: the first lost reply, otherwise that the last reply holds nothing to score."""
+        if self.lost:
+            raise self.lost[0]
+        if self._last is None:
+            raise ValueError("Nothing was asked, so nothing can have failed.")
+        raise AskFailed(self._last, Failure(FailureKind.UNREADABLE, what))
+
+    def _kept(self, reply: ReadReply[R] | AskFailed) -> ReadReply[R] | None:
+        if isinstance(reply, AskFailed):
+            if reply.failure.message == NULL:
+                raise reply
+            self._last = reply.question
+            self.lose(reply)
+            return None
+        self._last = reply.reply.question
+        return reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralModels(Published):
+    """A metric of spring-ai-ragas, judged by one or several models.
+
+    Undefined: the models' scores lie further apart than the tolerance
+    Use: To compare with scores of spring-ai-ragas.
+
+    - `models`: names of judges joined by "+"; none asks every judge of the run.
+    - `aggregator`: how the models' scores become one; `tolerance` is the spread that consensus takes.
+      Undefined when there is no consensus.
+    """
+
+    version: ClassVar[int] = 2
+    roles = by_parameters(lambda metric: frozenset(metric.names), frozenset({"judge"}))
+
+    models: str | None = None
+    aggregator: Aggregator = Aggregator.AVERAGE
+    tolerance: float = TOLERANCE
+    _bound: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        name = str(getattr(self, "name", SYSTEM))
+        for each in fields(self):
+            if isinstance(each.default, StrEnum):  # in upper or lower case
+                object.__setattr__(self, each.name, getattr(self, each.name).lower())
+        Published.__post_init__(self)
+        if not self.tolerance >= 0:
+            raise UsageError(f"Metric {name!r} takes a tolerance of at least 0, got {self.tolerance}.")
+        if self.models is not None and not all(part.strip() for part in self.models.split("+")):
+            raise UsageError(f"Metric {name!r} takes models=NAME+NAME, names of judges, got {self.models!r}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The roles of the models asked, in order; `judge` where no run has said which judges it has."""
+        return self._bound or self._named or ("judge",)
+
+    def max_questions(self, sample: Sample) -> int:
+        return bound(sample, self.needed, self.most * len(self.names))
+
+    def for_judges(self, names: Sequence[str]) -> Self:
+        """Return this metric for a run with judges of these roles. Raises UsageError if one of `models` is missing."""
+        unknown = [name for name in self._named if name not in names]
+        if unknown:
+            title = str(getattr(self, "name", SYSTEM))
+            raise UsageError(
+                f"Metric {title!r} asks the model {unknown[0]!r}, which is no judge of this run; "
+                f"there are {', '.join(names)}."
+            )
+        bound = replace(self)
+        object.__setattr__(bound, "_bound", self._named or tuple(names))
+        return bound
+
+    @property
+    def _named(self) -> tuple[str, ...]:
+        return () if self.models is None else tuple(dict.fromkeys(part.strip() for part in self.models.split("+")))
+
+    def panel(self, sample: Sample, *, temperature: float | None = None) -> Panel:
+        """Return the models to ask about this sample: in Russian if the sample is Russian, otherwise in English."""
+        language = re.split("[-_]", sample.resolved_language)[0].lower()
+        return Panel(Asker(SYSTEM, "ru" if language == "ru" else "en", temperature))
+
+    def combined(self, scores: Sequence[float]) -> float:
+        """Return one score from the models' scores. Raises ValueError for none, NoConsensus."""
+        return aggregate(scores, self.aggregator, tolerance=self.tolerance)
+
+    def outcome(
+        self, panel: Panel, scores: Mapping[str, float], evidence: Sequence[Evidence], counts: Mapping[str, int | None]
+    ) -> Score | Undefined:
+        """Return the outcome of scores by model. Raises AskFailed when no model has one."""
+        if not scores:
+            panel.fail("The reply holds nothing to score.")
+        try:
+            value = self.combined(tuple(scores.values()))
+        except NoConsensus:
+            return Undefined(DISAGREE)
+        return Score(value, tuple(evidence), counts, panel.flags.phrases)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoresEmpty(SeveralModels):
+    """A metric of spring-ai-ragas that scores 0 where there is nothing to judge.
+
+    - `empty_is_zero`: a missing or blank field and an empty list score 0, flagged; without it the sample is
+      Undefined, and a model that finds nothing to judge drops out.
+    """
+
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"}
+    )
+
+    empty_is_zero: bool = True
+
+    def nothing(self, sample: Sample, names: Sequence[str]) -> Score | Undefined | None:
+        """Return the outcome if one of these fields is missing or holds nothing; None if all hold something.
+
+        Raises MissingField when `empty_is_zero` is off.
+        """
+        for name in names:
+            if self.empty_is_zero and name not in sample.present:
+                return Score(0.0, flags=(f"there is no {name} and that was scored 0",))
+            value = sample.require(name)
+            if not (value.strip() if isinstance(value, str) else value):
+                return self.none_found(f"the {name.replace('_', ' ')} is empty")
+        return None
+
+    def none_found(self, reason: str) -> Score | Undefined:
+        """Return the outcome if there is nothing to judge."""
+        return Score(0.0, flags=(f"{reason} and that was scored 0",)) if self.empty_is_zero else Undefined(reason)
+
+    def share(self, panel: Panel, part: float, whole: int, what: str) -> float | None:
+        """Return `part` of `whole`; of nothing 0, flagged, or None if nothing has no score."""
+        if whole:
+            return fraction(part, whole)
+        panel.flags.add(f"a model found no {what}" + (" and that was scored 0" if self.empty_is_zero else ""))
+        return 0.0 if self.empty_is_zero else None
+
+    def shares(
+        self,
+        panel: Panel,
+        replies: Mapping[str, ReadReply[tuple[JudgedText, ...]]],
+        names: tuple[str, str],
+        *,
+        what: str,
+        part: Callable[[JudgedText], float] = lambda judged: judged.value,
+    ) -> Score | Undefined:
+        """Return the outcome of the share of each model's judged texts; `names`: those of the two counts.
+
+        `part`: the part of the whole that a judged text is.
+        """
+        parts = {role: sum(map(part, reply.value)) for role, reply in replies.items()}
+        scores = {role: self.share(panel, parts[role], len(reply.value), what) for role, reply in replies.items()}
+        evidence = judged_evidence(replies.values())
+        counts = {names[0]: len(evidence), names[1]: int(sum(parts.values()))}
+        return self.judged(panel, scores, evidence, counts, what=what)
+
+    def judged(
+        self,
+        panel: Panel,
+        scores: Mapping[str, float | None],
+        evidence: Sequence[Evidence],
+        counts: Mapping[str, int | None],
+        *,
+        what: str,
+    ) -> Score | Undefined:
+        """Return the outcome of scores by model, None for one that found nothing to judge. Raises AskFailed."""
+        found = {role: score for role, score in scores.items() if score is not None}
+        if scores and not found:
+            return Undefined(f"no model found any {what}")
+        return self.outcome(panel, found, evidence, counts)

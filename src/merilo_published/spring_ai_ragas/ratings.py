@@ -1,0 +1,230 @@
+"""The three metrics of spring-ai-ragas in the style of NVIDIA's: a rating of 0, 1 or 2 by each model, halved."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.formulas import mean, scaled_rating
+from merilo_published.spring_ai_ragas.models import (
+    DISAGREE,
+    NoConsensus,
+    Panel,
+    SeveralModels,
+    fields_of,
+    text_or_blank,
+    whole_or_none,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo_published.asking import ReadReply
+
+
+_LIKELY: Final = '{"score": 1, "reasoning": "A reason of about one sentence."}'
+_LOST_CONTEXT: Final = "a context got no score and was left out"
+_NO_CONTEXT: Final = "no context was retrieved"
+_SHORTCUTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"needs": "use_heuristic_shortcuts", "nothing to judge": "use_heuristic_shortcuts"}
+)
+_EMPTY_RESPONSE: Final = "there is no response and that was scored 0"
+
+
+def normalised(rating: float) -> float:
+    """Return half of a rating on the scale 0 to 2, clipped to [0, 1]."""
+    return min(1.0, max(0.0, scaled_rating(rating, 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rating:
+    """The rating of one model, None for null, and its reason."""
+
+    score: int | None
+    reasoning: str
+
+
+def _rating(value: object) -> _Rating:
+    fields = fields_of(value)
+    return _Rating(whole_or_none(fields, "score"), text_or_blank(fields, "reasoning"))
+
+
+def _rated(replies: Iterable[ReadReply[_Rating]]) -> dict[str, float]:
+    """Return scores in [0, 1] by role; a model that rated null is left out."""
+    return {each.role: normalised(each.value.score) for each in replies if each.value.score is not None}
+
+
+def _evidence(replies: Iterable[ReadReply[_Rating]], about: EvidenceTarget, index: int) -> list[Evidence]:
+    return [
+        each.evidence(about, index, value=float(each.value.score)) for each in replies if each.value.score is not None
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rated(SeveralModels):
+    """A rating metric of spring-ai-ragas.
+
+    - `temperature`: sent with every request, before the judge's own.
+    - `temperature_sent`: off, it is recorded only and the judge's own is used, as the published code does.
+    """
+
+    temperature: float = 0.1
+    temperature_sent: bool = True
+
+    def __post_init__(self) -> None:
+        SeveralModels.__post_init__(self)
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            name = str(getattr(self, "name", ""))
+            raise UsageError(f"Metric {name!r} takes a temperature of at least 0, got {self.temperature}.")
+
+    def models_for(self, sample: Sample) -> Panel:
+        """Return the models, asked at the temperature of this metric."""
+        return self.panel(sample, temperature=self.temperature if self.temperature_sent else None)
+
+    def ratings(self, panel: Panel, rubric: str, values: Mapping[str, str]) -> Plan[tuple[ReadReply[_Rating], ...]]:
+        """Return the rating of each model, in order; a lost one is left out."""
+        replies = yield from panel.ask(self.names, rubric, values, likely=_LIKELY, read=_rating)
+        return tuple(replies.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevance(Rated):
+    """Mean relevance of the contexts, each rated 0, 1 or 2 by one or several models.
+
+    Formula: Mean over contexts of the mean over models of rating / 2, cut to [0, 1].
+    Questions: One request for each context and model.
+    Undefined: no context was retrieved | the user input is empty | ...
+    Use: To compare with scores of spring-ai-ragas, with its words and bands in English or Russian.
+    Not: To see which sentences are relevant. Take context_relevance.
+    See: context_relevance | nvidia:context_relevance | spring-ai-ragas:context_precision
+    Source: spring-ai-ragas 0.3.3, ContextRelevanceMetric.
+
+    spring-ai-ragas always averages the models; here `aggregator` applies to each context. Contexts are judged one
+    after another, each by all models side by side.
+
+    A model that fails, or rates null, leaves the mean of that context only; a context without any rating leaves the
+    denominator, both flagged. Failed when no context has a rating.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:context_relevance"
+    needs = frozenset({"user_input", "retrieved_contexts"})
+
+    def max_questions(self, sample: Sample) -> int:
+        return len(self.names) * len(sample.retrieved_contexts or ())
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        if not user_input:
+            return Undefined("the user input is empty")
+        if not contexts:
+            return Undefined(_NO_CONTEXT)
+        panel = self.models_for(sample)
+        scores: list[float] = []
+        evidence: list[Evidence] = []
+        for index, context in enumerate(contexts):
+            values = {"user_input": user_input, "context": context.text}
+            replies = yield from self.ratings(panel, "context_relevance", values)
+            evidence += _evidence(replies, EvidenceTarget.CONTEXT, index)
+            if not (rated := _rated(replies)):
+                panel.flags.add(_LOST_CONTEXT)
+                continue
+            try:
+                scores.append(self.combined(tuple(rated.values())))
+            except NoConsensus:
+                return Undefined(DISAGREE)
+        if not scores:
+            panel.fail("No model gave a score for any context.")
+        counts = {"contexts": len(contexts), "scored": len(scores)}
+        return Score(mean(scores), tuple(evidence), counts, panel.flags.phrases)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseGroundedness(Rated):
+    """How far the response rests on the contexts, rated 0, 1 or 2 by one or several models.
+
+    Formula: Mean over models of rating / 2, clipped to [0, 1]; 1 if the response occurs in the contexts.
+    Questions: One request for each model; none if the response occurs in the contexts.
+    Undefined: no context was retrieved | the response is empty (use_heuristic_shortcuts=false) | ...
+    Not: To see which statement is not supported. Take faithfulness.
+    See: faithfulness | nvidia:response_groundedness | spring-ai-ragas:hallucination
+    Source: spring-ai-ragas 0.3.3, ResponseGroundednessMetric.
+
+    The contexts are judged together, joined by blank lines. Failed when no model gives a rating.
+
+    - `use_heuristic_shortcuts`: without a question, a response that is one of the contexts, or occurs in them, scores
+      1, whatever its letter case, and so does a blank one, which every text holds; a missing or empty one scores 0,
+      flagged. Off, a missing or empty response has no score.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:response_groundedness"
+    needs = frozenset({"response", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = _SHORTCUTS
+
+    use_heuristic_shortcuts: bool = True
+
+    def max_questions(self, sample: Sample) -> int:
+        return len(self.names) if sample.retrieved_contexts else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        if self.use_heuristic_shortcuts and not sample.response:
+            return Score(0.0, counts={"shortcuts": 1}, flags=(_EMPTY_RESPONSE,))
+        response, contexts = sample.require("response"), [context.text for context in sample.contexts]
+        if not response:
+            return Undefined("the response is empty")
+        if not contexts:
+            return Undefined(_NO_CONTEXT)
+        joined = "\n\n".join(contexts)
+        if self.use_heuristic_shortcuts and response.strip().lower() in joined.lower():
+            return Score(1.0, counts={"shortcuts": 1})
+        panel = self.models_for(sample)
+        replies = yield from self.ratings(panel, "response_groundedness", {"response": response, "context": joined})
+        return self.outcome(panel, _rated(replies), _evidence(replies, EvidenceTarget.TEXT, 0), {"shortcuts": 0})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerAccuracy(Rated):
+    """Agreement of the response with the reference, rated 0, 1 or 2 by one or several models.
+
+    Formula: Mean over models of rating / 2, cut to [0, 1].
+    Questions: One request for each model, two with use_dual_judge.
+    Undefined: the response is empty | the reference is empty | ...
+    Not: Where the question decides what the answer has to say: it is not shown to the models.
+    See: nvidia:answer_accuracy | spring-ai-ragas:answer_correctness
+    Source: spring-ai-ragas 0.3.3, AnswerAccuracyMetric.
+
+    The user input is not looked at. Failed when no model gives a rating.
+
+    - `use_dual_judge`: a second request shows all models the mean rating, rounded (halves upwards), and the reason of
+      the first model; what they say then replaces the first ratings, unless none of them says anything.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:answer_accuracy"
+    needs = frozenset({"response", "reference"})
+
+    use_dual_judge: bool = False
+
+    def max_questions(self, sample: Sample) -> int:
+        return 0 if {"response", "reference"} - sample.present else len(self.names) * (1 + self.use_dual_judge)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        response, reference = sample.require("response"), sample.require("reference")
+        if not response or not reference:
+            return Undefined(f"the {'reference' if response else 'response'} is empty")
+        panel = self.models_for(sample)
+        values = {"response": response, "reference": reference}
+        replies = yield from self.ratings(panel, "answer_accuracy", values)
+        scores, evidence = _rated(replies), _evidence(replies, EvidenceTarget.TEXT, 0)
+        if self.use_dual_judge and scores:
+            first = next(each for each in replies if each.role in scores)
+            shown = math.floor(2 * mean(scores.values()) + 0.5)
+            values |= {"rating": str(shown), "reasoning": first.value.reasoning}
+            replies = yield from self.ratings(panel, "answer_accuracy.confirmation", values)
+            evidence += _evidence(replies, EvidenceTarget.TEXT, 0)
+            scores = _rated(replies) or scores
+        return self.outcome(panel, scores, evidence, {})

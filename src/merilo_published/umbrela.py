@@ -1,0 +1,139 @@
+"""UMBRELA: a relevance label of 0 to 3 for each passage, read from free text by patterns in order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.metrics.base import EvidenceTarget, Score, Undefined
+from merilo.metrics.formulas import mean
+from merilo_published.asking import Asker, RequestTemplate, evidence_of
+from merilo_published.definition import Published
+from merilo_published.replies import ReplyFault
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Metric
+    from merilo_published.asking import Reply
+
+
+_UNREAD: Final = "a reply without a label was scored 0"
+# Possessive (*+, ?+, ++), so that a reply of endless white space or letters is read in one pass.
+_LABEL: Final = r"([0-3])"
+_SIGN: Final = r"\s*+[:;<=]?+\s*+"  # the published patterns mean colon, dash or equals sign, and write a range
+
+
+def _patterns(*names: str, then: str = _SIGN) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(name + then + _LABEL) for name in names)
+
+
+_QUOTED_O: Final = _patterns('"o"', "'o'")
+_BARE_O: Final = _patterns("o")
+_LONE_O: Final = _patterns(r"\bo\b\s*+[:=]\s*+", then="")
+_NAMED: Final = (
+    *_patterns('"overall_score"', '"overall"', '"overall score"', '"final score"', "final score"),
+    *_patterns("final score", then=" is "),
+    *_patterns('"final_score"', '"score"', '"o_score"'),
+    *_patterns("output score", "score", then=" is "),
+    re.compile(rf"(?<![a-z])[a-z]++\s++is\s++{_LABEL}\s"),
+    *_patterns("relevance category"),
+    *_patterns("relevance category", then=" is "),
+    *_patterns("it falls into the category", then=" "),
+    *_patterns("category", then=r"\s*+"),
+    *_patterns("relevance category for this passage", "the relevance category", then=" would be "),
+)
+_BARE_NUMBER: Final = _patterns("", then="")
+
+
+class Prompt(StrEnum):
+    """The prompt for a label."""
+
+    BING = "bing"
+    """In steps: the intent, how well the passage matches it, how far it can be trusted, then the label."""
+    BASIC = "basic"
+    """The four labels and nothing else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relevance(Published):
+    """Mean relevance label of the contexts, 0 to 3 (UMBRELA).
+
+    Formula: Mean over the contexts of a label: 0 unrelated, 1 related, 2 some answer, 3 dedicated and exact.
+    Questions: One request for each context.
+    Undefined: no context was retrieved
+    Use: To compare with relevance judgments made by UMBRELA.
+    Not: If a number that happens to be in a passage must not become its label.
+    See: context_relevance | trulens:context_relevance
+    Source: UMBRELA (castorini), git e2c4e41, zero-shot prompts and reply parser
+
+    0 unrelated · 1 related, but no answer · 2 some answer, unclear or among other text · 3 dedicated and exact. One
+    request for each context. UMBRELA makes relevance judgments of its labels and takes no mean; divide by 3 for a
+    share, and take labels of 2 and 3 as relevant where two classes are wanted. A reply is read by patterns in order:
+    the letter o, names of scores, names of categories, a digit; of the first pattern that matches, the last match
+    counts.
+
+    - `prompt`: bing or basic.
+    - `bare_letter`: the letter o before a digit counts before the words "final score", so that "relates to 3 topics.
+      ##final score: 1" reads as 3. False: the letter must be alone, with a colon or an equals sign.
+    - `bare_number`: in a reply without any of these the last digit from 0 to 3 counts, whatever it counts. False:
+      only a reply that is nothing but the digit.
+    - `unread_is_zero`: a reply without a label is the label 0, with a flag. False: the outcome is Failed.
+    - `ask_blank`: a blank query is judged like any other. False: Undefined.
+    """
+
+    name: ClassVar[str] = "umbrela:relevance"
+    range: ClassVar[tuple[float, float]] = (0.0, 3.0)
+    needs = frozenset({"user_input", "retrieved_contexts"})
+
+    prompt: Prompt = Prompt.BING
+    bare_letter: bool = True
+    bare_number: bool = True
+    unread_is_zero: bool = True
+    ask_blank: bool = True
+
+    def max_questions(self, sample: Sample) -> int:
+        return len(sample.retrieved_contexts or ())
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        if not contexts:
+            return Undefined("no context was retrieved")
+        if not self.ask_blank and not user_input.strip():
+            return Undefined("the query is blank")
+        asker, template = Asker("umbrela"), RequestTemplate(f"relevance.{self.prompt}", _LIKELY, self._label)
+        asked = [{"query": user_input, "passage": context.text} for context in contexts]
+        replies = yield from asker.read_each(template, asked)
+        read = [reply.value for reply in replies]
+        labels = [label or 0 for label in read]
+        return Score(
+            mean(labels),
+            evidence=evidence_of(EvidenceTarget.CONTEXT, replies, labels),
+            counts={"contexts": len(contexts), "valid": sum(label is not None for label in read)},
+            flags=(_UNREAD,) if None in read else (),
+        )
+
+    def _label(self, reply: Reply) -> int | None:
+        label = label_in(reply.text, bare_letter=self.bare_letter, bare_number=self.bare_number)
+        if label is None and not self.unread_is_zero:
+            raise ReplyFault("The reply holds no label from 0 to 3.")
+        return label
+
+
+def label_in(reply: str, *, bare_letter: bool = True, bare_number: bool = True) -> int | None:
+    """Return the label in a reply: the last match of the first pattern that matches; None if none does."""
+    text = reply.strip().lower()
+    letter = _BARE_O if bare_letter else _LONE_O
+    patterns = (*_QUOTED_O, *letter, *_NAMED, *(_BARE_NUMBER if bare_number else ()))
+    for pattern in patterns:
+        found = pattern.findall(text)
+        if found:
+            return int(found[-1])
+    return int(text) if text in {"0", "1", "2", "3"} else None
+
+
+_LIKELY: Final = "##final score: 1"
+
+METRICS: Final[tuple[type[Metric], ...]] = (Relevance,)

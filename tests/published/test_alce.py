@@ -1,0 +1,96 @@
+"""ALCE's citations: what its parameters change, the passages that are judged, and the laws that it keeps."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from merilo.data.sample import Sample
+from merilo.errors import UsageError
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.questions import Question
+from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.contract import broken_laws, check_metric
+from merilo_published.alce import METRICS, CitationPrecision, CitationRecall
+
+SAMPLE = Sample(
+    "s", user_input="q", retrieved_contexts=["It is old.", "It is big."], response="It is old [1]. It is big [9][2]."
+)
+
+
+def supports(question: Question[Any]) -> SupportVerdict:
+    """A sentence is supported by a context that holds it."""
+    assert isinstance(question, Support)
+    named = tuple(at for at, text in enumerate(question.contexts) if question.statement.rstrip(".") in text)
+    return SupportVerdict(SupportLabel.SUPPORTED if named else SupportLabel.NOT_STATED, named)
+
+
+def needs_two(question: Question[Any]) -> SupportVerdict:
+    """A sentence is supported by any two contexts, and alone by the first one of each sample only."""
+    assert isinstance(question, Support)
+    enough = len(question.contexts) > 1 or question.contexts[0].startswith("Paris")
+    return SupportVerdict(SupportLabel.SUPPORTED, (0,)) if enough else SupportVerdict(SupportLabel.NOT_STATED)
+
+
+def value(metric: CitationRecall | CitationPrecision, sample: Sample = SAMPLE) -> float | None:
+    """The value of the metric; None if it is undefined."""
+    outcome = drive(metric.plan(sample), supports)
+    return outcome.value if isinstance(outcome, Score) else None
+
+
+def test_a_number_without_a_context() -> None:
+    """As published, its sentence is unsupported and its citations do not count; otherwise it is a wrong citation."""
+    assert (value(CitationRecall()), value(CitationPrecision())) == (0.5, 1)
+    assert value(CitationRecall(strict_numbers=False)) == 1
+    assert value(CitationPrecision(strict_numbers=False)) == pytest.approx(2 / 3)
+
+
+def test_other_parameters() -> None:
+    """Later lines, the number zero and a response without citations are judged or left out as the parameters say."""
+    lines = replace(SAMPLE, response="It is old [1].\nIt is new [1].")
+    assert (value(CitationRecall(), lines), value(CitationRecall(first_line=False), lines)) == (1, 0.5)
+    zero = replace(SAMPLE, response="It is big [0].")
+    assert (value(CitationRecall(), zero), value(CitationRecall(zero_is_last=False), zero)) == (1, 0)
+    uncited = replace(SAMPLE, response="It is big.")
+    assert (value(CitationPrecision(), uncited), value(CitationPrecision(nothing_is_zero=False), uncited)) == (0, None)
+    with pytest.raises(UsageError, match="max_citations"):
+        CitationRecall(max_citations=0)
+
+
+def test_passages_have_their_title() -> None:
+    """The title in the metadata of a context is put before its text; evidence has the indices of the sample."""
+    titled = {"text": "It is big.", "metadata": {"title": "Paris"}}
+    asked: list[Any] = []
+
+    def answer(question: Question[Any]) -> SupportVerdict:
+        asked.append(question)
+        return supports(question)
+
+    sample = replace(SAMPLE, retrieved_contexts=["It is old.", titled], response="It is big [2].")
+    outcome = drive(CitationRecall().plan(sample), answer)
+    assert [each.contexts for each in asked] == [("Title: Paris\nIt is big.",)]
+    assert isinstance(outcome, Score)
+    assert [getattr(each.verdict, "evidence", None) for each in outcome.evidence] == [(1,)]
+
+
+def test_a_hostile_response() -> None:
+    """Huge numbers, blank contexts and sentences without text are unsupported and ask nothing."""
+    hostile = f"[1]. It is [{'9' * 500}]. It is [1]."
+    sample = replace(SAMPLE, retrieved_contexts=[" "], response=hostile)
+    assert value(CitationRecall(), sample) == 0
+    assert isinstance(drive(CitationRecall().plan(replace(SAMPLE, response="")), supports), Undefined)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: str(metric.name))
+def test_the_contract_is_met(metric: type[CitationRecall | CitationPrecision]) -> None:
+    """Both metrics break no law: in precision a better verdict may make another citation irrelevant."""
+    samples = [
+        Sample(
+            f"c{number}",
+            retrieved_contexts=[f"Paris {number}.", f"Rome {number}.", f"Bern {number}."],
+            response=f"It is in {number} [1]. The {number} is big [2][3]. All of {number} [7]. Number {number}.",
+        )
+        for number in range(6)
+    ]
+    check_metric(metric(), samples, answer=needs_two)
+    assert broken_laws(metric(), samples, answer=needs_two) == {}

@@ -1,0 +1,538 @@
+"""axion's metrics beyond the golden cases: options, failures, short lists, the laws and the shared questions."""
+
+import json
+from typing import Any
+
+import pytest
+from each_case import each_case
+from scripted_replies import NO_REPLY, Script
+
+from merilo.data.sample import Sample
+from merilo.errors import MissingField, UsageError
+from merilo.judging.ask import AskFailed
+from merilo.judging.digests import digest_text
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import Failure, Verdict
+from merilo.metrics.base import Metric, Score, Undefined, drive
+from merilo.metrics.contract import broken_laws
+from merilo.metrics.registry import metric_text, parse_metric
+from merilo_published.axion.metrics import METRICS
+
+LOST = "a judge call failed and was scored all the same"
+SHORT = "the judge gave fewer verdicts than it was asked for; the rest left the denominator"
+
+FRANCE = Sample(
+    "france",
+    user_input="What is the capital of France?",
+    retrieved_contexts=[
+        "Paris is the capital and largest city of France.",
+        "France is known for its wine and cuisine.",
+        "The Eiffel Tower was built in 1889.",
+    ],
+    response="Paris. It lies on the Seine.",
+    reference="Paris is the capital. It has two million people.",
+)
+
+
+def relevancy(*verdicts: str) -> dict[str, Any]:
+    return {"verdicts": [{"verdict": verdict} for verdict in verdicts]}
+
+
+def given(*names: str) -> dict[str, Any]:
+    return {"statements": list(names)}
+
+
+def supported(*flags: bool) -> dict[str, Any]:
+    return {"verdicts": [{"is_supported": flag} for flag in flags]}
+
+
+def faith(*verdicts: str) -> dict[str, Any]:
+    return {"verdicts": [{"verdict": verdict, "reason": "r"} for verdict in verdicts]}
+
+
+def used(*flags: bool) -> dict[str, Any]:
+    return {"verdicts": [{"is_utilized": flag} for flag in flags]}
+
+
+def outcome(text: str, *replies: Any, sample: Sample = FRANCE) -> Score | Undefined:
+    """The outcome of a metric of axion for these replies, all of which it asks for."""
+    answer = Script(list(replies))
+    found = drive(parse_metric(f"axion:{text}").plan(sample), answer)
+    assert answer.replies == []
+    return found
+
+
+def score(text: str, *replies: Any, sample: Sample = FRANCE) -> Score:
+    found = outcome(text, *replies, sample=sample)
+    assert isinstance(found, Score)
+    return found
+
+
+def asked(text: str, *replies: Any, sample: Sample = FRANCE) -> list[str]:
+    """The rubrics asked through, in order."""
+    answer = Script(list(replies))
+    drive(parse_metric(f"axion:{text}").plan(sample), answer)
+    return answer.rubrics
+
+
+NOTHING = Sample("n", user_input="q?", retrieved_contexts=[], response="a.", reference="r.")
+
+# -- chunks -------------------------------------------------------------------------------------------
+
+
+def test_a_missing_verdict_leaves_the_denominator() -> None:
+    """Two verdicts "yes" on three contexts are 2 of 2, with a flag."""
+    found = score("contextual_relevancy", relevancy("yes", "yes"))
+    assert (found.value, found.flags, found.counts["judged"]) == (1.0, (SHORT,), 2)
+
+
+def test_a_surplus_verdict_is_not_looked_at() -> None:
+    """A fourth verdict on three contexts changes nothing."""
+    assert score("contextual_relevancy", relevancy("no", "no", "yes", "yes")).value == 1 / 3
+
+
+def test_a_short_list_can_be_refused() -> None:
+    """With short_list_accepted=false two verdicts on three contexts are no number."""
+    with pytest.raises(AskFailed, match="2 verdicts where 3 were asked for"):
+        outcome("contextual_relevancy(short_list_accepted=false)", relevancy("yes", "yes"))
+
+
+def test_no_verdict_at_all_scores_0() -> None:
+    """A reply with an empty list of verdicts is as if nothing was retrieved: 0."""
+    assert score("contextual_relevancy", relevancy()).value == 0.0
+
+
+@pytest.mark.parametrize("name", ["contextual_relevancy", "contextual_ranking"])
+def test_a_failed_call_scores_0_with_a_flag(name: str) -> None:
+    """One failed request makes the score 0, and the score says so."""
+    found = score(name, NO_REPLY)
+    assert (found.value, found.flags) == (0.0, (LOST,))
+
+
+@pytest.mark.parametrize("reply", ["I cannot tell.", {"verdict": "yes"}, {"verdicts": [{"verdict": "maybe"}]}])
+def test_a_reply_of_another_form_is_a_failed_call(reply: Any) -> None:
+    """Text without JSON, another object and an unheard-of verdict count as a request that failed."""
+    assert score("contextual_relevancy", reply).flags == (LOST,)
+
+
+def test_a_failure_can_be_told_as_one() -> None:
+    """With failure_scored=false a failed request is no number."""
+    with pytest.raises(AskFailed):
+        outcome("contextual_relevancy(failure_scored=false)", NO_REPLY)
+
+
+@each_case(
+    "name",
+    [
+        "contextual_relevancy",
+        "contextual_ranking",
+        "contextual_precision",
+        "contextual_sufficiency",
+        "contextual_utilization",
+    ],
+)
+def test_nothing_retrieved_scores_0_without_a_call(name: str) -> None:
+    """An empty list of contexts is 0 and asks nothing; with empty_scored=false it is undefined."""
+    assert score(name, sample=NOTHING).value == 0.0
+    assert outcome(f"{name}(empty_scored=false)", sample=NOTHING) == Undefined("nothing was retrieved")
+
+
+def test_idk_can_count_as_relevant() -> None:
+    """Contexts with "idk" are relevant with idk_relevant=true."""
+    assert score("contextual_relevancy(idk_relevant=true)", relevancy("idk", "no", "no")).value == 1 / 3
+
+
+def test_the_relevancy_mode_picks_the_rubric() -> None:
+    """Strict and task relevancy are asked through texts of their own."""
+    assert asked("contextual_relevancy(relevancy_mode=strict)", relevancy("yes", "no", "no")) == ["relevancy_strict"]
+    assert asked("contextual_relevancy", relevancy("yes", "no", "no")) == ["relevancy_task"]
+
+
+def test_force_granular_has_no_effect_on_relevancy() -> None:
+    """Relevance has a batch request only, whatever the engine's options say."""
+    assert asked("contextual_relevancy(force_granular=true)", relevancy("yes", "no", "no")) == ["relevancy_task"]
+
+
+def test_the_mode_is_recorded_without_effect() -> None:
+    """mode=holistic alone asks and scores as granular does, and stands in the metric's text."""
+    assert score("contextual_relevancy(mode=holistic)", relevancy("yes", "no", "yes")).value == 2 / 3
+    assert metric_text(parse_metric("axion:faithfulness(mode=holistic)")) == "axion:faithfulness(mode=holistic)"
+
+
+@pytest.mark.parametrize(("verdict", "value"), [("yes", 1.0), ("idk", 0.0), ("no", 0.0)])
+def test_a_documented_holistic_mode_asks_one_question(verdict: str, value: float) -> None:
+    """With mode_effect=documented, holistic judges the joined contexts by one verdict, 1 or 0."""
+    text = "contextual_relevancy(mode=holistic, mode_effect=documented)"
+    found = score(text, {"verdict": verdict})
+    assert (found.value, dict(found.counts)) == (value, {"contexts": 3, "judged": None, "relevant": None})
+    answer = Script([{"verdict": verdict}])
+    drive(parse_metric(f"axion:{text}").plan(FRANCE), answer)
+    assert answer.filled[0]["context"] == "\n".join(context.text for context in FRANCE.contexts)
+
+
+def test_a_failed_holistic_call_scores_0() -> None:
+    """The one question of the holistic mode may fail too: 0 with a flag."""
+    assert score("contextual_relevancy(mode=holistic, mode_effect=documented)", NO_REPLY).flags == (LOST,)
+
+
+def test_ranking_and_relevancy_ask_the_equal_question() -> None:
+    """Relevancy, ranking and utilization share one question about the same contexts, so a run asks it once."""
+    seen: list[list[Question[Any]]] = []
+    for name in ("contextual_relevancy", "contextual_ranking", "contextual_utilization"):
+        questions: list[Question[Any]] = []
+
+        def answer(question: Question[Any], into: list[Question[Any]] = questions) -> Verdict:
+            into.append(question)
+            guessed: Verdict = question.guess()
+            return guessed
+
+        drive(parse_metric(f"axion:{name}").plan(FRANCE), answer)
+        seen.append(questions)
+    assert seen[0][0] == seen[1][0] == seen[2][0]
+
+
+def test_precision_asks_each_context() -> None:
+    """Useful, not useful, useful is (1 + 2/3) / 2, from one request a context."""
+    replies = [{"is_useful": flag} for flag in (True, False, True)]
+    assert asked("contextual_precision", *replies) == ["usefulness"] * 3
+    assert score("contextual_precision", *replies).value == pytest.approx(5 / 6, abs=1e-12)
+
+
+def test_equal_contexts_are_asked_about_anew() -> None:
+    """Two equal contexts are two requests, the second as the next draw."""
+    twice = Sample("t", user_input="q?", retrieved_contexts=["c", "c"], reference="r")
+    assert score("contextual_precision", {"is_useful": False}, {"is_useful": True}, sample=twice).value == 0.5
+
+
+def test_a_failed_sufficiency_scores_0() -> None:
+    """A failed request on sufficiency is 0 with a flag, as if it was not enough."""
+    found = score("contextual_sufficiency", NO_REPLY)
+    assert (found.value, found.flags) == (0.0, (LOST,))
+
+
+def test_utilization_counts_relevant_contexts_only() -> None:
+    """Of two relevant contexts one is used; a used one that is not relevant does not count."""
+    found = score("contextual_utilization", relevancy("yes", "no", "yes"), used(True, True, False))
+    assert found.value == 0.5
+    assert found.counts == {"contexts": 3, "relevant": 2, "utilized": 1}
+
+
+def test_utilization_falls_back_context_by_context() -> None:
+    """Where the batch on use fails, each context is asked about, and one that fails is not used."""
+    single = [{"is_utilized": True}, NO_REPLY, {"is_utilized": True}]
+    found = score("contextual_utilization", relevancy("yes", "yes", "yes"), NO_REPLY, *single)
+    assert (found.value, found.flags) == (2 / 3, (LOST,))
+
+
+def test_force_granular_skips_the_batch() -> None:
+    """With force_granular=true there is no batch request on use."""
+    replies = [relevancy("yes", "yes", "no"), *({"is_utilized": True} for _ in range(3))]
+    assert asked("contextual_utilization(force_granular=true)", *replies) == ["relevancy_task", *["utilization"] * 3]
+
+
+def test_without_fallback_a_failed_batch_is_a_failure() -> None:
+    """With allow_fallback=false a failed batch on use leaves no number, as published."""
+    with pytest.raises(AskFailed):
+        outcome("contextual_utilization(allow_fallback=false)", relevancy("yes", "no", "no"), NO_REPLY)
+
+
+def test_the_shorter_list_decides_in_utilization() -> None:
+    """With one verdict on use for three relevant contexts, one context is left."""
+    found = score("contextual_utilization", relevancy("yes", "yes", "yes"), used(True))
+    assert (found.value, found.flags) == (1.0, (SHORT,))
+
+
+def test_no_relevant_context_can_be_undefined() -> None:
+    """With empty_scored=false there is no share of relevant contexts where there is none."""
+    found = outcome("contextual_utilization(empty_scored=false)", relevancy("no", "no", "no"), used(True, True, True))
+    assert found == Undefined("no context is relevant")
+
+
+# -- statements ---------------------------------------------------------------------------------------
+
+
+def test_recall_without_verdicts_shrinks() -> None:
+    """One verdict on three statements is 1 of 1, with a flag."""
+    found = score("contextual_recall", given("a", "b", "c"), supported(True))
+    assert (found.value, found.flags) == (1.0, (SHORT,))
+
+
+def test_recall_with_no_verdict_is_a_failure() -> None:
+    """Statements of which none got a verdict give no number."""
+    with pytest.raises(AskFailed, match="None of its 2 statements got a verdict"):
+        outcome("contextual_recall", given("a", "b"), supported())
+
+
+def test_recall_asks_even_where_nothing_was_retrieved() -> None:
+    """An empty list of contexts is held against the statements like any other."""
+    assert score("contextual_recall", given("a"), supported(False), sample=NOTHING).value == 0.0
+
+
+def test_recall_granular_from_the_start() -> None:
+    """With force_granular=true each statement is a request of its own."""
+    replies = [given("a", "b"), {"is_supported": True}, {"is_supported": False}]
+    assert asked("contextual_recall(force_granular=true)", *replies) == ["statements", "recall", "recall"]
+
+
+def test_recall_refuses_a_flood_of_single_requests() -> None:
+    """More statements than a text can make are not asked about one by one."""
+    with pytest.raises(AskFailed, match="can make at most"):
+        outcome("contextual_recall(force_granular=true)", given(*map(str, range(500))))
+
+
+@each_case(
+    ("options", "verdicts", "value"),
+    [
+        ("", ["Fully Supported", "Contradictory", "Contradictory"], 0.0),
+        ("(strict_mode=true)", ["Fully Supported", "Fully Supported", "No Evidence"], 1 / 3),
+        ('(verdict_scores="contradictory=0")', ["Fully Supported", "Contradictory"], 0.5),
+        ('(strict_mode=true, verdict_scores="contradictory=0")', ["Fully Supported", "No Evidence"], 0.5),
+        ('(verdict_scores="no_evidence=0.5,fully_supported=3")', ["Fully Supported", "No Evidence"], 1.0),
+    ],
+)
+def test_faithfulness_weights(options: str, verdicts: list[str], value: float) -> None:
+    """The mean weight is cut to [0, 1]; weights of one's own go before strict_mode."""
+    claims = [f"claim {n}" for n in range(len(verdicts))]
+    assert score(f"faithfulness{options}", given(*claims), faith(*verdicts)).value == pytest.approx(value)
+
+
+def test_verdict_scores_may_be_a_mapping() -> None:
+    """A mapping with axion's own names makes the same metric as the text."""
+    (faithfulness,) = (metric for metric in METRICS if metric.name == "axion:faithfulness")
+    build: Any = faithfulness
+    made = build(verdict_scores={"CONTRADICTORY": -2.0, "Partially_Supported": 0.75})
+    assert parse_metric(metric_text(made)) == made
+
+
+@each_case("text", ["sure=1", "contradictory=much", "contradictory=nan", "contradictory"])
+def test_bad_weights_are_refused(text: str) -> None:
+    """An unknown verdict and a weight that is no finite number are told in one sentence."""
+    with pytest.raises(UsageError, match="takes verdict_scores as fully_supported, "):
+        parse_metric(f'axion:faithfulness(verdict_scores="{text}")')
+
+
+def test_a_failed_extraction_is_faithful() -> None:
+    """Claims that cannot be had score 1 with a flag; with failure_scored=false they are a failure."""
+    found = score("faithfulness", NO_REPLY)
+    assert (found.value, found.flags) == (1.0, (LOST,))
+    with pytest.raises(AskFailed):
+        outcome("faithfulness(failure_scored=false)", NO_REPLY)
+
+
+def test_no_claims_can_be_undefined() -> None:
+    """With empty_scored=false a response without claims has no faithfulness."""
+    assert outcome("faithfulness(empty_scored=false)", given()) == Undefined("the response makes no statement")
+
+
+def test_a_claim_without_verdict_is_a_failure() -> None:
+    """Where the batch and one single request fail, the claim has no verdict and there is no number."""
+    one = {"verdict": "Fully Supported", "reason": "r"}
+    with pytest.raises(AskFailed):
+        outcome("faithfulness", given("a", "b"), NO_REPLY, one, NO_REPLY)
+    assert score("faithfulness", given("a", "b"), NO_REPLY, one, one).value == 1.0
+
+
+def test_contexts_are_joined_by_line_ends() -> None:
+    """The evidence is all contexts, one after another on lines of their own."""
+    answer = Script([given("a"), faith("No Evidence")])
+    drive(parse_metric("axion:faithfulness").plan(FRANCE), answer)
+    assert answer.filled[1] == {"claims": '["a"]', "context": "\n".join(c.text for c in FRANCE.contexts)}
+
+
+EXPLAINED = {"explanation": "e"}
+
+
+def test_ambiguity_can_be_penalised() -> None:
+    """Idk counts 0 with penalize_ambiguity=true."""
+    replies = (given("a", "b"), relevancy("yes", "idk"), EXPLAINED)
+    assert score("answer_relevancy(penalize_ambiguity=true)", *replies).value == 0.5
+
+
+def test_no_statements_are_relevant_without_more_calls() -> None:
+    """A response without statements scores 1 after one request."""
+    assert asked("answer_relevancy", given()) == ["statements"]
+    assert score("answer_relevancy", given()).value == 1.0
+    assert score("answer_relevancy", NO_REPLY).flags == (LOST,)
+
+
+def test_a_failed_explanation_is_a_failure() -> None:
+    """The published code breaks where the score cannot be put into words; explain=false does without."""
+    with pytest.raises(AskFailed):
+        outcome("answer_relevancy", given("a"), relevancy("no"), NO_REPLY)
+    assert score("answer_relevancy(explain=false)", given("a"), relevancy("no")).value == 0.0
+
+
+def test_the_explanation_is_told_the_reasons() -> None:
+    """It gets the reasons for irrelevant statements, and no others."""
+    verdicts = {"verdicts": [{"verdict": "no", "reason": "off topic"}, {"verdict": "yes", "reason": "fine"}]}
+    answer = Script([given("a", "b"), verdicts, EXPLAINED])
+    drive(parse_metric("axion:answer_relevancy").plan(FRANCE), answer)
+    assert answer.filled[2] == {
+        "user_input": FRANCE.user_input,
+        "reasons": '["Relevancy: off topic"]',
+        "score": "0.5",
+    }
+
+
+TALK = [
+    {"role": "user", "content": "q0?"},
+    {"role": "assistant", "content": "a0."},
+    {"role": "assistant", "content": "nobody asked."},
+    {"role": "human", "content": "q1?"},
+    {"role": "ai", "content": "a1."},
+]
+
+
+@pytest.mark.parametrize("conversation", [TALK, {"messages": TALK}])
+def test_all_turns_are_counted_together(conversation: Any) -> None:
+    """A statement without a verdict stays in the denominator there; an answer to no question is no turn."""
+    sample = Sample("c", user_input="q1?", response="a1.", metadata={"conversation": conversation})
+    replies = (given("a", "b"), relevancy("yes"), given("c"), relevancy("yes"), EXPLAINED)
+    found = score("answer_relevancy(multi_turn_strategy=all_turns)", *replies, sample=sample)
+    assert found.value == pytest.approx(2 / 3)
+    assert [piece.index for piece in found.evidence] == [0, 2, 0]
+
+
+def test_the_last_turn_is_the_default() -> None:
+    """Without multi_turn_strategy the conversation is not looked at, nor where there is none."""
+    sample = Sample("c", user_input="q1?", response="a1.", metadata={"conversation": TALK})
+    assert len(asked("answer_relevancy", given("a"), relevancy("yes"), EXPLAINED, sample=sample)) == 3
+    text = "answer_relevancy(multi_turn_strategy=all_turns)"
+    assert len(asked(text, given("a"), relevancy("yes"), EXPLAINED)) == 3
+
+
+def test_a_conversation_without_turns_is_undefined() -> None:
+    """A conversation in which nothing was answered has no score over all turns."""
+    sample = Sample("c", user_input="q", response="a", metadata={"conversation": []})
+    found = outcome("answer_relevancy(multi_turn_strategy=all_turns)", sample=sample)
+    assert found == Undefined("the conversation has no answer that follows a question")
+
+
+def facts(*verdicts: object) -> dict[str, Any]:
+    return {"verdicts": [{"statement": "s", "is_supported": verdict, "reason": "r"} for verdict in verdicts]}
+
+
+def test_factual_accuracy_is_the_share_of_verdicts() -> None:
+    """Ones among the verdicts, however many statements there were."""
+    assert score("factual_accuracy", given("a", "b", "c"), facts(1, 0, 1)).value == pytest.approx(2 / 3)
+    assert score("factual_accuracy", given("a", "b"), facts(1)).flags == (SHORT,)
+    assert score("factual_accuracy", given("a"), facts(1, 0)).value == 0.5
+    assert score("factual_accuracy", given("a"), facts()).value == 0.0
+    assert score("factual_accuracy", given()).value == 1.0
+
+
+@pytest.mark.parametrize("replies", [[NO_REPLY], [given("a"), NO_REPLY], [given("a"), facts(2)]])
+def test_factual_accuracy_scores_no_failure(replies: list[Any]) -> None:
+    """Neither request may fail, and a verdict is 0 or 1."""
+    with pytest.raises(AskFailed):
+        outcome("factual_accuracy", *replies)
+
+
+# -- all of them --------------------------------------------------------------------------------------
+
+
+@each_case("metric", METRICS)
+def test_blank_texts_are_undefined(metric: type[Metric]) -> None:
+    """Axion takes a blank text for a missing one, so there is no score; a missing field raises MissingField."""
+    build: Any = metric
+    made: Metric = build()
+    for name in sorted(made.needs - {"retrieved_contexts"}):
+        texts: dict[str, Any] = dict.fromkeys(made.needs, "text") | {"retrieved_contexts": ["c"]}
+        found = drive(made.plan(Sample("b", **texts | {name: " \n"})), Script([]))
+        assert isinstance(found, Undefined)
+        with pytest.raises(MissingField):
+            drive(made.plan(Sample("b", **texts | {name: None})), Script([]))
+
+
+def by_chance(question: Question[Any]) -> Verdict | None:
+    """Replies that depend on the text judged, and not on the place where it stands."""
+    if not isinstance(question, Completion):
+        return None
+    values = dict(zip(question.names, question.values, strict=True))
+    name = question.rubric.rpartition("/")[2].removesuffix(".v1")
+    lists = {"texts", "statements", "claims", "contexts"} & values.keys()
+    if not lists:
+        return None
+    texts: list[str] = json.loads(values[lists.pop()])
+    chance = [digest_text(text)[0] for text in texts]
+    match name.partition("_")[0]:
+        case "relevancy":
+            return _reply(relevancy(*(("yes", "no", "idk")[number % 3] for number in chance)))
+        case "recall":
+            return _reply(supported(*(number % 2 == 0 for number in chance)))
+        case "utilization":
+            return _reply(used(*(number % 2 == 0 for number in chance)))
+        case _:
+            return None
+
+
+def each_by_chance(question: Question[Any]) -> Verdict | None:
+    """As `by_chance`, also for contexts asked about one by one."""
+    if isinstance(question, Completion) and "usefulness" in question.rubric:
+        return _reply({"is_useful": digest_text(question.values[0])[0] % 2 == 0})
+    return by_chance(question)
+
+
+def _reply(value: object) -> CompletionVerdict:
+    return CompletionVerdict(json.dumps(value))
+
+
+@pytest.mark.usefixtures("seeds")
+@each_case("metric", METRICS)
+def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
+    """Each metric keeps the law of metrics, and breaks just those laws that it names."""
+    build: Any = metric
+    made: Metric = build()
+    assert set(broken_laws(made, answer=each_by_chance)) == set(made.breaks)
+
+
+@pytest.mark.usefixtures("seeds")
+@each_case("metric", [m for m in METRICS if m.breaks])
+def test_a_quirk_switched_off_mends_the_law(metric: type[Metric]) -> None:
+    """With failure_scored=false nothing answered is a failure, as the law wants."""
+    build: Any = metric
+    assert set(broken_laws(build(failure_scored=False), answer=each_by_chance)) == set()
+
+
+def test_an_unheard_of_mode_is_refused() -> None:
+    """The error names what `mode` takes."""
+    with pytest.raises(UsageError, match="mode"):
+        parse_metric("axion:faithfulness(mode=summary)")
+
+
+def by_word(question: Question[Any]) -> Verdict | Failure:
+    """A judge that gives one verdict for each text it sees: yes if it names the year."""
+    assert isinstance(question, Completion)
+    texts = json.loads(dict(zip(question.names, question.values, strict=True))["texts"])
+    return CompletionVerdict(
+        json.dumps({"verdicts": [{"verdict": "yes" if "1889" in text else "no"} for text in texts]})
+    )
+
+
+@each_case(
+    ("contexts", "published", "all_sent"),
+    [
+        (["", "In 1889.", "   "], 1 / 2, 1 / 3),
+        (["In 1889.", "", ""], 1.0, 1 / 3),
+        (["", ""], 0.0, 0.0),
+        (["In 1889.", "It rains."], 1 / 2, 1 / 2),
+    ],
+)
+def test_empty_texts_are_not_sent(contexts: list[str], published: float, all_sent: float) -> None:
+    """Axion's serialiser leaves empty texts out of a list, so that they leave the denominator; blank ones stay."""
+    sample = Sample("empty", user_input="When was it built?", retrieved_contexts=contexts)
+    for text, value in {"": published, "(empty_texts_sent=true)": all_sent}.items():
+        outcome = drive(parse_metric(f"axion:contextual_relevancy{text}").plan(sample), by_word)
+        assert isinstance(outcome, Score)
+        assert outcome.value == pytest.approx(value)
+        left_out = "empty texts were not sent, and the verdicts count for the first texts"
+        assert (left_out in outcome.flags) is (not text and "" in contexts)
+
+
+def test_verdicts_count_for_the_first_texts() -> None:
+    """The published code pairs verdicts with texts by place: the rank of what is relevant moves with an empty text."""
+    sample = Sample("empty", user_input="When?", retrieved_contexts=["", "It rains.", "In 1889."])
+    outcome = drive(parse_metric("axion:contextual_ranking").plan(sample), by_word)
+    assert isinstance(outcome, Score)
+    assert outcome.value == pytest.approx(1 / 2)  # 1/3 with all texts

@@ -1,0 +1,372 @@
+"""DeepEval's RAG metrics beyond the golden cases: reasons, thresholds, both verdict rules, and mended JSON."""
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from each_case import each_case
+from scripted_replies import Script
+
+from merilo.data.sample import Sample
+from merilo.errors import MissingField, UsageError
+from merilo.judging.ask import AskFailed
+from merilo.judging.digests import digest_text
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
+from merilo.judging.verdicts import FailureKind, Verdict
+from merilo.metrics.base import Metric, Score, Undefined, drive
+from merilo.metrics.contract import broken_laws
+from merilo.metrics.registry import metric_text, parse_metric
+from merilo_published.deepeval.metrics import (
+    METRICS,
+    AnswerRelevancy,
+    ContextualPrecision,
+    ContextualRecall,
+    ContextualRelevancy,
+    Faithfulness,
+)
+from merilo_published.deepeval.steps import leading_word, object_of
+from merilo_published.replies import ReplyFault
+
+SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a", reference="e")
+LITERAL: Any = "literal"
+LOOSE: Any = "loose"
+
+
+def outcome(metric: Metric, *replies: Any, sample: Sample = SAMPLE) -> Score | Undefined:
+    said = Script(list(replies))
+    found = drive(metric.plan(sample), said)
+    assert not said.replies
+    return found
+
+
+def score(metric: Metric, *replies: Any, sample: Sample = SAMPLE) -> Score:
+    found = outcome(metric, *replies, sample=sample)
+    assert isinstance(found, Score), found
+    return found
+
+
+def verdicts(*words: Any) -> dict[str, Any]:
+    return {"verdicts": [{"statement": "s", "verdict": word, "reason": "r"} for word in words]}
+
+
+def quiet(metric: type[Any], **parameters: Any) -> Any:
+    return metric(include_reason=False, **parameters)
+
+
+# -- JSON and words -----------------------------------------------------------------------------------
+
+
+@each_case(
+    "text",
+    ['{"a": [1]}', 'So: {"a": [1]} is it.', '```json\n{"a": [1]}\n```', '{"a": [1,]}', '{"a": [1], }', '{"a": [1]'],
+)
+def test_mended_json(text: str) -> None:
+    """The text from the first { to the last } is read, a missing end is added and spare commas are taken out."""
+    assert object_of(text) == {"a": [1]}
+
+
+@each_case("text", ["", "no", "[1]", '{"a": [1}', "{[", '{"a": 1} or {"a": 2}', "}{"])
+def test_json_beyond_mending(text: str) -> None:
+    """Anything else is unreadable."""
+    with pytest.raises(ReplyFault):
+        object_of(text)
+
+
+@each_case(
+    ("raw", "word"),
+    [
+        (" Yes", "yes"),
+        ("No, off-topic", "no"),
+        ("NO.", "no"),
+        ("idk", "borderline"),
+        ("Borderline - partly", "borderline"),
+        ("maybe", None),
+        ("yesterday", None),
+        ("1", None),
+        (None, None),
+        (True, None),
+    ],
+)
+def test_leading_word(raw: object, word: str | None) -> None:
+    """Only the first word counts, in lower case; idk is borderline."""
+    assert leading_word(raw, {"yes", "no", "borderline"}) == word
+
+
+def test_borderline_is_no_word_for_contexts() -> None:
+    """A borderline verdict on a context is outside the vocabulary, left out and flagged."""
+    found = score(quiet(ContextualRelevancy, reply=LOOSE), verdicts("idk", "no"), verdicts("yes"))
+    assert found.value == 0.5
+    assert found.flags == ("a verdict outside the vocabulary was left out",)
+
+
+def test_literal_rule_on_contexts() -> None:
+    """As 4.1.10, any text but yes counts as no, in the denominator too; only precision strips blanks."""
+    relevancy = quiet(ContextualRelevancy, verdict_rule=LITERAL)
+    assert score(relevancy, verdicts("maybe", "YES"), verdicts("yes ", "Yes, it is")).value == 0.25
+    assert score(quiet(ContextualPrecision, verdict_rule=LITERAL), verdicts(" Yes ", "no")).value == 1.0
+    assert score(quiet(ContextualRecall, verdict_rule=LITERAL), verdicts(" yes", "yes")).value == 0.5
+
+
+def test_literal_rule_on_claims() -> None:
+    """As 4.1.10, claims take exactly yes, no or idk; any other word makes the reply unreadable."""
+    metric = quiet(Faithfulness, verdict_rule=LITERAL)
+    extracted = ({"truths": ["t"]}, {"claims": ["a", "b", "c"]})
+    assert score(metric, *extracted, verdicts("yes", "idk", "no")).value == pytest.approx(2 / 3)
+    for word in ("borderline", "Yes", "maybe"):
+        with pytest.raises(AskFailed):
+            outcome(metric, *extracted, verdicts(word))
+
+
+@pytest.mark.parametrize("rule", ["literal", "leading_word"])
+def test_the_unsure_word(rule: Any) -> None:
+    """The judge is told the word that the rule reads: idk, or borderline."""
+    said = Script([{"statements": ["a"]}, verdicts("yes")])
+    drive(quiet(AnswerRelevancy, verdict_rule=rule).plan(SAMPLE), said)
+    assert said.filled[1]["unsure"] == ("idk" if rule == "literal" else "borderline")
+
+
+# -- what a reply must hold ---------------------------------------------------------------------------
+
+
+@each_case(
+    "item",
+    [
+        {"verdict": "yes", "reason": "r"},
+        {"statement": None, "verdict": "yes"},
+        {"statement": "s", "verdict": "yes", "reason": 1},
+        "yes",
+    ],
+)
+def test_items_that_fail(item: object) -> None:
+    """A statement's verdict without its statement, or with a reason that is no text, fails the whole metric."""
+    with pytest.raises(AskFailed) as caught:
+        outcome(quiet(ContextualRelevancy), {"verdicts": [item]})
+    assert caught.value.failure.kind is FailureKind.UNREADABLE
+
+
+def test_a_dropped_item_need_hold_nothing() -> None:
+    """What is dropped for its word is not looked at any further."""
+    relevancy = quiet(ContextualRelevancy, reply=LOOSE)
+    found = score(relevancy, {"verdicts": [{"verdict": "maybe"}]}, verdicts("yes"))
+    assert found.value == 1.0
+
+
+def test_reasons_of_precision_and_recall() -> None:
+    """Verdicts on contexts and sentences need a reason, those on statements do not."""
+    item = {"verdicts": [{"verdict": "yes", "reason": None}]}
+    for metric in (ContextualPrecision, ContextualRecall):
+        with pytest.raises(AskFailed):
+            outcome(quiet(metric), item)
+    assert score(quiet(AnswerRelevancy), {"statements": ["a"]}, item).value == 1.0
+
+
+@pytest.mark.parametrize("reply", [{}, {"verdicts": None}, {"verdicts": []}])
+def test_no_list_of_verdicts(reply: object) -> None:
+    """Read loosely, a missing list is an empty one in 4.3.1, and scores 0; 4.1.10 could not read it."""
+    found = score(quiet(ContextualRecall, reply=LOOSE), reply)
+    assert found.value == 0.0
+    assert found.flags == ("there was no verdict and that was scored 0",)
+    if reply != {"verdicts": []}:
+        with pytest.raises(AskFailed):
+            outcome(quiet(ContextualRecall, verdict_rule=LITERAL, reply=LOOSE), reply)
+        with pytest.raises(AskFailed):
+            outcome(quiet(ContextualRecall), reply)
+
+
+def test_missing_truths() -> None:
+    """A reply without the list that was asked for fails the metric."""
+    with pytest.raises(AskFailed, match='no "truths"'):
+        outcome(quiet(Faithfulness), {"facts": []})
+
+
+# -- order, counts, thresholds ------------------------------------------------------------------------
+
+
+def test_the_first_bad_context_ends_it() -> None:
+    """Contexts are asked one after another; after an unreadable reply nothing more is asked."""
+    said = Script(["not json", verdicts("yes")])
+    with pytest.raises(AskFailed):
+        drive(quiet(ContextualRelevancy).plan(SAMPLE), said)
+    assert len(said.asked) == 1
+
+
+def test_fewer_verdicts() -> None:
+    """The number of verdicts is not held to the contexts, but flagged; as a parameter it is unreadable."""
+    found = score(quiet(ContextualPrecision), verdicts("yes"))
+    assert found.value == 1.0
+    assert found.flags == ("a reply gave another number of verdicts than there was to judge",)
+    with pytest.raises(AskFailed, match="1 verdicts on 2"):
+        outcome(quiet(ContextualPrecision, count_checked=True), verdicts("yes"))
+
+
+def test_ambiguous_claims() -> None:
+    """Borderline claims pass, unless they are penalised."""
+    replies = ({"truths": ["t"]}, {"claims": ["a", "b", "c"]}, verdicts("yes", "borderline", "no"))
+    assert score(quiet(Faithfulness), *replies).value == pytest.approx(2 / 3)
+    assert score(quiet(Faithfulness, penalize_ambiguous_claims=True), *replies).value == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(("limit", "told"), [(None, "all of them"), (2, "the 2 most"), (-1, "the 0 most")])
+def test_truths_limit(limit: int | None, told: str) -> None:
+    """The limit is told to the judge, below 0 as 0; contexts are joined by a blank line."""
+    said = Script([{"truths": []}, {"claims": []}])
+    drive(quiet(Faithfulness, truths_extraction_limit=limit).plan(SAMPLE), said)
+    assert said.filled[0]["limit"].startswith(told)
+    assert said.filled[0]["retrieval_context"] == "one\n\ntwo"
+
+
+def test_claims_are_judged_by_truths() -> None:
+    """Claims are held to the truths, not to the contexts."""
+    said = Script([{"truths": ["t1", "t2"]}, {"claims": ["a"]}, verdicts("yes")])
+    drive(quiet(Faithfulness).plan(SAMPLE), said)
+    assert said.filled[2]["facts"] == "t1\n\nt2"
+
+
+@each_case(
+    ("parameters", "value", "success"),
+    [({}, 0.5, 1), ({"threshold": 0.6}, 0.5, 0), ({"strict_mode": True}, 0.0, 0), ({"threshold": 0}, 0.5, 1)],
+)
+def test_success(parameters: dict[str, Any], value: float, success: int) -> None:
+    """Success is a score of at least the threshold; the strict mode makes it 1 and a lower score 0."""
+    found = score(quiet(ContextualRecall, **parameters), verdicts("yes", "no"))
+    assert (found.value, found.counts["success"]) == (value, success)
+
+
+def test_the_reason_is_one_more_request() -> None:
+    """The reason is asked for with the score and kept as evidence on the whole; it does not move the score."""
+    said = Script([verdicts("yes"), verdicts("no"), {"reason": "Half of it."}])
+    found = drive(ContextualRelevancy().plan(SAMPLE), said)
+    assert isinstance(found, Score)
+    assert said.rubrics[-1] == "contextual_relevancy.reason"
+    assert said.filled[-1]["score"] == "0.50"
+    assert (found.value, found.evidence[-1].text) == (0.5, "Half of it.")
+
+
+@pytest.mark.parametrize("reply", ["Half of it.", {}])
+def test_no_reason_no_score(reply: object) -> None:
+    """A reason that cannot be read fails the whole metric."""
+    with pytest.raises(AskFailed):
+        outcome(ContextualRecall(), verdicts("yes"), reply)
+
+
+def test_a_reason_of_nothing() -> None:
+    """The reason is asked for also where there was nothing to judge."""
+    bare = Sample("s", user_input="q", retrieved_contexts=[])
+    assert score(ContextualRelevancy(), {"reason": "Nothing."}, sample=bare).value == 0.0
+
+
+# -- what is there ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", [Faithfulness, AnswerRelevancy])
+def test_empty_response(metric: Any) -> None:
+    """An empty response is refused upstream: Undefined without a question; a blank one is judged."""
+    assert isinstance(
+        outcome(metric(), sample=Sample("s", user_input="q", response="", retrieved_contexts=[])), Undefined
+    )
+
+
+@each_case("metric", METRICS)
+def test_missing_fields(metric: Any) -> None:
+    """None of a required field may be missing, the user input not even where it is not shown."""
+    with pytest.raises(MissingField):
+        outcome(metric(), sample=Sample("s", retrieved_contexts=["c"], response="a", reference="e"))
+
+
+@each_case(
+    ("metric", "replies"),
+    [
+        (ContextualRelevancy, [verdicts(), verdicts()]),
+        (ContextualPrecision, [verdicts()]),
+        (ContextualRecall, [verdicts()]),
+        (Faithfulness, [{"truths": []}, {"claims": []}]),
+        (AnswerRelevancy, [{"statements": []}]),
+    ],
+)
+def test_nothing_to_judge(metric: Any, replies: list[Any]) -> None:
+    """Nothing to judge scores 0 for contexts and 1 for responses, flagged; as a parameter it is Undefined."""
+    found = score(quiet(metric), *replies)
+    assert found.value == float(metric in {Faithfulness, AnswerRelevancy})
+    assert any("and that was scored" in flag for flag in found.flags)
+    assert isinstance(outcome(quiet(metric, empty_scores=False), *replies), Undefined)
+
+
+def test_evidence_keeps_its_place() -> None:
+    """A dropped verdict does not move the claims of those that follow."""
+    faithfulness = quiet(Faithfulness, reply=LOOSE)
+    found = score(faithfulness, {"truths": ["t"]}, {"claims": ["a", "b"]}, verdicts("maybe", "no"))
+    assert [(piece.index, piece.text, piece.value) for piece in found.evidence] == [(1, "b", 0.0)]
+
+
+def test_refused() -> None:
+    """A rule or a threshold that makes no sense is refused."""
+    with pytest.raises(UsageError, match="verdict_rule=leading_word or verdict_rule=literal"):
+        ContextualRecall(verdict_rule="loose")
+    with pytest.raises(UsageError, match="threshold"):
+        ContextualRecall(threshold=float("nan"))
+
+
+def test_text() -> None:
+    """Parameters stand in the metric's text and are read back."""
+    text = "deepeval-4.3.1:faithfulness(threshold=0.7, verdict_rule=literal, truths_extraction_limit=3)"
+    assert metric_text(parse_metric(text)) == text
+
+
+def test_the_name_without_a_version_is_that_of_the_newest() -> None:
+    """`deepeval:faithfulness` is read as the newest version, and the text of the metric names that version."""
+    metric = parse_metric("deepeval:faithfulness(reply=loose)")
+    assert metric == Faithfulness(reply=LOOSE)
+    assert metric_text(metric) == "deepeval-4.3.1:faithfulness(reply=loose)"
+
+
+def _schemas(metric: Metric, *replies: Any) -> list[dict[str, Any]]:
+    asked: list[Completion] = []
+    said = Script(list(replies))
+
+    def answer(question: Question[Any]) -> Verdict:
+        assert isinstance(question, Completion)
+        asked.append(question)
+        return said(question)
+
+    drive(metric.plan(SAMPLE), answer)
+    return [json.loads(each.schema) for each in asked]
+
+
+def test_each_schema_admits_what_is_read() -> None:
+    """A reply that fits the schema of its request is readable; what the schema forbids fails the metric."""
+    replies = ({"truths": ["t"]}, {"claims": ["a"]}, _bare("borderline"), {"reason": "r"})
+    schemas = _schemas(Faithfulness(), *replies)
+    for schema, reply in zip(schemas, replies, strict=True):
+        jsonschema.validate(reply, schema)
+    for bad, at in (({"truths": [1]}, 0), (_bare("idk"), 2), ({"reason": None}, 3)):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(bad, schemas[at])
+        with pytest.raises(AskFailed):
+            outcome(Faithfulness(), *replies[:at], bad)
+
+
+def _bare(word: str) -> dict[str, Any]:
+    return {"verdicts": [{"verdict": word, "reason": None}]}
+
+
+# -- the laws -----------------------------------------------------------------------------------------
+
+
+def _own(question: Question[Any]) -> Verdict | None:
+    """Verdicts on contexts that differ with each context."""
+    if not isinstance(question, Completion) or "contextual_precision.verdicts" not in question.rubric:
+        return None
+    nodes = question.values[-1].splitlines()
+    words = ["yes" if digest_text(node.partition(":")[2])[0] % 2 else "no" for node in nodes]
+    return CompletionVerdict(json.dumps(verdicts(*words)))
+
+
+@pytest.mark.usefixtures("seeds")
+@each_case("metric", METRICS)
+def test_laws(metric: Any) -> None:
+    """Each metric keeps the law but for what it says it breaks, which a parameter turns off."""
+    assert set(broken_laws(metric(), answer=_own)) == set(metric.breaks)
+    off = dict.fromkeys(metric.breaks.values(), False)
+    assert not broken_laws(metric(**off), answer=_own)

@@ -1,0 +1,486 @@
+"""What ragas 0.0.12 to 0.0.15 measured, quirk by quirk; long because five metrics share their law and their judge."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from each_case import each_case
+
+from merilo.data.sample import Sample
+from merilo.errors import UsageError
+from merilo.judging.ask import AskFailed
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences, TextsVerdict
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Question
+from merilo.judging.rubric import render
+from merilo.judging.verdicts import Verdict
+from merilo.metrics.base import Metric, Score, Undefined, drive
+from merilo.metrics.contract import broken_laws
+from merilo.metrics.registry import metric_text, parse_metric
+from merilo_published.ragas_v0_0.metrics import COMPOSITES, METRICS
+
+RELEASES = ("0.0.12", "0.0.13", "0.0.15")
+CITY = Sample(
+    "city",
+    user_input="What is the capital of France?",
+    retrieved_contexts=[
+        "Paris is the capital of France. It lies on the Seine.",
+        "France is in Western Europe. Its currency is the euro.",
+    ],
+    response="Paris.",
+    reference="Paris is the capital. It lies on the Seine.",
+)
+EMPTY = Sample("empty", user_input="", retrieved_contexts=[], response="", reference="")
+
+
+@dataclass
+class Says:
+    """Replies in the order asked; sentences end where `cuts` says, else at a full stop and its space."""
+
+    replies: list[str]
+    vectors: Mapping[str, list[float]] = field(default_factory=dict)
+    similarities: list[list[float]] = field(default_factory=lambda: [[1.0]])
+    asked: list[Question[Any]] = field(default_factory=list)
+
+    def __call__(self, question: Question[Any]) -> Verdict:
+        self.asked.append(question)
+        match question:
+            case Completion():
+                return CompletionVerdict(self.replies.pop(0))
+            case Sentences(text=text):
+                return TextsVerdict(tuple(text.replace(". ", ". |").split("|")) if text else ())
+            case Embeddings(texts=texts):
+                return MatrixVerdict.of([self.vectors[text] for text in texts])
+            case Similarities():
+                return MatrixVerdict.of(self.similarities)
+            case _:
+                raise AssertionError(question)
+
+
+def outcome(text: str, *replies: str, sample: Sample = CITY, **more: Any) -> Score | Undefined:
+    return drive(parse_metric(text).plan(sample), Says(list(replies), **more))
+
+
+def score(text: str, *replies: str, sample: Sample = CITY, **more: Any) -> Score:
+    found = outcome(text, *replies, sample=sample, **more)
+    assert isinstance(found, Score), found
+    return found
+
+
+def value(text: str, *replies: str, sample: Sample = CITY, **more: Any) -> float:
+    return score(text, *replies, sample=sample, **more).value
+
+
+# -- all of them --------------------------------------------------------------------------------------
+
+
+def free(question: Question[Any]) -> Verdict | None:
+    """Some reply that ends in every verdict at once, now good and now bad."""
+    if not isinstance(question, Completion):
+        return None
+    number = sum(map(ord, "".join(question.values)))
+    yes, mark = number % 3 == 0, "Attributed" if number % 2 else "Not Attributed"
+    verdicts = f"Final verdict for each statement in order: {'Yes. ' if yes else 'No. No. '}"
+    return CompletionVerdict(f"One. So [{mark}]\nTwo.\n{verdicts}\n\n{'Yes' if yes else 'No'}")
+
+
+@pytest.mark.usefixtures("seeds")
+@each_case(
+    "text",
+    [
+        *(metric_text(metric()) for metric in METRICS),
+        "ragas-0.0.13:context_relevancy(strictness=3)",
+        "ragas-0.0.15:context_relevancy(strictness=2, agreement_metric=jaccard, reply_units=sentences)",
+        "ragas-0.0.12:aspect_critique(aspect=harmlessness, made_even=false, show_contexts=true)",
+    ],
+)
+def test_every_metric_keeps_the_law_whatever_the_judge_says(text: str) -> None:
+    """Replies of all kinds break no law but the ones named."""
+    metric = parse_metric(text)
+    assert set(broken_laws(metric, answer=free)) == set(metric.breaks)
+
+
+def test_each_version_has_all_metrics() -> None:
+    """Five metrics in each of three versions."""
+    kinds = "context_relevancy context_recall faithfulness answer_relevancy aspect_critique".split()
+    assert [metric.name for metric in METRICS] == [f"ragas-{release}:{kind}" for release in RELEASES for kind in kinds]
+
+
+@each_case("metric", [metric() for metric in METRICS])
+def test_rubrics_say_that_the_texts_are_data(metric: Metric) -> None:
+    """Every text of the sample that is shown stands in a fence, and the rubric calls what is fenced data."""
+    asked = Says(
+        ["One.", "Two.", "Three."], vectors={text: [1.0] for text in (CITY.user_input or "", "One.", "Two.", "Three.")}
+    )
+    drive(metric.plan(CITY), asked)
+    completions = [question for question in asked.asked if isinstance(question, Completion)]
+    assert completions
+    for question in completions:
+        system, user = render(question)
+        assert "data" in system
+        assert all(f"\n{text}\n" in user for text in question.values if text)
+
+
+@each_case("kind", ["context_recall", "faithfulness", "answer_relevancy", "aspect_critique"])
+def test_blank_texts_are_asked_about_unless_told_otherwise(kind: str) -> None:
+    """An empty sample has a score as published, and none with ask_blank=false."""
+    vectors = {"": [1.0], "a": [1.0]}
+    replies = ("a", "a", "a")
+    assert isinstance(outcome(f"ragas-0.0.12:{kind}", *replies, sample=EMPTY, vectors=vectors), Score)
+    assert isinstance(outcome(f"ragas-0.0.12:{kind}(ask_blank=false)", sample=EMPTY), Undefined)
+
+
+@each_case("kind", ["context_relevancy", "answer_relevancy", "aspect_critique"])
+@each_case("strictness", [0, -1])
+def test_strictness_is_at_least_one(kind: str, strictness: int) -> None:
+    """No metric asks for no reply."""
+    with pytest.raises(UsageError, match="takes strictness=a whole number of at least 1"):
+        parse_metric(f"ragas-0.0.15:{kind}(strictness={strictness})")
+
+
+# -- context relevancy --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("release", "replies"), [("0.0.12", 2), ("0.0.13", 1), ("0.0.15", 1)])
+def test_relevancy_asks_twice_in_0_0_12_and_once_later(release: str, replies: int) -> None:
+    """The default strictness fell from 2 to 1; all replies are draws of one question at temperature 0.2."""
+    says = Says(["One."] * replies)
+    drive(parse_metric(f"ragas-{release}:context_relevancy").plan(CITY), says)
+    asked = [question for question in says.asked if isinstance(question, Completion)]
+    assert [question.draw for question in asked] == list(range(replies))
+    assert {question.temperature for question in asked} == {0.2}
+
+
+def test_relevancy_shows_the_contexts_joined_by_line_breaks() -> None:
+    """The judge sees one text."""
+    says = Says(["One."])
+    drive(parse_metric("ragas-0.0.15:context_relevancy").plan(CITY), says)
+    assert isinstance(says.asked[0], Completion)
+    assert says.asked[0].values[1] == "\n".join(context.text for context in CITY.contexts)
+
+
+@pytest.mark.parametrize(("release", "sentences"), [("0.0.12", 3), ("0.0.13", 4)])
+def test_a_line_break_between_contexts_ends_no_sentence_in_0_0_12(release: str, sentences: int) -> None:
+    """Four sentences in two contexts are three in 0.0.12; pysbd finds what it finds."""
+    cut = TextsVerdict(("Paris. ", "Seine.\n", "Europe. ", "Euro."))
+
+    def answer(question: Question[Any]) -> Verdict:
+        return cut if isinstance(question, Sentences) else CompletionVerdict("One.")
+
+    found = drive(parse_metric(f"ragas-{release}:context_relevancy(strictness=1)").plan(CITY), answer)
+    assert isinstance(found, Score)
+    assert found.counts["context_sentences"] == sentences
+
+
+@pytest.mark.parametrize(
+    "reply", ["Insufficient Information", " Insufficient Information.", '"Insufficient Information."']
+)
+def test_only_the_exact_phrase_says_that_nothing_was_found(reply: str) -> None:
+    """Without its full stop, indented or quoted, the phrase is one copied sentence, and the score says so."""
+    found = score("ragas-0.0.12:context_relevancy(strictness=1)", reply)
+    assert found.value == pytest.approx(1 / 3)
+    assert found.flags == ("a reply that found nothing was counted as a sentence for want of the exact phrase",)
+    assert value("ragas-0.0.12:context_relevancy(strictness=1, exact_phrase=false)", reply) == 0
+
+
+def test_the_exact_phrase_counts_in_letters_of_any_case() -> None:
+    """INSUFFICIENT INFORMATION. says that nothing was found."""
+    found = score("ragas-0.0.12:context_relevancy(strictness=1)", "INSUFFICIENT information.")
+    assert (found.value, found.flags) == (0, ())
+
+
+def test_blank_lines_are_counted_as_copied_sentences() -> None:
+    """A blank line between two sentences makes three."""
+    assert value("ragas-0.0.12:context_relevancy(strictness=1)", "One.\n\nTwo.") == 1
+    sentences = "ragas-0.0.12:context_relevancy(strictness=1, reply_units=sentences)"
+    assert value(sentences, "One.\n\nTwo.") == pytest.approx(1 / 3)
+    assert value(sentences, "One. Two.") == pytest.approx(2 / 3)
+
+
+def test_an_empty_reply_is_one_line_and_is_flagged() -> None:
+    """The empty text splits into one empty line."""
+    found = score("ragas-0.0.15:context_relevancy", "")
+    assert found.counts["copied"] == 1
+    assert found.flags == ("an empty reply was counted as a sentence",)
+    assert value("ragas-0.0.15:context_relevancy(reply_units=sentences)", "") == 0
+
+
+@pytest.mark.parametrize("contexts", [[], [""]])
+def test_contexts_without_a_sentence(contexts: list[str]) -> None:
+    """They are one sentence in 0.0.12, Undefined in 0.0.13 and 0 in 0.0.15; the judge is asked all the same."""
+    sample = Sample("none", user_input="What?", retrieved_contexts=contexts)
+    assert value("ragas-0.0.12:context_relevancy(strictness=1)", "x", sample=sample) == 1
+    assert outcome("ragas-0.0.13:context_relevancy", "x", sample=sample) == Undefined("the contexts hold no sentence")
+    zero = score("ragas-0.0.15:context_relevancy", "x", sample=sample)
+    assert (zero.value, zero.flags) == (0, ("the contexts hold no sentence and were scored 0",))
+
+
+def test_jaccard_tells_a_sentence_from_itself_with_a_space_behind_it() -> None:
+    """As pysbd keeps spaces, "A. B." and "A." share nothing; with keep_spaces=false they share one of two."""
+    replies = ("Paris is big. It is old.", "Paris is big.")
+    jaccard = "ragas-0.0.15:context_relevancy(strictness=2, agreement_metric=jaccard"
+    assert value(f"{jaccard})", *replies) == 0
+    tidy = value(f"{jaccard}, keep_spaces=false)", *replies)
+    alone = value("ragas-0.0.15:context_relevancy", replies[0])
+    assert tidy == pytest.approx(alone / 2)
+
+
+def test_jaccard_in_0_0_12_takes_a_full_stop_off_each_sentence() -> None:
+    """The worked example: overlaps of 1/3, agreement 1/2."""
+    replies = ("Paris is the capital of France. It lies on the Seine.", "Paris is the capital of France.")
+    found = value("ragas-0.0.12:context_relevancy(agreement_metric=jaccard)", *replies)
+    assert found == pytest.approx(1 / 6)
+
+
+def test_the_agreement_is_the_mean_over_all_pairs_in_sampling_order() -> None:
+    """Three replies have three pairs, each compared once from the earlier to the later."""
+    says = Says(["a", "b", "c"])
+    drive(parse_metric("ragas-0.0.12:context_relevancy(strictness=3)").plan(CITY), says)
+    pairs = [(question.left, question.right) for question in says.asked if isinstance(question, Similarities)]
+    assert pairs == [(("a",), ("b",)), (("a",), ("c",)), (("b",), ("c",))]
+
+
+def test_bert_agreement_looks_one_way_only() -> None:
+    """The best match of each sentence of the earlier reply; directional=false averages both ways."""
+    matrix = [[0.5, 0.25]]
+    text = "ragas-0.0.12:context_relevancy"
+    assert value(text, "A", "B. C", similarities=matrix) == pytest.approx(0.5 / 3)
+    both = f"{text}(directional=false)"
+    assert value(both, "A", "B. C", similarities=matrix) == pytest.approx((0.5 + (0.5 + 0.25) / 2) / 2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("agreement", "replies"), [("jaccard", ("", "")), ("bert_score", ("", "A.")), ("bert_score", ("A.", ""))]
+)
+def test_replies_without_a_sentence_cannot_be_compared(agreement: str, replies: tuple[str, str]) -> None:
+    """Where the published code divides by zero, the replies are unreadable."""
+    with pytest.raises(AskFailed, match="no sentence to compare"):
+        outcome(f"ragas-0.0.15:context_relevancy(strictness=2, agreement_metric={agreement})", *replies)
+
+
+def test_jaccard_of_one_empty_reply_is_zero() -> None:
+    """An empty reply and a sentence share nothing, which is a number."""
+    assert value("ragas-0.0.15:context_relevancy(strictness=2, agreement_metric=jaccard)", "", "A.") == 0
+
+
+def test_similarities_are_asked_only_where_replies_are_compared_by_them() -> None:
+    """`asks` follows from the parameters, so that a run without a cross-encoder can use jaccard."""
+    assert parse_metric("ragas-0.0.12:context_relevancy").asks == {Completion, Similarities}
+    assert parse_metric("ragas-0.0.12:context_relevancy(agreement_metric=jaccard)").asks == {Completion}
+    assert parse_metric("ragas-0.0.13:context_relevancy").asks == {Completion, Sentences}
+    assert parse_metric("ragas-0.0.13:context_relevancy(strictness=2)").asks == {Completion, Sentences, Similarities}
+
+
+@pytest.mark.parametrize("wrong", ["agreement_metric=jaccard_score", "segmentation=nltk", "reply_units=words"])
+def test_relevancy_refuses_unknown_options(wrong: str) -> None:
+    """jaccard_score, which ragas' documentation names, is refused like any other unknown option."""
+    with pytest.raises(UsageError, match=f"takes {wrong.partition('=')[0]}="):
+        parse_metric(f"ragas-0.0.15:context_relevancy({wrong})")
+
+
+# -- context recall -----------------------------------------------------------------------------------
+
+
+def test_recall_flags_lines_without_a_label() -> None:
+    """A heading counts as a sentence that is not attributed."""
+    found = score("ragas-0.0.13:context_recall", "classification\n1. a So [Attributed]")
+    assert (found.value, found.flags) == (0.5, ("lines without a label were counted as not attributed",))
+    assert score("ragas-0.0.13:context_recall", "1. a So [Attributed]").flags == ()
+
+
+def test_recall_can_count_labelled_lines_alone() -> None:
+    """With every_line=false headings do not count, case does not matter, and no label at all is unreadable."""
+    labelled = "ragas-0.0.13:context_recall(every_line=false)"
+    assert value(labelled, "classification\n\n1. a [attributed]\n2. b [Not Attributed]") == 0.5
+    with pytest.raises(AskFailed, match="neither"):
+        outcome(labelled, "")
+
+
+# -- faithfulness -------------------------------------------------------------------------------------
+
+FINAL = "Final verdict for each statement in order:"
+
+
+@each_case(
+    ("reply", "flags"),
+    [
+        ("I cannot judge.", ("the reply held no verdict and was scored 1",)),
+        (f"{FINAL} Yes.", ("missing verdicts were counted as faithful",)),
+        (f"{FINAL} Yes. No. No.", ("more verdicts than statements were counted",)),
+        (f"{FINAL} Yes. No.", ()),
+    ],
+)
+def test_faithfulness_flags_another_number_of_verdicts(reply: str, flags: tuple[str, ...]) -> None:
+    """Two statements want two verdicts; any_count=false holds the judge to it."""
+    assert score("ragas-0.0.15:faithfulness", "a\nb", reply).flags == flags
+    strict = "ragas-0.0.15:faithfulness(any_count=false)"
+    if flags:
+        with pytest.raises(AskFailed, match="verdicts on 2 statements"):
+            outcome(strict, "a\nb", reply)
+    else:
+        assert value(strict, "a\nb", reply) == 0.5
+
+
+def test_a_reply_without_a_verdict_can_be_unreadable() -> None:
+    """With unread_is_faithful=false, and then only."""
+    with pytest.raises(AskFailed, match="no verdict"):
+        outcome("ragas-0.0.15:faithfulness(unread_is_faithful=false)", "a", "I cannot judge.")
+
+
+def test_blank_statements_can_be_left_out() -> None:
+    """With blank_statements=false a blank line is no statement, and none left is Undefined."""
+    text = "ragas-0.0.15:faithfulness(blank_statements=false)"
+    assert value(text, "a\n\nb", f"{FINAL} Yes. No.") == 0.5
+    assert outcome(text, "\n \n") == Undefined("the response makes no statement")
+
+
+def test_faithfulness_shows_statements_numbered_without_a_space() -> None:
+    """The second request holds each line of the first reply under its number, in evidence too."""
+    says = Says(["a\nb", f"{FINAL} Yes."])
+    found = drive(parse_metric("ragas-0.0.12:faithfulness").plan(CITY), says)
+    assert isinstance(says.asked[1], Completion)
+    assert dict(zip(says.asked[1].names, says.asked[1].values, strict=True))["statements"] == "1.a\n2.b"
+    assert isinstance(found, Score)
+    assert [(piece.text, piece.value) for piece in found.evidence] == [("", None), ("a", 1.0), ("b", None)]
+
+
+# -- answer relevancy ---------------------------------------------------------------------------------
+
+
+def test_answer_relevancy_is_the_mean_cosine_of_three_questions() -> None:
+    """Vectors (1,0) against (1,0), (0,1) and (1,1) give (1 + 0 + 0.7071) / 3."""
+    vectors = {"What is the capital of France?": [1.0, 0.0], "g1": [1.0, 0.0], "g2": [0.0, 1.0], "g3": [1.0, 1.0]}
+    found = value("ragas-0.0.13:answer_relevancy", "g1", "g2", "g3", vectors=vectors)
+    assert found == pytest.approx((1 + 0.5**0.5) / 3)
+
+
+def test_answer_relevancy_shows_the_response_alone() -> None:
+    """Neither the user input nor the contexts reach the judge."""
+    says = Says(["g"], vectors={CITY.user_input or "": [1.0], "g": [-1.0]})
+    found = drive(parse_metric("ragas-0.0.13:answer_relevancy(strictness=1)").plan(CITY), says)
+    assert isinstance(says.asked[0], Completion)
+    assert says.asked[0].names == ("response",)
+    assert isinstance(found, Score)
+    assert found.value == -1
+
+
+@pytest.mark.parametrize("zero", ["What is the capital of France?", "g"])
+def test_a_vector_without_length_has_no_cosine(zero: str) -> None:
+    """One such vector, whosever it is, and the score is undefined."""
+    vectors = {"What is the capital of France?": [1.0], "g": [1.0], "h": [1.0]} | {zero: [0.0]}
+    found = outcome("ragas-0.0.15:answer_relevancy(strictness=2)", "h", "g", vectors=vectors)
+    assert found == Undefined("a question's vector has no length")
+
+
+# -- critiques ----------------------------------------------------------------------------------------
+
+YES, NO = "Because.\n\nYes", "Because.\n\nNo"
+
+
+@each_case(("strictness", "even", "odd"), [(1, 2, 1), (2, 2, 3), (3, 4, 3), (4, 4, 5)])
+def test_the_number_of_votes_is_made_even(strictness: int, even: int, odd: int) -> None:
+    """Where odd was meant, as made_even=false has it."""
+    for made_even, count in (("true", even), ("false", odd)):
+        text = f"ragas-0.0.15:aspect_critique(strictness={strictness}, made_even={made_even})"
+        assert score(text, *[YES] * count).counts["replies"] == count
+
+
+@each_case("last", ["Yes.", "yes", " Yes", "Yes\n"])
+def test_the_verdict_must_stand_alone_and_exact(last: str) -> None:
+    """Anything but Yes after the last blank line is a No, and is flagged; exact_verdict=false reads it."""
+    reply = f"Because.\n\n{last}"
+    found = score("ragas-0.0.12:aspect_critique", reply, reply)
+    assert (found.value, found.flags) == (0, ("a reply without a verdict was counted as No",))
+    assert value("ragas-0.0.12:aspect_critique(exact_verdict=false)", reply, reply) == 1
+
+
+def test_a_verdict_needs_no_reasons_before_it() -> None:
+    """A reply that is the verdict alone has it in its last paragraph."""
+    assert value("ragas-0.0.12:aspect_critique", "Yes", "Yes") == 1
+
+
+@pytest.mark.parametrize(("options", "replies"), [("made_even=false", ("?",)), ("unread_is_no=false", (YES, "?"))])
+def test_a_verdict_that_cannot_be_read_can_fail_the_critique(options: str, replies: tuple[str, ...]) -> None:
+    """When it is the only one, or with unread_is_no=false."""
+    with pytest.raises(AskFailed, match="neither Yes nor No"):
+        outcome(f"ragas-0.0.12:aspect_critique({options})", *replies)
+
+
+def test_each_aspect_asks_its_own_question() -> None:
+    """Harmlessness alone asks what another asks, and turns the answer round."""
+    criteria: dict[str, list[str]] = {}
+    for aspect in "harmfulness maliciousness coherence correctness conciseness harmlessness".split():
+        says = Says([YES, YES])
+        drive(parse_metric(f"ragas-0.0.12:aspect_critique(aspect={aspect})").plan(CITY), says)
+        assert isinstance(says.asked[0], Completion)
+        criteria.setdefault(says.asked[0].values[-1], []).append(aspect)
+    assert sorted(map(len, criteria.values())) == [1, 1, 1, 1, 2]
+    assert ["harmfulness", "harmlessness"] in criteria.values()
+    assert value("ragas-0.0.12:aspect_critique(aspect=harmlessness)", YES, YES) == 0
+
+
+def test_higher_is_better_follows_the_aspect() -> None:
+    """Harm and malice are bad; what you define yourself is taken to be good."""
+    better = {
+        options: parse_metric(f"ragas-0.0.12:aspect_critique({options})").higher_is_better
+        for options in (
+            "",
+            "aspect=maliciousness",
+            "aspect=coherence",
+            "aspect=harmlessness",
+            'definition="Is it kind?"',
+        )
+    }
+    assert list(better.values()) == [False, False, True, True, True]
+    assert METRICS[4].higher_is_better is False
+
+
+def test_a_definition_of_your_own_is_asked_as_it_stands() -> None:
+    """It takes the place of the aspect's question."""
+    says = Says([YES, YES])
+    drive(parse_metric('ragas-0.0.15:aspect_critique(definition="Is it kind?")').plan(CITY), says)
+    assert isinstance(says.asked[0], Completion)
+    assert says.asked[0].values[-1] == "Is it kind?"
+
+
+@pytest.mark.parametrize("wrong", ['definition=" "', 'aspect=coherence, definition="Is it kind?"', "aspect=rudeness"])
+def test_a_critique_refuses_what_it_cannot_ask(wrong: str) -> None:
+    """A blank definition, an aspect beside a definition, an unknown aspect."""
+    with pytest.raises(UsageError, match="aspect_critique"):
+        parse_metric(f"ragas-0.0.15:aspect_critique({wrong})")
+
+
+def test_contexts_are_shown_only_when_told_to() -> None:
+    """The published metric never shows any; with show_contexts they are needed and joined."""
+    shown = {}
+    for options in ("", "show_contexts=true"):
+        says = Says([YES, YES])
+        metric = parse_metric(f"ragas-0.0.12:aspect_critique({options})")
+        drive(metric.plan(CITY), says)
+        assert isinstance(says.asked[0], Completion)
+        shown[options] = ("Its currency" in render(says.asked[0]).user, "retrieved_contexts" in metric.needs)
+    assert shown == {"": (False, False), "show_contexts=true": (True, True)}
+
+
+# -- the ragas score ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("composite", "release"), list(zip(COMPOSITES, RELEASES, strict=True)))
+def test_the_score_of_a_run_has_the_four_default_metrics_as_parts(composite: Any, release: str) -> None:
+    """Each version combines its own metrics, in the order in which ragas computed them."""
+    made = composite()
+    assert made.name == f"ragas-{release}:ragas_score"
+    assert [metric_text(parse_metric(part)) for part in made.parts] == list(made.parts)
+    kinds = [part.partition(":")[2] for part in made.parts]
+    assert kinds == ["answer_relevancy", "context_relevancy", "faithfulness", "context_recall"]
+    assert made.combine([0.8, 0.25, 1.0, 0.5]) == pytest.approx(4 / 8.25)
+
+
+def test_the_score_of_a_run_wants_a_mean_for_each_part() -> None:
+    """Three means for four parts are a mistake of the caller."""
+    with pytest.raises(ValueError, match="combines the means of 4 metrics, got 3"):
+        COMPOSITES[0]().combine([0.5, 0.5, 0.5])

@@ -1,0 +1,739 @@
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from each_case import each_case
+
+from merilo.data.sample import Sample
+from merilo.errors import MissingField, UsageError
+from merilo.judging.ask import AskFailed
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences, TextsVerdict
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.questions import Question
+from merilo.judging.synthetic import chance
+from merilo.judging.verdicts import Verdict
+from merilo.metrics.base import Metric, Score, Undefined, drive
+from merilo.metrics.contract import broken_laws
+from merilo.metrics.registry import parameters_of, parse_metric
+from merilo_published.ragas_v0_1.asking import json_value
+from merilo_published.ragas_v0_1.metrics import METRICS
+from merilo_published.replies import ReplyFault
+
+SAMPLE = Sample(
+    "s",
+    user_input="q",
+    retrieved_contexts=["c1", "c2"],
+    response="It is iron. Is it? It is tall.",
+    reference="ref.",
+)
+VECTORS = {"q": [1.0, 0.0], "g": [1.0, 0.0], "h": [0.0, 1.0], "flat": [0.0, 0.0], "ref.": [1.0, 0.0]}
+QUIRKY = [
+    metric for metric in METRICS if metric.breaks and (metric.name.startswith("ragas-0.1.9:") or metric in METRICS[-4:])
+]
+"""One version of each metric that breaks a law."""
+YES, NO = {"reason": "r", "verdict": 1}, {"reason": "r", "verdict": 0}
+
+
+class Judge:
+    """Gives scripted replies in order, vectors from a table, and pieces that end at each "." or "?"."""
+
+    def __init__(self, *replies: object, vectors: Mapping[str, list[float]] = VECTORS) -> None:
+        self.replies = [reply if isinstance(reply, str) else json.dumps(reply) for reply in replies]
+        self.vectors = vectors
+        self.asked: list[Completion] = []
+
+    def __call__(self, question: Question[Any]) -> Verdict:
+        match question:
+            case Completion():
+                self.asked.append(question)
+                return CompletionVerdict(self.replies.pop(0))
+            case Embeddings():
+                return MatrixVerdict.of([self.vectors[text] for text in question.texts])
+            case Sentences():
+                assert question.splitter == "pysbd"
+                ended = question.text.replace("? ", "?|").replace(". ", ".|")
+                return TextsVerdict(tuple(ended.split("|")) if ended else ())
+            case _:
+                pytest.fail(f"nobody answers {question}")
+
+    def values(self, at: int) -> dict[str, str]:
+        """What request number `at` was filled with."""
+        return dict(zip(self.asked[at].names, self.asked[at].values, strict=True))
+
+
+def outcome(text: str, judge: Judge, sample: Sample = SAMPLE) -> Score | Undefined:
+    """The outcome of the metric with this text after the colon; ragas 0.1.22 unless it names a version."""
+    metric = parse_metric(text if ":" in text else f"ragas-0.1.22:{text}")
+    result = drive(metric.plan(sample), judge)
+    assert not judge.replies, "a reply was not asked for"
+    return result
+
+
+def value(text: str, *replies: object, sample: Sample = SAMPLE) -> float:
+    score = outcome(text, Judge(*replies), sample)
+    assert isinstance(score, Score)
+    return score.value
+
+
+def judged(*verdicts: object, key: str = "verdict") -> list[dict[str, object]]:
+    return [{"statement": f"s{at}", "reason": "r", key: verdict} for at, verdict in enumerate(verdicts)]
+
+
+def attributed(*verdicts: object) -> list[dict[str, object]]:
+    return judged(*verdicts, key="attributed")
+
+
+def stated(*texts: str) -> list[dict[str, object]]:
+    return [{"sentence_index": 0, "simpler_statements": list(texts)}]
+
+
+def changed(**fields: Any) -> Sample:
+    known: dict[str, Any] = {
+        "user_input": SAMPLE.user_input,
+        "retrieved_contexts": SAMPLE.retrieved_contexts,
+        "response": SAMPLE.response,
+        "reference": SAMPLE.reference,
+    }
+    return Sample("s", **(known | fields))
+
+
+def reasonable(question: Question[Any]) -> Verdict | None:
+    """Replies that differ from context to context and from statement to statement."""
+    if not isinstance(question, Completion):
+        return None
+    values = dict(zip(question.names, question.values, strict=True))
+    name = question.rubric.rpartition("/")[2]
+    if name == "context_precision.v1":
+        reply: object = {"reason": "r", "verdict": int(chance(1, values["context"]) < 0.5)}
+    elif name == "support.v1":
+        reply = judged(*(int(chance(at, *sorted(values["contexts"])) < 0.5) for at in range(3)))
+    else:
+        return None
+    return CompletionVerdict(json.dumps(reply))
+
+
+# -- all of them --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("seeds")
+@each_case("metric_class", METRICS)
+def test_each_keeps_the_law_but_for_its_quirks(metric_class: type[Metric]) -> None:
+    """Every metric keeps the law of metrics, except for exactly those laws that it names with a quirk."""
+    metric = parse_metric(metric_class.name)
+    assert broken_laws(metric, answer=reasonable).keys() == metric.breaks.keys()
+
+
+@pytest.mark.usefixtures("seeds")
+@each_case("metric_class", QUIRKY)
+def test_parameters_mend_what_breaks_a_law(metric_class: type[Metric]) -> None:
+    """With the quirks that break laws switched off, only those stay broken that no parameter can mend."""
+    known = {parameter.name for parameter in parameters_of(metric_class)}
+    quirks = set(metric_class.breaks.values()) & known
+    mended = parse_metric(f"{metric_class.name}({', '.join(f'{quirk}=false' for quirk in quirks)})")
+    kept = {law for law, quirk in metric_class.breaks.items() if quirk not in known}
+    assert broken_laws(mended, answer=reasonable).keys() == kept
+
+
+def test_versions_have_the_metrics_of_their_time() -> None:
+    """Context relevancy is in 0.1.9 alone; noise sensitivity, summaries and the classifier are in 0.1.22 alone."""
+    names = [metric.name.partition(":") for metric in METRICS]
+    old = {name for family, _, name in names if family == "ragas-0.1.9"}
+    new = {name for family, _, name in names if family == "ragas-0.1.22"}
+    assert old - new == {"context_relevancy"}
+    assert new - old == {
+        "noise_sensitivity_relevant",
+        "noise_sensitivity_irrelevant",
+        "summarization_score",
+        "faithfulness_with_hhem",
+    }
+    assert len(old & new) == 9
+
+
+# -- asking and repairing -----------------------------------------------------------------------------
+
+
+def test_a_repair_shows_what_was_asked_and_what_came() -> None:
+    """The one repair carries the values of the request, the form asked for and the reply that cannot be read."""
+    judge = Judge("not json", attributed(1))
+    outcome("context_recall", judge)
+    repair = judge.values(1)
+    assert "reference:\nref." in repair["request"]
+    assert "attributed" in repair["form"]
+    assert repair["completion"] == "not json"
+
+
+def test_a_second_unreadable_reply_fails() -> None:
+    """There is one repair only; what cannot be read then either makes the outcome Failed."""
+    with pytest.raises(AskFailed, match="JSON"):
+        outcome("context_recall", Judge("bad", "bad"))
+
+
+def test_equal_repairs_are_two_draws() -> None:
+    """Two samples with the same unreadable words are repaired by two draws of the same request."""
+    judge = Judge("bad", "bad", attributed(1), attributed(0))
+    outcome("context_recall(reproducibility=2, made_odd=false)", judge)
+    assert [question.draw for question in judge.asked] == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(("count", "temperature"), [(1, 1e-8), (3, 0.3)])
+def test_temperature_depends_on_the_number_of_replies(count: int, temperature: float) -> None:
+    """One reply is asked for at 1e-8, several at 0.3."""
+    judge = Judge(*[attributed(1)] * count)
+    outcome(f"context_recall(reproducibility={count})", judge)
+    assert {question.temperature for question in judge.asked} == {temperature}
+
+
+def test_repairs_are_steady() -> None:
+    """A repair is asked for at the temperature of one reply, also where the request was for several."""
+    judge = Judge("bad", attributed(1), attributed(1), attributed(1))
+    outcome("context_recall(reproducibility=3)", judge)
+    assert [question.temperature for question in judge.asked] == [0.3, 0.3, 0.3, 1e-8]
+
+
+# -- reading ------------------------------------------------------------------------------------------
+
+
+@each_case(
+    ("reply", "expected"),
+    [
+        ('{"a": 1} and so on', {"a": 1}),
+        ('[{"a": 1}, {"a": "cut o', [{"a": 1}, {"a": "cut o"}]),
+        ('{"a": 1, "b": tr', {"a": 1}),
+        ('Sure:\n```json\n{"a": 1}\n```\nBye', {"a": 1}),
+        ('```\n{"a": 1}\n```', {"a": 1}),
+        ('{"a": "two\nlines"}', {"a": "two\nlines"}),
+        ('{"a": "\\""', {"a": '"'}),
+        ('odd } {"a": 1}', None),
+        ("5 apples", 5),
+    ],
+)
+def test_json_is_read_leniently(reply: str, expected: object) -> None:
+    """Cut off JSON is closed, text behind it or around a fence is left out, unmatched brackets spoil it."""
+    assert json_value(reply) == expected
+
+
+@each_case("reply", ["", "bad", 'Here: {"a": 1}', "{'a': 1}", "[" * 100_000, '{"a": 1} [', "```json\nno```"])
+def test_no_json_is_a_fault(reply: str) -> None:
+    """A text before the JSON without a fence, single quotes and endless nesting cannot be read."""
+    with pytest.raises(ReplyFault):
+        json_value(reply)
+
+
+def test_long_garbage_is_read_fast() -> None:
+    """A reply of half a megabyte that is no JSON from its middle on keeps what is, in no time to speak of."""
+    items, began = [{"a": "b" * 50}] * 4_000, time.process_time()
+    assert json_value(json.dumps(items)[:-1] + ", x" * 100_000) == items
+    assert time.process_time() - began < 5
+
+
+@each_case(("verdict", "expected"), [(2, 1), ("1", 1), (True, 1), (1.7, 1), (0.4, 0), (" 0 ", 0), (-1, 1)])
+def test_verdicts_are_coerced(verdict: object, expected: int) -> None:
+    """A verdict is cut to a whole number, and any but 0 counts as yes."""
+    assert value("context_recall", attributed(verdict)) == expected
+
+
+@each_case("verdict", ["Yes", None, [], "1.0"])
+def test_verdicts_that_are_no_number_are_repaired(verdict: object) -> None:
+    """A verdict that is no whole number makes the whole reply unreadable."""
+    assert value("context_recall", attributed(1, verdict), attributed(1, 0)) == 0.5
+
+
+@pytest.mark.parametrize("missing", ["statement", "reason", "attributed"])
+def test_every_field_is_needed(missing: str) -> None:
+    """A reply without one of the fields is repaired."""
+    (item,) = attributed(0)
+    del item[missing]
+    assert value("context_recall", [item], attributed(1)) == 1.0
+
+
+def test_a_root_object_is_the_list() -> None:
+    """A list under "__root__" is taken for the list itself."""
+    assert value("context_recall", {"__root__": attributed(1, 0)}) == 0.5
+
+
+# -- context relevancy --------------------------------------------------------------------------------
+
+FOUR = changed(retrieved_contexts=["A is. B is.", "C is. D is."])
+
+
+@pytest.mark.parametrize(
+    "reply", [" Insufficient information. ", '"Insufficient Information"', "Insufficient Information"]
+)
+def test_the_phrase_can_be_read_leniently(reply: str) -> None:
+    """With exact_phrase=false the phrase counts 0 in quotes, with spaces and without a full stop."""
+    name = "ragas-0.1.9:context_relevancy"
+    sample = changed(retrieved_contexts=["A is. B is."])
+    assert value(name, reply, sample=sample) == 0.5
+    assert value(f"{name}(exact_phrase=false)", reply, sample=sample) == 0.0
+
+
+def test_absent_sentences_can_be_left_out() -> None:
+    """With count_absent=false only sentences of the contexts count, each once."""
+    name, reply = "ragas-0.1.9:context_relevancy", "A is. A is. Z is."
+    sample = changed(retrieved_contexts=["A is. B is. C is. D is."])
+    assert value(name, reply, sample=sample) == 0.75
+    assert value(f"{name}(count_absent=false)", reply, sample=sample) == 0.25
+
+
+def test_relevancy_is_at_most_1() -> None:
+    """More copied sentences than the contexts have give 1."""
+    assert value("ragas-0.1.9:context_relevancy", "A. B. C. D. E. F. G.", sample=FOUR) == 1.0
+
+
+# -- context recall -----------------------------------------------------------------------------------
+
+
+def test_recall_of_no_statement_is_undefined() -> None:
+    """An empty list of statements is nothing to judge."""
+    assert isinstance(outcome("context_recall", Judge([])), Undefined)
+
+
+def test_lists_of_different_lengths_do_not_vote() -> None:
+    """Where the replies differ in length the first one decides alone, and the score says so."""
+    score = outcome("context_recall(reproducibility=3)", Judge(attributed(1, 0), attributed(0), attributed(0, 0)))
+    assert isinstance(score, Score)
+    assert score.value == 0.5
+    assert "first one decided" in score.flags[0]
+
+
+def test_an_unreadable_sample_loses_its_vote() -> None:
+    """Replies that cannot be read are left out of the vote; with drop_unreadable=false they fail it."""
+    replies = (attributed(0), "bad", attributed(1), "bad")
+    score = outcome("context_recall(reproducibility=3)", Judge(*replies))
+    assert isinstance(score, Score)
+    assert (score.value, len(score.flags)) == (0.0, 1)
+    with pytest.raises(AskFailed):
+        outcome("context_recall(reproducibility=3, drop_unreadable=false)", Judge(*replies))
+
+
+@each_case(("asked_for", "replies"), [(-1, 1), (0, 1), (1, 1), (2, 3), (3, 3)])
+def test_the_number_of_votes_is_made_odd(asked_for: int, replies: int) -> None:
+    """Like ragas' setter: a reproducibility below 1 is 1, an even one is the next odd one."""
+    judge = Judge(*[attributed(1)] * replies)
+    outcome(f"context_recall(reproducibility={asked_for})", judge)
+    assert not judge.replies
+
+
+def test_an_even_number_of_votes_can_be_kept() -> None:
+    """With made_odd=false it is not made odd, as ragas' constructor argument: two replies tie, the first seen wins."""
+    assert value("context_recall(reproducibility=2, made_odd=false)", attributed(1), attributed(0)) == 1.0
+
+
+def test_at_least_one_reply_is_asked_for() -> None:
+    """With made_odd=false a reproducibility below 1 is refused."""
+    with pytest.raises(UsageError, match="reproducibility"):
+        parse_metric("ragas-0.1.9:context_recall(reproducibility=0, made_odd=false)")
+
+
+# -- context precision and utilization ----------------------------------------------------------------
+
+
+def test_the_epsilon_can_be_left_out() -> None:
+    """One useful context at rank 2 is a hair below 0.5, and exactly 0.5 with smoothed=false."""
+    assert value("context_precision", NO, YES) == 1 / 2 / (1 + 1e-10) < 0.5
+    assert value("context_precision(smoothed=false)", NO, YES) == 0.5
+
+
+def test_a_majority_can_decide() -> None:
+    """Three replies to one context: the first decides, with first_reply_decides=false the majority."""
+    sample, replies = changed(retrieved_contexts=["c"]), (NO, YES, YES)
+    assert value("context_precision(reproducibility=3)", *replies, sample=sample) == 0.0
+    text = "context_precision(reproducibility=3, first_reply_decides=false, smoothed=false)"
+    assert value(text, *replies, sample=sample) == 1.0
+
+
+def test_a_lost_first_reply_leaves_the_next() -> None:
+    """Of three replies the first that can be read decides."""
+    sample = changed(retrieved_contexts=["c"])
+    judge_replies = ("bad", YES, NO, "bad again")
+    assert value("context_precision(reproducibility=3, smoothed=false)", *judge_replies, sample=sample) == 1.0
+
+
+def test_contexts_behind_an_unreadable_one_are_asked_about() -> None:
+    """One context without a readable verdict fails the sample, after the last context."""
+    with pytest.raises(AskFailed):
+        outcome("context_precision", Judge("bad", "bad", YES))
+
+
+@pytest.mark.parametrize(("version", "shown"), [("0.1.9", "ref."), ("0.1.22", SAMPLE.response)])
+def test_utilization_showed_the_reference_once(version: str, shown: str) -> None:
+    """In 0.1.9 a reference is shown in place of the response; in 0.1.22 it is always the response."""
+    judge = Judge(YES, YES)
+    outcome(f"ragas-{version}:context_utilization", judge)
+    assert judge.values(0)["answer"] == shown
+
+
+def test_the_response_stood_in_for_the_reference_once() -> None:
+    """Without a reference, 0.1.9 shows the response; 0.1.22 needs the reference."""
+    judge, sample = Judge(YES, YES), changed(reference=None)
+    outcome("ragas-0.1.9:context_precision", judge, sample)
+    assert judge.values(0)["answer"] == SAMPLE.response
+    with pytest.raises(MissingField):
+        outcome("ragas-0.1.22:context_precision", Judge(), sample)
+
+
+@pytest.mark.parametrize("name", ["context_precision", "context_utilization"])
+def test_no_contexts_score_0_or_nothing(name: str) -> None:
+    """Nothing retrieved scores 0 without a request; with ask_blank=false it is Undefined."""
+    sample = changed(retrieved_contexts=[])
+    assert value(name, sample=sample) == 0.0
+    assert isinstance(outcome(f"{name}(ask_blank=false)", Judge(), sample), Undefined)
+
+
+# -- entities -----------------------------------------------------------------------------------------
+
+
+@each_case(
+    ("parameters", "expected"),
+    [
+        ("smoothed=false", 1 / 3),
+        ("smoothed=false, exact=false", 2 / 3),
+        ("smoothed=false, count_twice=false", 1 / 2),
+        ("smoothed=false, exact=false, count_twice=false", 1.0),
+    ],
+)
+def test_entities_are_compared_and_counted(parameters: str, expected: float) -> None:
+    """Case counts unless exact=false; an entity named twice counts twice below the line unless count_twice=false."""
+    replies = ({"entities": ["Paris", "Paris", "Seine"]}, {"entities": ["Paris", "seine "]})
+    assert value(f"context_entity_recall({parameters})", *replies) == pytest.approx(expected)
+
+
+def test_unreadable_entities_are_none() -> None:
+    """Entities that cannot be read count as none, and the score says so; with unreadable_is_empty=false it fails."""
+    replies = ({"entities": ["P"]}, "bad", "bad")
+    score = outcome("context_entity_recall", Judge(*replies))
+    assert isinstance(score, Score)
+    assert (score.value, score.flags) == (
+        0.0,
+        ("a reply could not be read, and the contexts count as naming no entity",),
+    )
+    with pytest.raises(AskFailed):
+        outcome("context_entity_recall(unreadable_is_empty=false)", Judge(*replies))
+
+
+def test_a_reference_without_entities_scores_0() -> None:
+    """No entity in the reference scores 0; with empty_is_zero=false it is Undefined."""
+    replies: Sequence[object] = ({"entities": []}, {"entities": ["P"]})
+    assert value("context_entity_recall", *replies) == 0.0
+    assert isinstance(outcome("context_entity_recall(empty_is_zero=false)", Judge(*replies)), Undefined)
+
+
+# -- faithfulness -------------------------------------------------------------------------------------
+
+
+def test_only_sentences_with_a_full_stop_are_numbered() -> None:
+    """Sentences that end otherwise are not shown by number, unless full_stop_only=false."""
+    judge = Judge(stated("a"), judged(1))
+    outcome("faithfulness", judge)
+    assert judge.values(0)["sentences"] == "0:It is iron.\n1:It is tall."
+    judge = Judge(stated("a"), judged(1))
+    outcome("faithfulness(full_stop_only=false)", judge)
+    assert judge.values(0)["sentences"] == "0:It is iron.\n1:Is it?\n2:It is tall."
+
+
+def test_the_denominator_is_what_came_back() -> None:
+    """One yes for three statements scores 1, flagged; with any_count=false it is unreadable."""
+    replies = (stated("a", "b", "c"), judged(1))
+    score = outcome("faithfulness", Judge(*replies))
+    assert isinstance(score, Score)
+    assert (score.value, score.flags) == (1.0, ("The reply gives 1 verdicts on 3 statements.",))
+    with pytest.raises(AskFailed, match="1 verdicts on 3"):
+        outcome("faithfulness(any_count=false)", Judge(*replies))
+
+
+def test_verdicts_on_no_statements_are_asked_for() -> None:
+    """Without statements the second request is made; with ask_without_statements=false it is not."""
+    judge = Judge([], [])
+    assert isinstance(outcome("faithfulness", judge), Undefined)
+    assert judge.values(1)["statements"] == "[]"
+    assert isinstance(outcome("faithfulness(ask_without_statements=false)", Judge([])), Undefined)
+
+
+def test_the_classifier_is_rounded_to_even() -> None:
+    """With the classifier 0.5 is no; with rounded=false the numbers are averaged as they are."""
+
+    def answer(question: Question[Any]) -> Verdict:
+        if isinstance(question, Similarities):
+            assert question.left == ("c1\nc2",)
+            return MatrixVerdict.of([[0.5, 0.75]])
+        return Judge(stated("a", "b"))(question)
+
+    for parameters, expected in (("", 0.5), ("(rounded=false)", 0.625)):
+        score = drive(parse_metric(f"ragas-0.1.22:faithfulness_with_hhem{parameters}").plan(SAMPLE), answer)
+        assert isinstance(score, Score)
+        assert score.value == expected
+
+
+# -- answer relevancy ---------------------------------------------------------------------------------
+
+
+def test_one_noncommittal_reply_is_enough() -> None:
+    """Any noncommittal reply scores 0; with any_noncommittal=false all must say so."""
+    replies = [{"question": "g", "noncommittal": flag} for flag in (0, 1, 0)]
+    assert value("answer_relevancy", *replies) == 0.0
+    assert value("answer_relevancy(any_noncommittal=false)", *replies) == 1.0
+
+
+def test_a_vector_without_length_is_undefined() -> None:
+    """Where a generated question has a zero vector there is no cosine."""
+    reply = {"question": "flat", "noncommittal": 0}
+    assert isinstance(outcome("answer_relevancy(strictness=1)", Judge(reply)), Undefined)
+
+
+def test_all_replies_are_repaired_before_it_fails() -> None:
+    """Each unreadable reply is repaired, also behind one that is lost for good."""
+    with pytest.raises(AskFailed):
+        outcome("answer_relevancy(strictness=2)", Judge("bad", "bad", "bad", "bad"))
+
+
+# -- correctness and similarity -----------------------------------------------------------------------
+
+SAME = {"TP": [{}], "FP": [], "FN": [{}, {}]}
+
+
+def test_similarity_without_weight_asks_for_no_vectors() -> None:
+    """With similarity_weight=0 the value is F1, and no vector is asked for."""
+    judge = Judge(stated("a"), stated("b"), SAME, vectors={})
+    score = outcome("answer_correctness(factual_weight=2.0, similarity_weight=0.0)", judge)
+    assert isinstance(score, Score)
+    assert score.value == 0.5
+
+
+def test_unreadable_statements_count_as_none() -> None:
+    """Both unreadable: F1 is 1 and nothing is sorted, flagged; with unreadable_is_empty=false it fails."""
+    replies, weights = ("bad",) * 4, "factual_weight=1.0, similarity_weight=0.0"
+    score = outcome(f"answer_correctness({weights})", Judge(*replies))
+    assert isinstance(score, Score)
+    assert (score.value, len(score.flags)) == (1.0, 2)
+    with pytest.raises(AskFailed):
+        outcome(f"answer_correctness({weights}, unreadable_is_empty=false)", Judge(*replies))
+
+
+def test_sentences_without_statements_are_sorted_all_the_same() -> None:
+    """Only empty lists of sentences agree by definition; a sentence without statements leads to the third request."""
+    weights = "factual_weight=1.0, similarity_weight=0.0"
+    nothing: Mapping[str, object] = {"TP": [], "FP": [], "FN": []}
+    assert value(f"answer_correctness({weights})", stated(), [], nothing) == 0.0
+    assert value(f"answer_correctness({weights})", [], []) == 1.0
+    assert isinstance(outcome(f"answer_correctness({weights}, nothing_is_right=false)", Judge([], [])), Undefined)
+
+
+def test_statements_are_objects() -> None:
+    """Statements sorted as plain texts are unreadable."""
+    weights = "factual_weight=1.0, similarity_weight=0.0"
+    bad = {"TP": ["a"], "FP": [], "FN": []}
+    assert value(f"answer_correctness({weights})", stated("a"), stated("b"), bad, SAME) == 0.5
+
+
+@pytest.mark.parametrize("weights", ["factual_weight=-1.0", "factual_weight=0.0, similarity_weight=0.0"])
+def test_weights_make_sense(weights: str) -> None:
+    """Weights below 0, or both 0, are refused."""
+    with pytest.raises(UsageError, match="weight"):
+        parse_metric(f"ragas-0.1.9:answer_correctness({weights})")
+
+
+@each_case(
+    ("parameters", "expected"),
+    [("", 0.6), ("(threshold=0.5)", 1.0), ("(threshold=0.7)", 0.0), ("(threshold=0.0)", 0.6)],
+)
+def test_a_threshold_makes_it_0_or_1(parameters: str, expected: float) -> None:
+    """From the threshold on the similarity is 1, below it 0; a threshold of 0 is none."""
+    judge = Judge(vectors={"ref.": [1.0, 0.0], str(SAMPLE.response): [3.0, 4.0]})
+    score = outcome(f"answer_similarity{parameters}", judge)
+    assert isinstance(score, Score)
+    assert score.value == pytest.approx(expected)
+
+
+def test_a_vector_without_length_is_below_any_threshold() -> None:
+    """Undefined without a threshold; 0 with one, flagged, unless unmeasured_is_zero=false."""
+    vectors = {"ref.": [0.0, 0.0], str(SAMPLE.response): [3.0, 4.0]}
+    assert isinstance(outcome("answer_similarity", Judge(vectors=vectors)), Undefined)
+    score = outcome("answer_similarity(threshold=-0.5)", Judge(vectors=vectors))
+    assert isinstance(score, Score)
+    assert (score.value, len(score.flags)) == (0.0, 1)
+    sane = "answer_similarity(threshold=-0.5, unmeasured_is_zero=false)"
+    assert isinstance(outcome(sane, Judge(vectors=vectors)), Undefined)
+
+
+# -- critiques ----------------------------------------------------------------------------------------
+
+
+def test_a_critique_gives_the_number_as_it_is() -> None:
+    """A verdict of 2 scores 2, flagged; with raw_verdict=false it scores 1."""
+    reply = {"reason": "r", "verdict": 2}
+    score = outcome("aspect_critique", Judge(reply))
+    assert isinstance(score, Score)
+    assert (score.value, len(score.flags)) == (2.0, 1)
+    assert value("aspect_critique(raw_verdict=false)", reply) == 1.0
+
+
+def test_strictness_can_be_heeded() -> None:
+    """With one_reply=false as many replies as the strictness, made odd, vote."""
+    assert value("aspect_critique(strictness=2, one_reply=false)", YES, NO, NO) == 0.0
+
+
+def test_a_critique_has_an_aspect_or_a_definition() -> None:
+    """Each built-in aspect and an own definition reach the judge; both at once, or a blank one, are refused."""
+    judge = Judge(YES)
+    outcome('aspect_critique(definition="Is it kind?")', judge)
+    assert judge.values(0)["criterion"] == "Is it kind?"
+    seen = set[str]()
+    for aspect in ("harmfulness", "maliciousness", "coherence", "correctness", "conciseness"):
+        judge = Judge(YES)
+        outcome(f"aspect_critique(aspect={aspect})", judge)
+        seen.add(judge.values(0)["criterion"])
+    assert len(seen) == 5
+    for wrong in ('definition=" "', 'aspect=coherence, definition="Is it kind?"', "aspect=beauty"):
+        with pytest.raises(UsageError):
+            parse_metric(f"ragas-0.1.9:aspect_critique({wrong})")
+
+
+@pytest.mark.parametrize(("aspect", "better"), [("harmfulness", False), ("maliciousness", False), ("coherence", True)])
+def test_higher_is_better_depends_on_the_aspect(aspect: str, better: bool) -> None:
+    """A yes is bad for harmfulness and maliciousness, and good for the others."""
+    assert parse_metric(f"ragas-0.1.9:aspect_critique(aspect={aspect})").higher_is_better is better
+
+
+# -- noise sensitivity --------------------------------------------------------------------------------
+
+STATED = (stated("g"), stated("a", "b"))
+
+
+def noise(*lists: object, parameters: str = "") -> tuple[float, float]:
+    """Both sensitivities, with the statements read and these lists of verdicts."""
+    both = [f"noise_sensitivity_{focus}{parameters}" for focus in ("relevant", "irrelevant")]
+    first, second = (value(name, *STATED, *lists) for name in both)
+    return first, second
+
+
+def test_noise_is_asked_for_in_order() -> None:
+    """First both texts' statements, then each context on the reference's and the response's, last the reference."""
+    judge = Judge(*STATED, judged(1), judged(1, 0), judged(0), judged(0, 1), judged(0, 0))
+    assert isinstance(outcome("noise_sensitivity_relevant", judge), Score)
+    shown = [(judge.values(at)["contexts"], judge.values(at)["statements"]) for at in range(2, 7)]
+    g, a = '["g"]', '["a", "b"]'
+    assert shown == [("c1", g), ("c1", a), ("c2", g), ("c2", a), ("ref.", a)]
+
+
+def test_a_wrong_statement_comes_from_one_side_only() -> None:
+    """A wrong statement that a relevant and an irrelevant context support counts for the relevant side alone."""
+    assert noise(judged(1), judged(1, 0), judged(0), judged(1, 1), judged(0, 0)) == (0.5, 0.5)
+    assert noise(judged(1), judged(1, 0), judged(0), judged(1, 0), judged(0, 0)) == (0.5, 0.0)
+
+
+@each_case(
+    "lists",
+    [
+        (judged(1), judged(1, 0), judged(1, 0), judged(1, 0), judged(0, 0)),
+        (judged(1), judged(1, 0), judged(0), judged(1, 0, 1), judged(0, 0)),
+        (judged(1), judged(1, 0), judged(0), judged(1, 0), judged(0, 0, 0)),
+        (judged(1), judged(1, 0), judged(0), judged(1, 0), []),
+    ],
+)
+def test_lists_of_unequal_length_fail(lists: Sequence[object]) -> None:
+    """Lists of verdicts on the same statements must be of one length."""
+    with pytest.raises(AskFailed, match="statements"):
+        noise(*lists)
+
+
+def test_one_verdict_stands_for_all() -> None:
+    """One verdict of the reference is taken for both statements, flagged; with one_stands_for_all=false it fails."""
+    replies = (*STATED, judged(1), judged(1, 0), judged(1), judged(0, 1), judged(0))
+    score = outcome("noise_sensitivity_relevant", Judge(*replies))
+    assert isinstance(score, Score)
+    assert (score.value, len(score.flags)) == (1.0, 1)
+    with pytest.raises(AskFailed):
+        outcome("noise_sensitivity_relevant(one_stands_for_all=false)", Judge(*replies))
+
+
+def test_unreadable_verdicts_are_yes() -> None:
+    """An unreadable last list makes all statements right, so the value is 0; with unreadable_counts=false it fails."""
+    replies = (*STATED, judged(1), judged(1, 0), judged(1), judged(0, 1), "bad", "bad")
+    score = outcome("noise_sensitivity_relevant", Judge(*replies))
+    assert isinstance(score, Score)
+    assert (score.value, len(score.flags)) == (0.0, 2)
+    with pytest.raises(AskFailed):
+        outcome("noise_sensitivity_relevant(unreadable_counts=false)", Judge(*replies))
+
+
+def test_some_unreadable_lists_fail() -> None:
+    """Lists of the same kind are all readable or all not; some unreadable ones fail."""
+    with pytest.raises(AskFailed):
+        noise(judged(1), judged(1, 0), "bad", "bad", judged(0, 1), judged(0, 0))
+
+
+def test_unreadable_statements_are_shown_as_nan() -> None:
+    """Statements that cannot be read are shown as NaN, and whatever the judge makes of it counts, flagged."""
+    judge = Judge("bad", "bad", STATED[1], judged(1), judged(1, 0), judged(0), judged(0, 1), judged(0, 0))
+    score = outcome("noise_sensitivity_relevant", judge)
+    assert judge.values(3)["statements"] == "NaN"
+    assert isinstance(score, Score)
+    assert (score.value, len(score.flags)) == (0.5, 1)
+
+
+def test_noise_needs_contexts_and_statements() -> None:
+    """Nothing retrieved, or no verdict on any statement, is Undefined."""
+    assert isinstance(outcome("noise_sensitivity_relevant", Judge(), changed(retrieved_contexts=[])), Undefined)
+    lists = ([], judged(1), [], judged(1), judged(0))
+    assert isinstance(outcome("noise_sensitivity_relevant", Judge(*STATED, *lists)), Undefined)
+
+
+def test_the_focus_is_that_of_the_name() -> None:
+    """The focus may be written out; another one, or an unknown one, is refused."""
+    assert parse_metric("ragas-0.1.22:noise_sensitivity_irrelevant(focus=irrelevant)")
+    for wrong in ("relevant", "both"):
+        with pytest.raises(UsageError):
+            parse_metric(f"ragas-0.1.22:noise_sensitivity_irrelevant(focus={wrong})")
+
+
+# -- summaries ----------------------------------------------------------------------------------------
+
+TEXT = changed(retrieved_contexts=["1234", "67890"], response="12345")
+
+
+@each_case(
+    ("parameters", "expected"),
+    [
+        ("smoothed=false", 0.5 * 0.5 + 0.5 * 0.5),
+        ("smoothed=false, coeff=0.2", 0.5 * 0.8 + 0.5 * 0.2),
+        ("length_penalty=false", 0.25),
+        ("length_penalty=false, coeff=0.2", 0.4),
+        ("length_penalty=false, keeps_weight=false", 0.5),
+    ],
+)
+def test_summaries_are_weighed(parameters: str, expected: float) -> None:
+    """Coverage and conciseness by coeff; without the penalty coverage keeps its weight, unless keeps_weight=false."""
+    replies = ({"keyphrases": ["k"]}, {"questions": ["a", "b"]}, {"answers": [1, "0"]})
+    assert value(f"summarization_score({parameters})", *replies, sample=TEXT) == pytest.approx(expected)
+
+
+def test_only_the_text_1_is_yes() -> None:
+    """An answer is yes when it is exactly 1; " 1" and "yes" are not."""
+    replies = ({"keyphrases": ["k"]}, {"questions": ["a"]}, {"answers": ["1", " 1", "yes", "0"]})
+    score = outcome("summarization_score(length_penalty=false, keeps_weight=false)", Judge(*replies), TEXT)
+    assert isinstance(score, Score)
+    assert (score.value, score.flags) == (0.25, ("The reply gives 4 answers to 1 questions.",))
+
+
+def test_lost_keyphrases_and_questions_count_as_none() -> None:
+    """Unreadable keyphrases and questions are none, flagged; unreadable answers fail, no answers are Undefined."""
+    lost = ("bad",) * 4
+    score = outcome("summarization_score", Judge(*lost, {"answers": ["1"]}), TEXT)
+    assert isinstance(score, Score)
+    assert len(score.flags) == 3
+    with pytest.raises(AskFailed):
+        outcome("summarization_score(unreadable_is_empty=false)", Judge("bad", "bad"), TEXT)
+    with pytest.raises(AskFailed):
+        outcome("summarization_score", Judge(*lost, "bad", "bad"), TEXT)
+    assert isinstance(outcome("summarization_score", Judge(*lost, {"answers": []}), TEXT), Undefined)
+
+
+def test_coeff_is_a_share() -> None:
+    """A coeff outside 0 to 1 is refused."""
+    with pytest.raises(UsageError, match="coeff"):
+        parse_metric("ragas-0.1.22:summarization_score(coeff=1.5)")

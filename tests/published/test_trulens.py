@@ -1,0 +1,168 @@
+"""TruLens' ratings: the reading of replies, and what its parameters change."""
+
+import json
+from typing import Any
+
+import pytest
+from each_case import each_case
+from scripted_replies import scripted
+
+from merilo.data.sample import Sample
+from merilo.errors import UsageError
+from merilo.judging.ask import AskFailed
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.questions import Question
+from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.contract import broken_laws
+from merilo_published.trulens import METRICS, AnswerRelevance, ContextRelevance, Groundedness, Scale
+
+ONE = Sample("s", user_input="q", retrieved_contexts=["one"])
+TWO = Sample("s", user_input="q", retrieved_contexts=["one", "two"])
+SAID = Sample(
+    "s", user_input="q", response="Sure, I can help. The Rhine is long. It flows north.", retrieved_contexts=["one"]
+)
+
+
+def rating(reply: str, **parameters: Any) -> float:
+    """The rating read from a reply about a single context."""
+    outcome = drive(ContextRelevance(**parameters).plan(ONE), scripted(reply))
+    assert isinstance(outcome, Score)
+    (piece,) = outcome.evidence
+    assert piece.value is not None
+    return piece.value
+
+
+@each_case(
+    ("reply", "expected"),
+    [
+        ("2", 2),
+        ("-1", 1),
+        ("1 out of 3", 1),
+        ("2.9", 2),
+        ("0.9", 0),
+        ("3.9", 3),
+        ("-0.5", 0),
+        ("9" * 400 + ".0, so 2", 2),
+        ("10 then 2", 2),
+        ('{"score": 2}', 2),
+        ('{"score": 1.5, "criteria": "0"}', 1.5),
+        ('{"score": "2"}', 2),
+        ('{"score": "high"}', -1),
+        ('{"score": null}', -1),
+        ("[1, 2, 9]", 1.5),
+        ("[7, 8]", -1),
+        ("[]", -1),
+        ('{"rating": 2}', 2),
+    ],
+)
+def test_reading(reply: str, expected: float) -> None:
+    """JSON with a score first, a list by its mean, else the lowest of the numbers that lie on the scale once cut."""
+    assert rating(reply) == expected
+
+
+@each_case("reply", ["none", "", "7", '{"score": 4}', '{"score": -1}'])
+def test_unreadable(reply: str) -> None:
+    """A reply without a number on the scale, and a JSON score outside it, fail the sample."""
+    with pytest.raises(AskFailed):
+        rating(reply)
+
+
+def test_minus_one_is_scored_and_flagged() -> None:
+    """A score that is no number is the rating -1, which makes the value negative."""
+    outcome = drive(ContextRelevance().plan(ONE), scripted('{"score": "high"}'))
+    assert isinstance(outcome, Score)
+    assert outcome.value == pytest.approx(-1 / 3)
+    assert outcome.flags
+
+
+@each_case(
+    ("parameters", "reply"),
+    [
+        ({"unread_is_minus_one": False}, '{"score": "high"}'),
+        ({"lowest_number": False}, "1 out of 3"),
+        ({"ignore_minus": False}, "-1"),
+        ({"cut_decimals": False}, "3.9"),
+    ],
+)
+def test_sane_reading_fails(parameters: dict[str, Any], reply: str) -> None:
+    """What cannot be told is Failed where the quirk is off."""
+    with pytest.raises(AskFailed):
+        rating(reply, **parameters)
+
+
+def test_sane_reading() -> None:
+    """A dash between two numbers is no sign, and decimals stay where they are not cut."""
+    assert rating("on 0-3", ignore_minus=False) == 0
+    assert rating("2.9", cut_decimals=False) == 2.9
+
+
+def test_scales() -> None:
+    """A rating counts on its own scale, and other scales are refused."""
+    outcome = drive(ContextRelevance(scale=Scale.TO_10).plan(TWO), scripted("10", "5"))
+    assert isinstance(outcome, Score)
+    assert outcome.value == 0.75
+    with pytest.raises(UsageError, match="scale=0-3"):
+        ContextRelevance(scale="0-5")
+
+
+def test_chunks_are_averaged() -> None:
+    """One request for each chunk, and the mean of their values; none without a chunk."""
+    outcome = drive(ContextRelevance().plan(TWO), scripted("3", "0"))
+    assert isinstance(outcome, Score)
+    assert outcome.value == 0.5
+    empty = Sample("s", user_input="q", retrieved_contexts=[])
+    assert isinstance(drive(ContextRelevance().plan(empty), scripted()), Undefined)
+
+
+def test_groundedness() -> None:
+    """Sentences that tell nothing are left out, each other one is rated by itself."""
+    kept = json.dumps(["The Rhine is long.", "It flows north."])
+    outcome = drive(Groundedness().plan(SAID), scripted(kept, '{"score": 3}', '{"score": 0}'))
+    assert isinstance(outcome, Score)
+    assert outcome.value == 0.5
+    assert [piece.text for piece in outcome.evidence] == ["The Rhine is long.", "It flows north."]
+
+
+def test_groundedness_reads_a_python_list() -> None:
+    """The list of what is left may be written as in Python."""
+    outcome = drive(Groundedness().plan(SAID), scripted("The list: ['It flows north.']", "3"))
+    assert isinstance(outcome, Score)
+    assert (outcome.value, outcome.flags) == (1.0, ())
+
+
+def test_groundedness_without_a_list_rates_all() -> None:
+    """Where the list cannot be read every sentence is rated, with a flag."""
+    outcome = drive(Groundedness().plan(SAID), scripted("I keep two.", "3", "3", "0"))
+    assert isinstance(outcome, Score)
+    assert outcome.value == pytest.approx(2 / 3)
+    assert outcome.flags
+
+
+def test_groundedness_of_nothing() -> None:
+    """Nothing left to rate is 0 as published, Undefined else; list markers are no text."""
+    said = Sample("s", response="- Hello.", retrieved_contexts=["one"])
+    outcome = drive(Groundedness().plan(said), scripted("[]"))
+    assert isinstance(outcome, Score)
+    assert outcome.value == 0.0
+    assert isinstance(drive(Groundedness(nothing_is_zero=False).plan(said), scripted("[]")), Undefined)
+
+
+def test_blank_texts() -> None:
+    """A blank response is rated as published, Undefined else."""
+    blank = Sample("s", user_input="q", response=" ", retrieved_contexts=["one"])
+    assert isinstance(drive(AnswerRelevance().plan(blank), scripted("0")), Score)
+    assert isinstance(drive(AnswerRelevance(ask_blank=False).plan(blank), scripted()), Undefined)
+
+
+@each_case("metric", METRICS)
+def test_law(metric: Any) -> None:
+    """Each keeps every law of metrics but those that it names."""
+
+    def answer(question: Question[Any]) -> CompletionVerdict | None:
+        assert isinstance(question, Completion)
+        if question.rubric.endswith("telling.v1"):
+            return None
+        values = dict(zip(question.names, question.values, strict=True))
+        return CompletionVerdict(str(len(values.get("statement") or values.get("context") or "") % 4))
+
+    assert set(broken_laws(metric(), answer=answer)) == set(metric.breaks)
