@@ -116,7 +116,7 @@ def timed(place: Path) -> float:
     ("words", "new"),
     [
         (("lineage", "a.jsonl"), "merilo metrics"),
-        (("qrels",), "merilo export"),
+        (("qrels",), "--qrels FILE"),
         (("evaluate", "a.jsonl"), "merilo run?"),
     ],
 )

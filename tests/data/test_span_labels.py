@@ -14,21 +14,17 @@ from merilo.data.corpus import Documents, load_documents
 from merilo.data.sample import Sample
 from merilo.data.span_labels import (
     SpanLabel,
-    by_judge,
-    label_line,
     load_judged,
     place_of,
     pooled,
     read_span_labels,
-    trec_lines,
-    uncovered,
 )
 from merilo.data.spans import DenseSpan, Span, dense
 from merilo.errors import DataError, UsageError
 
 TEXT = "Cafe\u0301 au lait.\r\n\r\nIt is\u00a0hot 😀."
 CORPUS = Documents({"menu": TEXT, "empty": " \n", "rome": "Rome has seven hills."})
-AUTHORS = ("people", "ann", by_judge("a"), by_judge("b"))
+AUTHORS = ("people", "ann", "judge:a", "judge:b")
 label = st.builds(
     lambda a, b, document, grade, by: SpanLabel("s", DenseSpan(document, min(a, b), max(a, b)), grade, by),
     st.integers(0, 12),
@@ -42,16 +38,6 @@ label = st.builds(
 def written(path: Path, *records: dict[str, Any]) -> Path:
     path.write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
     return path
-
-
-@given(st.lists(label, max_size=12), label)
-@settings(max_examples=200, deadline=None)
-def test_text_is_covered_if_each_character_has_a_label(labels: list[SpanLabel], wanted: SpanLabel) -> None:
-    """Labels that meet or overlap cover a span together; those of another document do not."""
-    span = wanted.span
-    found = {(each.span.document, at) for each in labels for at in range(each.span.start, each.span.end)}
-    lacking = any((span.document, at) not in found for at in range(span.start, span.end))
-    assert uncovered(span, pooled(labels)) is lacking
 
 
 @given(st.lists(label, max_size=12), st.randoms(use_true_random=False))
@@ -116,7 +102,7 @@ def test_positions_are_code_points(text: str, first: int, second: int) -> None:
 def test_ways_to_name_a_span(tmp_path: Path, fields: dict[str, Any], expected: tuple[int, int]) -> None:
     """By offsets, by offsets with the text, by text in any white space, and a whole document."""
     path = written(tmp_path / "a.jsonl", {"sample": "s", "grade": 1, **fields})
-    assert read_span_labels([path], CORPUS) == (SpanLabel("s", DenseSpan("menu", *expected), 1.0),)
+    assert read_span_labels(path, CORPUS) == (SpanLabel("s", DenseSpan("menu", *expected), 1.0),)
 
 
 @each_case(
@@ -143,32 +129,14 @@ def test_wrong_labels_are_named(tmp_path: Path, fields: dict[str, Any], message:
     """Each wrong label is reported with its file and line."""
     path = written(tmp_path / "a.jsonl", {"sample": "s", "grade": 1, **fields})
     with pytest.raises(DataError, match=r"a\.jsonl, line 1") as caught:
-        read_span_labels([path], CORPUS)
+        read_span_labels(path, CORPUS)
     assert message in str(caught.value)
 
 
 def test_a_grade_of_null_is_no_label(tmp_path: Path) -> None:
     """A line that an annotator has not filled in is skipped."""
     path = written(tmp_path / "a.jsonl", {"sample": "s", "document": "menu", "grade": None})
-    assert read_span_labels([path], CORPUS) == ()
-
-
-def test_a_line_reads_back(tmp_path: Path) -> None:
-    """A written label is the same after reading, with offsets in the document and its text."""
-    found = SpanLabel("s", DenseSpan("menu", 12, 21), 2.0, by_judge("x"))
-    path = tmp_path / "a.jsonl"
-    path.write_text(label_line(found, CORPUS), encoding="utf-8")
-    assert json.loads(path.read_text(encoding="utf-8"))["text"] == "It is\u00a0hot 😀."
-    assert read_span_labels([path], CORPUS) == (found,)
-
-
-def test_trec_has_the_highest_grade_of_each_document() -> None:
-    """A fraction is rounded up; an id with white space is refused."""
-    labels = [SpanLabel("q", DenseSpan("d", at, at + 1), grade) for at, grade in enumerate((0.0, 1.5, 1.0))]
-    labels.append(SpanLabel("q", DenseSpan("c", 0, 1), 0.0))
-    assert list(trec_lines(labels)) == ["q 0 c 0\n", "q 0 d 2\n"]
-    with pytest.raises(DataError, match="without white space"):
-        list(trec_lines([SpanLabel("q 1", DenseSpan("d", 0, 1), 1.0)]))
+    assert read_span_labels(path, CORPUS) == ()
 
 
 def test_a_context_is_found_by_offsets_then_by_text() -> None:

@@ -8,11 +8,9 @@ of labels is JSON Lines; docs/retrieval.md describes it. Human labels take prece
 from __future__ import annotations
 
 import heapq
-import json
-from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -27,7 +25,7 @@ from merilo.data.source import Format, RecordFile
 from merilo.data.span_view import LOCATED, SPAN_LABELS
 from merilo.data.spans import MAX_GRADE, DenseSpan, Span, dense
 from merilo.data.trec import load_trec
-from merilo.errors import DataError, Problem, UsageError
+from merilo.errors import Problem, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,11 +51,6 @@ class SpanLabel(NamedTuple):
     def rank(self) -> tuple[bool, float, str]:
         """The sort key among labels of the same text, the one that applies first: people, highest grade, name."""
         return self.by.startswith(_JUDGE), -self.grade, self.by
-
-
-def by_judge(name: str) -> str:
-    """Return the value of `by` for a label of this judge."""
-    return f"{_JUDGE}{name}"
 
 
 def pooled(labels: Iterable[SpanLabel]) -> tuple[SpanLabel, ...]:
@@ -106,37 +99,24 @@ def by_sample(labels: Iterable[SpanLabel]) -> Mapping[str, Sequence[SpanLabel]]:
     return found
 
 
-def uncovered(span: DenseSpan, labels: Sequence[SpanLabel]) -> bool:
-    """Return True if a part of the span has no label; `labels`: the pooled labels of one sample."""
-    at = span.start
-    first = bisect_right(labels, (span.document, at), key=lambda each: each.span[:2]) - 1
-    for each in islice(labels, max(0, first), None):
-        if (each.span.document, each.span.start) > (span.document, at) or at >= span.end:
-            break
-        if each.span.document == span.document:
-            at = max(at, each.span.end)
-    return at < span.end
-
-
 # -- files ----------------------------------------------------------------------------------------------
 
 
-def read_span_labels(paths: Iterable[str | PathLike[str]], documents: Documents) -> tuple[SpanLabel, ...]:
-    """Return the labels of all files, in order; a line whose grade is null is not judged yet and is skipped.
+def read_span_labels(path: str | PathLike[str], documents: Documents) -> tuple[SpanLabel, ...]:
+    """Return the labels of a file, in order; a line whose grade is null is not judged yet and is skipped.
 
     Raises DataError with at most 20 problems: an unknown document, offsets outside it, a text that is not in the
     documents or not at its offsets, a span without text, a grade that is not a number.
     """
     found: list[SpanLabel] = []
     problems: list[Problem] = []
-    for path in map(Path, paths):
-        file = RecordFile(path, Format.JSONL)
-        for raw in file.records():
-            own = list(raw.problems)
-            if raw.value is not None and not own and not check.is_missing(raw.value.get("grade", 0)):
-                label = _label(raw.value, documents, own)
-                found += [] if label is None or own else [label]
-            problems += file.placed(raw, own)
+    file = RecordFile(Path(path), Format.JSONL)
+    for raw in file.records():
+        own = list(raw.problems)
+        if raw.value is not None and not own and not check.is_missing(raw.value.get("grade", 0)):
+            label = _label(raw.value, documents, own)
+            found += [] if label is None or own else [label]
+        problems += file.placed(raw, own)
     if problems:
         raise refusal(problems)
     return tuple(found)
@@ -197,32 +177,6 @@ def _at_offsets(
     return span
 
 
-def label_line(label: SpanLabel, documents: Documents) -> str:
-    """Return a pooled label as a line of a file of labels."""
-    document = label.span.document
-    start, end = documents[document].span_of(label.span.start, label.span.end)
-    grade = int(label.grade) if label.grade == int(label.grade) else label.grade
-    record = {"sample": label.sample, "document": document, "start": start, "end": end, "grade": grade, "by": label.by}
-    return json.dumps({**record, "text": documents[document].text[start:end]}, ensure_ascii=False) + "\n"
-
-
-def trec_lines(labels: Iterable[SpanLabel]) -> Iterator[str]:
-    """Yield lines of TREC qrels: for each sample and document the highest grade of its spans, as a whole number.
-
-    Raises DataError for an id with white space, which the format cannot hold. A grade between two whole numbers is
-    rounded up, so that relevant text stays relevant.
-    """
-    grades: dict[tuple[str, str], float] = {}
-    for each in labels:
-        key = each.sample, each.span.document
-        for name in key:
-            if name.split() != [name]:
-                raise DataError.of(Problem("ids without white space for TREC qrels", repr(name)))
-        grades[key] = max(grades.get(key, 0.0), each.grade)
-    for (sample, document), grade in sorted(grades.items()):
-        yield f"{sample} 0 {document} {-int(-grade // 1)}\n"
-
-
 _RECORDS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 """Endings of files that are not a TREC run."""
 
@@ -259,7 +213,7 @@ def load_judged(
             f"--documents takes span labels (.jsonl) as --qrels, got {str(qrels)!r}. Leave out --documents."
         )
     corpus = load_documents(documents)
-    labels = None if qrels is None else by_sample(read_span_labels([qrels], corpus))
+    labels = None if qrels is None else by_sample(read_span_labels(qrels, corpus))
     source = load(data, mapping=mapping, language=language)
 
     def read() -> Iterator[Sample | BadRecord]:
