@@ -11,7 +11,7 @@ from merilo.errors import UsageError
 def optional_module(module: str, *, wanted_by: str, install: str) -> Any:  # Any: the package may be untyped or absent
     """Return an optional module. Raises UsageError if it is not installed.
 
-    `wanted_by`: what needs it, the subject of the message. `install`: what to install, such as `merilo[xlsx]`.
+    `wanted_by`: what needs it, the subject of the message. `install`: what to install, such as `merilo[parquet]`.
     """
     try:
         return import_module(module)

@@ -1,22 +1,19 @@
-"""`merilo export`: the same table in four formats."""
+"""`merilo export`: the same table in three formats."""
 
 import csv
 import io
 import json
 import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from imported import import_scores
 
 import merilo
-from merilo.commands.export.run import MAX_CHARACTERS, export_run, fitting, legal
-from merilo.data.csv_records import escaped, plain
+from merilo.commands.export.run import export_run
+from merilo.data.csv_records import plain
 from merilo.errors import RunError, UsageError
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
@@ -106,26 +103,7 @@ def test_parquet_has_types(run: merilo.Run, tmp_path: Path) -> None:
     assert table["context_relevance"].to_pylist() == [1.0, None, None, None]
 
 
-def test_xlsx_holds_texts_and_numbers_only(run: merilo.Run, tmp_path: Path) -> None:
-    """No cell is a formula or a link, and characters that a workbook cannot hold are shown as codes."""
-    pytest.importorskip("xlsxwriter", reason="XlsxWriter is not installed")
-    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
-    content = exported(run, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(io.BytesIO(content)).active
-    head, *rows = [[cell.value for cell in row] for row in sheet.iter_rows()]
-    kinds = {cell.data_type for row in sheet.iter_rows() for cell in row if cell.value is not None}
-    assert kinds == {"s", "n"}
-    assert head == NAMES
-    assert [row[0] for row in rows] == [escaped(HOSTILE), "'@2", "3", "4"]
-    assert rows[0][1] == "\\x01 and \\x1b[31m, _x005F_x0041_, \\ufffe, line\nend\nalone"
-    assert [row[NAMES.index("context_relevance")] for row in rows] == [1, None, None, None]
-    assert {each.date_time[0] for each in zipfile.ZipFile(io.BytesIO(content)).infolist()} == {1980}
-    assert not [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if "rels" in name and "sheet" in name]
-
-
-@pytest.mark.parametrize(
-    ("ending", "library"), [("csv", "csv"), ("jsonl", "json"), ("parquet", "pyarrow"), ("xlsx", "xlsxwriter")]
-)
+@pytest.mark.parametrize(("ending", "library"), [("csv", "csv"), ("jsonl", "json"), ("parquet", "pyarrow")])
 def test_the_same_run_gives_the_same_bytes(
     run: merilo.Run, tmp_path: Path, ending: str, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,29 +115,24 @@ def test_the_same_run_gives_the_same_bytes(
     assert exported(run, tmp_path / f"b.{ending.upper()}") == first
 
 
-@pytest.mark.parametrize(
-    ("ending", "module", "extra"), [("parquet", "pyarrow", "parquet"), ("xlsx", "xlsxwriter", "xlsx")]
-)
-def test_a_missing_library_is_named(
-    run: merilo.Run, tmp_path: Path, ending: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_library_is_named(run: merilo.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the package and the extra to install, and no file is left behind."""
-    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(
-        UsageError, match=rf"needs {module}, which is not installed\. Run: pip install 'merilo\[{extra}\]'"
+        UsageError, match=r"needs pyarrow, which is not installed\. Run: pip install 'merilo\[parquet\]'"
     ):
-        export_run(run, tmp_path / f"x.{ending}")
+        export_run(run, tmp_path / "x.parquet")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["x.txt", "x", "csv", "x.csv.gz"])
 def test_another_ending_is_refused(run: merilo.Run, tmp_path: Path, name: str) -> None:
     """The format comes from the ending alone."""
-    with pytest.raises(UsageError, match=r"End the name in one of \.csv, \.jsonl, \.parquet, \.xlsx"):
+    with pytest.raises(UsageError, match=r"End the name in one of \.csv, \.jsonl, \.parquet, \.otlp"):
         export_run(run, tmp_path / name)
 
 
-@pytest.mark.parametrize(("ending", "library"), [("csv", "csv"), ("parquet", "pyarrow"), ("xlsx", "xlsxwriter")])
+@pytest.mark.parametrize(("ending", "library"), [("csv", "csv"), ("parquet", "pyarrow")])
 def test_an_unwritable_file_is_an_error_of_use(run: merilo.Run, tmp_path: Path, ending: str, library: str) -> None:
     """The message names the file."""
     pytest.importorskip(library, reason=f"{library} is not installed")
@@ -194,29 +167,3 @@ def test_a_metric_called_like_a_column_gets_another_name(tmp_path: Path) -> None
         *("foreign:s", "foreign:s_status", "foreign:s_reason"),
         *("metric_foreign:s_status", "metric_foreign:s_status_status", "metric_foreign:s_status_reason"),
     ]
-
-
-def test_a_text_too_long_for_a_cell_is_truncated_and_counted(tmp_path: Path) -> None:
-    """Excel refuses longer cells. The file says that the text is not whole, and the export counts such cells."""
-    pytest.importorskip("xlsxwriter", reason="XlsxWriter is not installed")
-    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
-    rows = [
-        {"id": "1", "user_input": "\U0001f600" * 20_000, "retrieved_context_ids": ["a"], "reference_context_ids": ["a"]}
-    ]
-    run = merilo.evaluate(rows, metrics=["hit_rate@1"], out=tmp_path / "run", storage={"cache": False})
-    assert export_run(run, tmp_path / "x.xlsx").truncated == 1
-    cell = openpyxl.load_workbook(tmp_path / "x.xlsx").active["B2"].value
-    assert cell.endswith("\U0001f600 [truncated]")
-    assert len(cell.encode("utf-16-le")) <= 2 * MAX_CHARACTERS
-    assert export_run(run, tmp_path / "x.csv").truncated == 0
-
-
-@given(st.text(st.characters(exclude_categories=[])))
-def test_every_text_becomes_legal(text: str) -> None:
-    """Whatever the text, the result has only characters of XML 1.0, and a legal text stays as it is."""
-    found = legal(text)
-    assert all(
-        each in "\t\n" or "\x20" <= each <= "\ud7ff" or "\ue000" <= each <= "\ufffd" or each > "\uffff"
-        for each in found
-    )
-    assert legal(found) == found == fitting(found)

@@ -10,7 +10,7 @@ from merilo.commands.command import Command, Json, Section, given
 
 HELP = """Export a run as a table with one row per sample: its fields and, for each metric, score, status and reason.
 
-RUN is the directory that merilo run printed. The ending of FILE chooses the format: .csv, .jsonl, .parquet or .xlsx.
+RUN is the directory that merilo run printed. The ending of FILE chooses the format: .csv, .jsonl or .parquet.
 A file that ends in .otlp.jsonl holds one gen_ai.evaluation.result event per score for the spans of evaluated traces.
 """
 EXAMPLES = """\b
@@ -28,7 +28,7 @@ def export(
             "-o",
             "--out",
             metavar="FILE",
-            help="File to write (.csv, .jsonl, .parquet, .xlsx, .otlp.jsonl). An existing one is replaced.",
+            help="File to write (.csv, .jsonl, .parquet, .otlp.jsonl). An existing one is replaced.",
             callback=given,
             show_default=False,
         ),
