@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from merilo.engine.budget import Budget, Spending, own_price
 from merilo.engine.endpoint_queue import EndpointQueue
-from merilo.engine.progress import Event, EventKind, Traffic
+from merilo.engine.progress import Traffic
 from merilo.engine.queue_owner import OpenConnection
 from merilo.engine.rate_limits import RequestLimits, asks_no_model, title_of
 from merilo.engine.retries import PendingRequest
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Pricer, Reached
     from merilo.engine.leases import SharedLimits
     from merilo.engine.retries import Order, ReplyListener
-    from merilo.errors import ProviderError
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Provider, Reply
@@ -63,7 +62,6 @@ class Dispatcher:
         shared: SharedLimits | None = None,
         known: Mapping[str, Mapping[str, str]] | None = None,
         tell: Callable[[str], None] = lambda _: None,
-        listen: Callable[[Event], None] | None = None,
     ) -> None:
         """`ledger` belongs to the run directory; `elsewhere` is what other directories have spent of the same budget.
 
@@ -71,7 +69,7 @@ class Dispatcher:
 
         `known` are the `adaptations` of an earlier part of the run, so that they need not be learnt again.
 
-        `tell` is called once for each kind of problem that delays requests, `listen` for every event.
+        `tell` is called once for each kind of problem that delays requests.
         """
         self.limits = limits or RequestLimits()
         self.price = price
@@ -84,7 +82,6 @@ class Dispatcher:
         """True once no more replies are processed."""
         self.spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere, shared=shared)
         self._say = tell
-        self._listen = listen
         self._warned: set[str] = set()
         self._known = dict(known or {})
         self._stack = AsyncExitStack()
@@ -102,7 +99,8 @@ class Dispatcher:
         self._shortest_s = inf
         self.known = 0
         """Number of answers that needed no request. The code that looks answers up adds to it."""
-        self._counts = dict.fromkeys(EventKind, 0)
+        self.retries = 0
+        self.given_up = 0
         self._input_tokens = self._output_tokens = 0
         self._known_price = True
         self.timed_out = 0
@@ -228,21 +226,14 @@ class Dispatcher:
             sent=self.spending.sent,
             in_flight=sum(queue.flying for queue in queues),
             queued=sum(queue.queued for queue in queues),
-            retries=self._counts[EventKind.RETRIED],
-            given_up=self._counts[EventKind.GAVE_UP],
+            retries=self.retries,
+            given_up=self.given_up,
             known=self.known,
             input_tokens=self._input_tokens,
             output_tokens=self._output_tokens,
             cost_usd=self.spending.now_usd if self._known_price else None,
             paused_s=max((queue.limiter.paused_s for queue in queues), default=0.0),
         )
-
-    def tell(self, kind: EventKind, endpoint: str, seconds: float = 0.0, error: ProviderError | None = None) -> None:
-        """Count an event, and pass it to the listener if there is one."""
-        self._counts[kind] += 1
-        if self._listen is not None:
-            detail, status = ("", None) if error is None else (str(error), error.status)
-            self._listen(Event(kind, endpoint, seconds, detail, status))
 
     def warn_once(self, sentence: str) -> None:
         """Show the user a warning, each text once and at most five in all."""

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import UNPAID, BudgetDecision
 from merilo.engine.event_loop import call_after
-from merilo.engine.progress import EventKind
 from merilo.engine.rate_limits import PRICED, Permit, RequestLimits, TokenEstimator, asks_no_model, limiter_for
 from merilo.engine.retries import (
     FIRST,
@@ -375,7 +374,6 @@ class EndpointQueue:
     async def _sent(self, worker: _Worker, pending: PendingRequest) -> Reply | ProviderError | None:
         """Send a request; return its reply or error, or None if it must be sent again with adapted parameters."""
         dispatcher, send = self._dispatcher, pending.send
-        dispatcher.tell(EventKind.SENT, self.title)
         worker.pending = pending
         try:
             opened = dispatcher.opened(send.provider) or await self._open(pending)
@@ -468,7 +466,6 @@ class EndpointQueue:
         if pending.entry:
             dispatcher.settle(pending.entry, pending.reserved_usd, pending.send.provider, found)
             pending.entry = 0
-        dispatcher.tell(EventKind.REPLIED, self.title, reply.seconds)
         for waiting, failure in self._breaker.good():
             self._hand_over(waiting, failure)
         self._hand_over(pending, reply)
@@ -488,8 +485,7 @@ class EndpointQueue:
         if isinstance(error, RateLimited):
             asked_s = error.retry_after_s or 0.0
             # a longer pause ends this run; other runs of the process must not wait for it
-            pause_s = self._share.limited(pending.permit, asked_s if asked_s <= MAX_PAUSE_S else 0.0)
-            self._dispatcher.tell(EventKind.LIMITED, self.title, pause_s, error)
+            self._share.limited(pending.permit, asked_s if asked_s <= MAX_PAUSE_S else 0.0)
         else:
             self._share.land(pending.permit, good=False)
         if isinstance(error, ProviderDown) and error.sent:
@@ -540,7 +536,7 @@ class EndpointQueue:
             return
         self._dispatcher.warn_once(f"{error} Retrying.")
         _log.info("%s Retrying in %.1f s.", error, wait_s)
-        self._dispatcher.tell(EventKind.RETRIED, self.title, wait_s, error)
+        self._dispatcher.retries += 1
         pending.order = (pending.order[0], 0, *pending.order[2:])
         if wait_s <= 0:
             self.post(pending)
@@ -581,7 +577,7 @@ class EndpointQueue:
     def _give_up(self, pending: PendingRequest, error: ProviderError, kind: FailureKind) -> None:
         if self._dispatcher.over or self._dispatcher.failing:  # not recorded, so that resuming the run asks again
             return
-        self._dispatcher.tell(EventKind.GAVE_UP, self.title, 0.0, error)
+        self._dispatcher.given_up += 1
         failure, wrong = Failure(kind, str(error)), kind is not FailureKind.TEMPORARY
         if isinstance(pending.to, _Unheard):
             return

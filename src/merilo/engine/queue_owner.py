@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from merilo.engine.amounts import Settled
     from merilo.engine.budget import Pricer, Reached, Spending
     from merilo.engine.leases import SharedLimits
-    from merilo.engine.progress import EventKind
     from merilo.engine.rate_limits import RequestLimits
-    from merilo.errors import ProviderError
     from merilo.providers.base import Connection, Provider, Reply, Request
 
 
@@ -37,6 +35,8 @@ class QueueOwner(Protocol):
     halted: bool
     over: bool
     timed_out: int
+    retries: int
+    given_up: int
 
     @property
     def failing(self) -> bool:
@@ -49,10 +49,6 @@ class QueueOwner(Protocol):
 
     async def open(self, provider: Provider) -> OpenConnection:
         """Return the provider's connection. Raises UsageError for a missing key."""
-        ...
-
-    def tell(self, kind: EventKind, endpoint: str, seconds: float = 0.0, error: ProviderError | None = None) -> None:
-        """Count an event."""
         ...
 
     def warn_once(self, sentence: str) -> None:

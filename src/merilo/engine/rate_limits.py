@@ -203,13 +203,12 @@ class LimiterHandle:
         if len(limiter.shares) > 1:
             self._wake_others()
 
-    def limited(self, permit: Permit, pause_s: float) -> float:
-        """Record a "too many requests" reply that asks for this pause. Return the seconds for which no run sends."""
+    def limited(self, permit: Permit, pause_s: float) -> None:
+        """Record a "too many requests" reply that asks for this pause."""
         with self._limiter.lock:
             self._landed()
             self._limiter.refuse(permit, pause_s)
         self._wake_others()
-        return self._limiter.paused_s
 
     def leave(self) -> None:
         """Leave the limiter. The run's requests in flight count as finished."""

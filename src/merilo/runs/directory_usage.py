@@ -45,7 +45,7 @@ def is_worthless(directory: Path) -> bool:
     """Return True if a stopped run has nothing to resume from: no answer, no score, no request that may be billed.
 
     The caller holds the run's lock. Answers from the cache do not count, because the next run finds them there. A
-    directory with other files, such as an event log, is never worthless. For a finished run the result is meaningless.
+    directory with other files is never worthless. For a finished run the result is meaningless.
     """
     try:
         if any(each.name not in RUN_FILES for each in directory.iterdir()):

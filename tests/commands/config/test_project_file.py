@@ -80,7 +80,6 @@ def test_no_file_is_no_settings(tmp_path: Path) -> None:
     [
         ("judges = 'embedded'", "unknown setting 'judges'. Did you mean 'judge'"),
         ("out = '/etc/passwd'", "It belongs on the command line"),
-        ("storage.log_json = '/etc/passwd'", "It belongs on the command line"),
         ("concurrency = 4", "unknown setting 'concurrency'. It belongs under [limits]."),
         ("limits.concurrency = 'many'", "limits.concurrency must be a whole number, got 'many'"),
         ("limits.concurrency = true", "concurrency must be a whole number"),

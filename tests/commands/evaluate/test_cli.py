@@ -288,7 +288,7 @@ def test_a_limit_below_the_first_request_leaves_no_run(here: Here) -> None:
 
 
 def test_a_directory_that_existed_is_not_removed(here: Here) -> None:
-    """A directory with earlier answers, an empty one, and one with an event log stay when the server is gone."""
+    """A directory with earlier answers, an empty one, and one with another file stay when the server is gone."""
     here.write("data.jsonl", ONE)
     (here.path / "runs" / "empty").mkdir(parents=True)
     with JudgeServer() as server:
@@ -296,9 +296,10 @@ def test_a_directory_that_existed_is_not_removed(here: Here) -> None:
         assert here.merilo(*words, "--metrics", "context_relevance", "--out", "runs/done").returncode == 0
     earlier = (here.path / "runs" / "done" / "summary.json").read_bytes()
     here.merilo(*words, "--out", "runs/empty")
-    here.merilo(*words, "--out", "runs/logged", "--log-json", "runs/logged/events.jsonl")
+    here.write("runs/noted/notes.txt", "mine")
+    here.merilo(*words, "--out", "runs/noted")
     here.merilo(*words, "--metrics", "context_relevance", "--out", "runs/done", "--retry-failed")
-    assert left(here) == ["runs/done", "runs/empty", "runs/logged"]
+    assert left(here) == ["runs/done", "runs/empty", "runs/noted"]
     assert (here.path / "runs" / "done" / "summary.json").read_bytes() == earlier
 
 

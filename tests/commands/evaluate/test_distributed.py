@@ -212,7 +212,6 @@ def test_no_time_left_is_a_limit_too(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"shard": "1/2"}, "--shard cannot be combined with --runner"),
-        ({"log_json": "log.jsonl"}, "--log-json cannot be combined with --runner"),
         ({"workers": 0}, "workers must be at least 1"),
     ],
 )

@@ -1,16 +1,13 @@
 """What `merilo run` shows while it works: on many kinds of terminals, in a pipe, with --quiet, and when stopped."""
 
 import fcntl
-import json
 import os
 import pty
 import re
-import signal
 import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -272,42 +269,6 @@ def test_ctrl_c_takes_the_line_away(desk: Desk) -> None:
     assert shown.left[0].startswith("Stopped. Spent so far: ")
     assert shown.left[1].startswith("All answers are kept. To resume: merilo run data.jsonl")
     assert shown.left[2:] == [""]
-
-
-def test_ctrl_c_ends_the_event_log(desk: Desk) -> None:
-    """A run that is stopped says so in its events; the same command goes on in the same file."""
-    arguments = ("--out", "run", "--log-json", "events.jsonl")
-    assert desk.shown(*arguments, type_once_seen=("in flight", CTRL_C)).code == 130
-    done = desk.here.merilo(*desk.arguments, *arguments)
-    assert done.returncode == 0
-    events = [json.loads(line) for line in (desk.here.path / "events.jsonl").read_text("utf-8").splitlines()]
-    ends = [event for event in events if event["event"] == "end"]
-    assert [(end["complete"], end["error"]) for end in ends] == [(False, "Interrupted"), (True, None)]
-
-
-def test_a_kill_leaves_a_log_of_whole_lines(desk: Desk) -> None:
-    """Killed at any moment, what was written can be read, and the next run appends to it."""
-    arguments = [*desk.arguments, "--out", "run", "--log-json", "events.jsonl"]
-    process = subprocess.Popen(
-        [COMMAND, *arguments], cwd=desk.here.path, env=desk.here.environment, stderr=subprocess.DEVNULL
-    )
-    path = desk.here.path / "events.jsonl"
-    deadline = time.monotonic() + 100
-    while (not path.exists() or b'"replied"' not in path.read_bytes()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert desk.here.merilo(*arguments).returncode == 0
-    events = [json.loads(line)["event"] for line in path.read_text("utf-8").splitlines()]
-    assert (events.count("begin"), events.count("end")) == (2, 1)
-
-
-@pytest.mark.parametrize("file", ["-", "nowhere/events.jsonl", "data.jsonl"])
-def test_a_log_that_cannot_be_written_is_told_before_anything_is_asked(desk: Desk, file: str) -> None:
-    """One sentence, status 2, no request."""
-    done = desk.here.merilo(*desk.arguments, "--log-json", file)
-    assert (done.returncode, desk.server.count) == (2, 0)
-    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_quick_run_flashes_nothing(here: Here) -> None:

@@ -128,7 +128,6 @@ def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
         "--shard": options.reading.shard,
         "--until": options.until,
         "--batch": options.storage.batched or None,
-        "--log-json": options.storage.log_json,
     }
     for name, value in others.items():
         if value is not None:
@@ -189,10 +188,6 @@ class _DistributedEvaluation:
             results = await self._evaluated()
             self._check_complete(results)
             run = await asyncio.to_thread(self._merged)
-        except BaseException as error:
-            self._progress.stopped(error)
-            raise
-        else:
             self._advance(self._samples)
             self._progress.spent(run.usage)
             return run
@@ -237,14 +232,14 @@ class _DistributedEvaluation:
         with suppress(Exception):  # the pool may have just closed; its errors are those of `results`
             self._status = await asyncio.to_thread(pool.call, "status")
         for text in self._status.notes:
-            self._progress.quote(text)
+            self._progress.note(text)
         self._status = replace(self._status, notes=())
         self._advance(min(self._status.done, self._samples - 1))  # the last one is done when the run is written
 
     def _advance(self, done: int) -> None:
-        while self._shown < done:
-            self._shown += 1
-            self._progress.sample([])
+        if done > self._shown:
+            self._progress.advance(done - self._shown)
+            self._shown = done
 
     def _check_complete(self, results: list[BlockResult]) -> None:
         """Raise the error of a block, or LimitReached if some are not complete."""

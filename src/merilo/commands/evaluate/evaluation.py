@@ -107,8 +107,7 @@ class RunEvaluation:
             price=self._options.price,
             shared=self._options.shared_limits,
             known=_earlier(self._path, "adaptations"),
-            tell=self._progress.quote,
-            listen=self._progress.listener,
+            tell=self._progress.note,
         )
         self._progress.watch(dispatcher.traffic)
         ended: BaseException | None = None
@@ -118,7 +117,6 @@ class RunEvaluation:
                     await self._all(dispatcher)
         except BaseException as error:
             ended = error
-            self._progress.stopped(error)
             raise
         finally:
             try:
@@ -152,13 +150,13 @@ class RunEvaluation:
                     out.writelines(result.line() for result in results)
                     out.flush()  # `merilo view` counts the lines of a run in progress; it costs microseconds
                     self._done += 1
-                    self._progress.sample(results)
+                    self._progress.advance(1)
                     if self._deciding is not None:
                         self._decide(self._deciding, results, cluster, dispatcher)
                     for notice in (*dispatcher.notices(), *self._answers.notices()):
                         if notice not in quoted:
                             quoted.add(notice)
-                            self._progress.quote(notice)
+                            self._progress.note(notice)
 
     @property
     def _decided(self) -> bool:

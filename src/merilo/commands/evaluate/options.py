@@ -225,9 +225,6 @@ class Storage:
     retry_failed: bool = opt(
         False, _OUTPUT, "Retry questions that failed in this run.", type=bool, in_project_file=False
     )
-    log_json: str | PathLike[str] | None = opt(
-        None, _OUTPUT, "Append events to this file, one JSON object per line.", metavar="FILE", in_project_file=False
-    )
     batch: bool = opt(
         False,
         _OUTPUT,

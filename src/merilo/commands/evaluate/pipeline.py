@@ -85,14 +85,10 @@ async def _ask_all(
     if missing and len(missing) < len(wanted):
         progress.note(f"{count(len(wanted) - len(missing), 'output')} of the pipeline came from an earlier call.")
     waiting = iter(missing.items())
-    done = 0
 
     async def work() -> None:
-        nonlocal done
         for key, question in waiting:
             outputs.add(key, await _output(caller, question))
-            done += 1
-            progress.asked(done, len(missing))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(options.calls.concurrency, len(missing))):

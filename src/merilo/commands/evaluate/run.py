@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from contextlib import ExitStack, nullcontext
-from dataclasses import asdict, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ from merilo.engine.progress import ProgressDispatcher
 from merilo.engine.rounds import asks_in_rounds
 from merilo.errors import RunError, UsageError
 from merilo.providers.prices import outdated, prices_from
-from merilo.rendering.event_log import EventLog
 from merilo.runs.clusters import check_clusters
 from merilo.runs.directory import run_directory
 from merilo.runs.directory_usage import is_worthless
@@ -70,8 +69,7 @@ async def run_evaluation(data: str | PathLike[str] | Records | ForeignRecords, o
     with RunLock(path):
         try:
             recover(path)
-            with _event_log(options) as log:
-                return await _run_in(path, dataset, judges, options, log)
+            return await _run_in(path, dataset, judges, options)
         except BaseException as error:
             worthless = made and is_worthless(path)
             if worthless:
@@ -82,23 +80,14 @@ async def run_evaluation(data: str | PathLike[str] | Records | ForeignRecords, o
             raise
 
 
-def _event_log(options: Options) -> EventLog | nullcontext[None]:
-    """Return the open event log, or a no-op. Raises UsageError if the file cannot be written."""
-    if options.storage.log_json is None:
-        return nullcontext()
-    return EventLog(options.storage.log_json, {**asdict(options.limits.of_requests), **asdict(options.limits.budget)})
-
-
-async def _run_in(
-    path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options, log: EventLog | None
-) -> Run:
+async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options) -> Run:
     with ExitStack() as stack:
         store = Store.open(path / STORE, create=not (path / MANIFEST).exists())
         stack.callback(store.close)
         ready = await prepared(dataset, store, judges, options)
         _, roles, selection = ready
         found = _resumed(path, dataset, ready, options, store)
-        audience = ProgressDispatcher(options.progress, log)
+        audience = ProgressDispatcher(options.progress)
         if reading := dataset.columns.reading():
             audience.note(f"{dataset.name}: {reading}")
         for name in found.changed:

@@ -14,7 +14,6 @@ from merilo.errors import UsageError
 from merilo.judges.routed import INSTRUMENTS, REST, NamedSpec, Server, check_kinds, named_spec
 from merilo.judges.spec import at_server, cross_encoder_from, embedder_from, judges_from
 from merilo.judges.splitter import SplitterJudge
-from merilo.rendering.event_log import check_log_path
 from merilo.runs.shards import Shard
 from merilo_published.installed.worded import INSTALLED, OWN
 
@@ -36,8 +35,6 @@ def checked(options: Options) -> Options:
         raise UsageError(f"draws must be from 1 to {MOST_DRAWS}, got {options.draws} (--draws).")
     uses_installed_prompts(options)
     _ = options.limits.of_requests, options.limits.budget
-    if options.storage.log_json is not None:
-        check_log_path(options.storage.log_json)
     if options.until is not None:
         from merilo.commands.evaluate.stopping import with_stop
 

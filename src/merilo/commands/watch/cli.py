@@ -42,8 +42,8 @@ Examples:
 """
 _WITHOUT: Final = (
     "limit draws out until.suite until.baseline reading.skip_invalid reading.shard reading.qrels reading.documents "
-    "limits.runner limits.workers limits.max_requests limits.max_seconds storage.retry_failed storage.log_json "
-    "storage.batch storage.batch_files"
+    "limits.runner limits.workers limits.max_requests limits.max_seconds storage.retry_failed storage.batch "
+    "storage.batch_files"
 )
 _A_DAY: Final = Flag(
     help="Maximum cost per day.", group=OptionGroup.LIMITS, metavar="USD", name="--max-cost", type=float
