@@ -63,12 +63,12 @@ async def test_what_may_pass_is_sent_again(server: JudgeServer) -> None:
 
 
 async def test_what_cannot_pass_is_not_sent_again(server: JudgeServer) -> None:
-    """A request that the server calls wrong is a failure once its other forms are rejected too."""
+    """A request that the server calls wrong is a failure, and is sent once."""
     server.fail(status(400, "no such thing"))
     (reply,) = await carried(1, provider(server))
     assert isinstance(reply, Failure)
     assert reply.kind is FailureKind.PERMANENT
-    assert server.count == 2  # again without a limit of the reply
+    assert server.count == 1
 
 
 async def test_retries_end(server: JudgeServer) -> None:

@@ -174,16 +174,6 @@ REFUSALS: Mapping[str, Refusal] = {
         {"reply length": "window of 2048 tokens, 0.413223 per character"},
         422,
     ),
-    "nothing named: role": Refusal(role, "Bad Request", FOLDED),
-    "nothing named: format": Refusal(structured, {}, PROMPTED),
-    "nothing named: schema": Refusal(by_schema, "無効なリクエスト", JSON_MODE),
-    "nothing named: temperature": Refusal(zero, "<html>400</html>", {"temperature": "0.01"}),
-    "nothing named: limit": Refusal(limit, {"code": 400, "msg": "参数错误"}, {"max_tokens": "dropped"}),
-    "nothing named: two parts": Refusal(
-        lambda body: role(body) or structured(body),
-        "Bad Request",
-        {**FOLDED, **PROMPTED, "temperature": "dropped", "seed": "dropped"},
-    ),
 }
 
 
@@ -211,33 +201,27 @@ async def test_each_refusal_leads_to_a_form_that_is_accepted(case: Refusal) -> N
         assert server.count == tried + 2
 
 
-async def test_a_refusal_of_every_form_is_reported_once() -> None:
-    """After a bounded number of tries each question fails with the last message, and requests have their first form."""
+async def test_an_error_that_names_nothing_changes_nothing() -> None:
+    """The question fails with the endpoint's message after one request."""
     with JudgeServer() as server:
         server.fail(fake.status(400, "no way"))
         async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
-            for number in range(6):
-                with pytest.raises(Permanent, match="no way"):
-                    await connection.send(REQUEST)
-                assert server.count <= 11 * min(number + 1, 3) + max(0, number - 2)
+            with pytest.raises(Permanent, match="no way"):
+                await connection.send(REQUEST)
             assert connection.adaptations() == {}
-            (notice,) = connection.notices()
-            assert "refused in 11 forms; the last: 400: no way" in notice
-        assert server.asked[-1].body == server.asked[0].body
+        assert server.count == 1
 
 
 async def test_an_error_after_a_success_is_of_its_own_question() -> None:
-    """Once a form was accepted, an error that names nothing, or a prompt that is too long, changes nothing."""
+    """Once a form was accepted, a prompt that is too long changes nothing."""
     with JudgeServer() as server:
         async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
             await connection.send(REQUEST)
             said = "maximum context length is 4097 tokens. However, your messages resulted in 6402 tokens."
-            faults = (fake.status(400, "bad"), fake.status(400, said, code="context_length_exceeded"))
-            server.fail_next(*faults)
-            for _ in faults:
-                with pytest.raises(Permanent):
-                    await connection.send(REQUEST)
-            assert server.count == 3
+            server.fail_next(fake.status(400, said, code="context_length_exceeded"))
+            with pytest.raises(Permanent):
+                await connection.send(REQUEST)
+            assert server.count == 2
             assert connection.adaptations() == {}
 
 

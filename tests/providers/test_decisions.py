@@ -203,7 +203,7 @@ def test_an_error_that_names_no_part_changes_no_form() -> None:
     for detail in ("no", [{"loc": ["body", "model"], "msg": "no such model", "input": {"instructions": 1}}]):
         problem = problem_in(422, body := {"detail": detail}, json.dumps(body))
         assert problem is not None
-        assert not bodies.learn(problem, REQUEST, search=True)
+        assert not bodies.learn(problem, REQUEST)
     assert bodies.done == {}
 
 

@@ -2,8 +2,7 @@
 
 A part of a request (its system message, the way it asks for JSON, a parameter) has a few forms in a fixed order. Which
 part to change follows from the error: its parameter, its code, then the names of fields in its message. An error that
-names nothing starts a search: each part is changed alone, then several together. A part whose form was accepted once
-is not changed for an error that does not name it, so that later errors are those of their own question.
+names nothing changes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.providers.base import Request
     from merilo.providers.problems import EndpointProblem
@@ -43,8 +42,6 @@ _MARGIN: Final = 1.1
 """Factor on the estimated tokens of a prompt, so that prompt and reply stay within the window."""
 _MAX_CHANGES: Final = 24
 """Maximum changes of form between two replies."""
-_MAX_SEARCHES: Final = 3
-"""Maximum searches in vain of one connection: the first questions may be rejected for their content."""
 
 
 class Step(NamedTuple):
@@ -127,12 +124,8 @@ def limit(*names: str, omitted: bool = True) -> Form:
 class Adaptations:
     """The forms of one connection; `done` maps each part that is not sent in its first form to its present one."""
 
-    def __init__(
-        self, model: str, known: Mapping[str, str], forms: Sequence[Form], own: Mapping[str, object] | None = None
-    ) -> None:
-        """`own`: the user's fields of the body. They are sent as they are, also if the endpoint rejects them."""
+    def __init__(self, model: str, known: Mapping[str, str], forms: Sequence[Form]) -> None:
         self._model = model
-        self._own = [dropped(name).words for name in own or ()]
         self.forms = {form.name: form for form in forms}
         self.done: dict[str, str] = dict(known)
         self.notices: list[str] = []
@@ -143,11 +136,7 @@ class Adaptations:
         """The largest reply limit that was accepted."""
         self._sentences: dict[str, str] = {}
         """Notices to show once a request succeeds."""
-        self._search: Iterator[dict[str, Step]] | None = None
-        self._searched_parts: frozenset[str] = frozenset()
-        self._start: dict[str, str] = {}
-        self._changes = self._searches = 0
-        self._reported = False
+        self._changes = 0
 
     def values_of(self, name: str) -> tuple[str, ...]:
         """Return the forms of a part after its first one."""
@@ -183,17 +172,6 @@ class Adaptations:
         """True if a form has changed since the last request that succeeded."""
         return bool(self._changes)
 
-    def stop_search(self, used: Mapping[str, object]) -> bool:
-        """Return to the forms before a search, since a request with these parts was accepted in them.
-
-        Return False if no search is in progress, or if it is about other parts.
-        """
-        if self._search is None or not self._searched_parts <= used.keys():
-            return False
-        self._searches = _MAX_SEARCHES
-        self._reset()
-        return True
-
     def worked(self, used: Mapping[str, object], request: Request) -> None:
         """Record that a request was accepted; `used` maps the parts it had to their values."""
         self._proven.update(used.items())
@@ -202,32 +180,22 @@ class Adaptations:
             self.notices += [self._sentences[name] for name in self._sentences if name in self.done]
             self._sentences.clear()
             self._accepted = self._state()
-            self._search, self._changes = None, 0
+            self._changes = 0
 
-    def learn(
-        self, problem: EndpointProblem, used: Mapping[str, object], request: Request, *, search: bool = True
-    ) -> bool:
+    def learn(self, problem: EndpointProblem, used: Mapping[str, object], request: Request) -> bool:
         """Change a form after a rejected request; return True if the request is worth sending again.
 
-        `search`: also if the error names no part of the request. The forms are those of the last success again if there
-        is nothing left to change.
+        The forms are those of the last success again if there is nothing left to change.
         """
-        rejected = problem.status in _REJECTED
-        if not rejected and problem.status not in _REJECTED_BY_NAME:
+        if problem.status not in _REJECTED and problem.status not in _REJECTED_BY_NAME:
             return False
         self._changes += 1
-        if self._changes <= _MAX_CHANGES and self._changed(problem, used, request, search=search and rejected):
+        if self._changes <= _MAX_CHANGES and self._changed(problem, used, request):
             return True
-        if self._search is not None and not self._reported:
-            self._reported = True
-            self.notices.append(f"{self._model}: refused in {self._changes} forms; the last: {problem.shown}")
         self._reset()
         return False
 
-    def _changed(self, problem: EndpointProblem, used: Mapping[str, object], request: Request, *, search: bool) -> bool:
-        open_forms = [
-            form for name, form in self.forms.items() if name in used and (name, used[name]) not in self._proven
-        ]
+    def _changed(self, problem: EndpointProblem, used: Mapping[str, object], request: Request) -> bool:
         limited = self.reply_limit(request) if LIMIT in used else None
         if limited is None and problem.code in _TOO_LONG:
             return False
@@ -236,11 +204,11 @@ class Adaptations:
                 return True
             # a limit that was accepted before: the prompt itself is too long
             return limited > self._longest and self._step(self.forms[LIMIT], problem, last=True)
-        for form in self._named(problem):
-            if (form in open_forms or problem.code in form.codes) and self._step(form, problem):
-                return True
-        about_own = any(each.search(f"{problem.parameter} {problem.message}") for each in self._own)
-        return search and not about_own and self._searched(open_forms, problem)
+        return any(
+            ((form.name in used and (form.name, used[form.name]) not in self._proven) or problem.code in form.codes)
+            and self._step(form, problem)
+            for form in self._named(problem)
+        )
 
     def _named(self, problem: EndpointProblem) -> list[Form]:
         """Return the parts that an error names: by its parameter, its code, its message, or the rest of its body."""
@@ -266,29 +234,11 @@ class Adaptations:
             return False
         step = left[-1 if last or (form.omitted_if_unsupported and _UNSUPPORTED.search(problem.code)) else 0]
         self._set(form.name, step, problem)
-        self._start[form.name] = step.value
-        return True
-
-    def _searched(self, forms: Sequence[Form], problem: EndpointProblem) -> bool:
-        """Try the next of the other forms of the request; False after the last one."""
-        if self._search is None:
-            if self._searches >= _MAX_SEARCHES or not forms:
-                return False
-            self._searches += 1
-            self._start = self._state()
-            self._searched_parts = frozenset(form.name for form in forms)
-            self._search = _combinations([(form, form.left(self.done.get(form.name))) for form in forms])
-        found = next(self._search, None)
-        if found is None:
-            return False
-        self._restore(self._start)
-        for name, step in found.items():
-            self._set(name, step, problem)
         return True
 
     def _reset(self) -> None:
         """Return to the forms of the last request that succeeded."""
-        self._search, self._changes = None, 0
+        self._changes = 0
         self._sentences.clear()
         self._restore(self._accepted)
 
@@ -328,7 +278,6 @@ class Adaptations:
         else:
             value = f"at most {allowed.tokens} tokens"
         self._set(SIZE, Step(value, f"replies are now limited ({value})"), problem)
-        self._start[SIZE] = value
         return True
 
 
@@ -364,19 +313,6 @@ def _numbers(text: str) -> set[int]:
 
 def _characters(request: Request) -> int:
     return sum(len(message.text) for message in request.messages)
-
-
-def _combinations(left: Sequence[tuple[Form, tuple[Step, ...]]]) -> Iterator[dict[str, Step]]:
-    """Yield the changes to try: each alone, then all but the limit in their last form, then all of them."""
-    for form, steps in left:
-        for step in steps:
-            yield {form.name: step}
-    last = {form.name: steps[-1] for form, steps in left if steps}
-    without_limit = {name: step for name, step in last.items() if name != LIMIT}
-    if 1 < len(without_limit) < len(last):
-        yield without_limit
-    if len(last) > 1:
-        yield last
 
 
 def _words(pattern: str) -> re.Pattern[str]:

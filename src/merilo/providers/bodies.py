@@ -56,7 +56,7 @@ class Bodies(ABC):
         """`extra`: the user's own fields. `known`: the adaptations of an earlier run. `forms`: those of this wire."""
         self._model = model
         self._extra = extra
-        self._adaptations = Adaptations(model, known, forms, extra)
+        self._adaptations = Adaptations(model, known, forms)
         self._templates: dict[Hashable, tuple[Mapping[str, object] | None, BodyTemplate]] = {}
         self._known: set[Hashable] = set()
         """Marks of requests that were accepted in the present forms, so that further ones show nothing new."""
@@ -131,11 +131,11 @@ class Bodies(ABC):
         """Return how structured output is requested at present; TEXT for free text."""
         return ReplyPath.TEXT if request.schema is None else self.path
 
-    def learn(self, problem: EndpointProblem, request: Request, *, search: bool = True) -> bool:
+    def learn(self, problem: EndpointProblem, request: Request) -> bool:
         """Change the form after a rejected request; return True if it is worth sending again. See `Adaptations`."""
         self._known.clear()
         before = dict(self.done)
-        learnt = self._adaptations.learn(problem, self.used(request), request, search=search)
+        learnt = self._adaptations.learn(problem, self.used(request), request)
         if self.done != before:
             self._templates.clear()
         return learnt
@@ -151,13 +151,9 @@ class Bodies(ABC):
         marks = (request.schema_name, request.schema is None, split_system(request)[0] is None, own)
         if marks in self._known:  # `learn` clears them
             return
-        used = self.used(request)
         if self.unsure and body != self.body_for(request):
-            if not self._adaptations.stop_search(used):
-                return
-            self._templates.clear()
-            used = self.used(request)
-        self._adaptations.worked(used, request)
+            return
+        self._adaptations.worked(self.used(request), request)
         if SIZE not in self.done:  # otherwise the limit of a reply depends on the prompt
             self._known.add(marks)
 

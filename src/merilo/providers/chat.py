@@ -82,7 +82,7 @@ class ChatConnection:
         body, path = self._bodies.body_for(request), self._bodies.path_for(request)
         tokens = (request.max_tokens or _UNLIMITED_TOKENS) * request.samples
         answer = await self.wire.post(self.route, body, largest=largest_reply(tokens))
-        return self.receive(request, answer, path, perf_counter() - started, body=body, search=True)
+        return self.receive(request, answer, path, perf_counter() - started, body=body)
 
     def body(self, request: Request) -> bytes:
         """Return the JSON body with which this request is sent now."""
@@ -100,13 +100,11 @@ class ChatConnection:
         seconds: float = 0.0,
         *,
         body: bytes,
-        search: bool = False,
     ) -> Reply | None:
         """Return the reply in an answer; None if the request must be sent again, see `attempt`. Raises the provider
         errors.
 
-        `path` and `body` are those with which the request was sent. `search`: try other forms also if the error names
-        no part of the request.
+        `path` and `body` are those with which the request was sent.
         """
         received = message_in(answer.text)
         problem = problem_in(answer.status, received, answer.text)
@@ -121,7 +119,7 @@ class ChatConnection:
         if problem.status in _BY_FORM and not isinstance(error, Permanent):  # the key, the account, the model, a filter
             raise error
         # the body differs if another request in flight has learnt the same in the meantime
-        learned = body != self._bodies.body_for(request) or self._bodies.learn(problem, request, search=search)
+        learned = body != self._bodies.body_for(request) or self._bodies.learn(problem, request)
         if learned and not problem.received_bytes:  # a reply that may be billed must count as a failed request
             return None
         raise error

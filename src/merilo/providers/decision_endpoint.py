@@ -139,10 +139,9 @@ class DecisionBodies(Bodies):
         fields = isinstance(request, DecisionRequest) and any(each.fields for each in request.questions)
         return {_INSTRUCTIONS: (self.done.get(_INSTRUCTIONS), fields)} if fields or self._endpoint.json_state else {}
 
-    def learn(self, problem: EndpointProblem, request: Request, *, search: bool = True) -> bool:
-        """See `Bodies`. Only an error that names the part changes its form; the body of an error repeats requests."""
-        del search
-        return super().learn(replace(problem, body=""), request, search=False)
+    def learn(self, problem: EndpointProblem, request: Request) -> bool:
+        """See `Bodies`. The body of an error is ignored, because it repeats requests."""
+        return super().learn(replace(problem, body=""), request)
 
     def check_model(self, model: str, text: str) -> None:
         """Record the model that answered, and report another one once.
