@@ -11,8 +11,7 @@ contains:
 - nothing of a field with the name of a secret, such as `api_key`, so that a new key does not count as another judge;
 - other numbers, booleans and null unchanged;
 - the texts of well-known parameters (`KNOWN`), such as `reasoning_effort`, unchanged;
-- a digest of any other text, keyed by the endpoint and the position of the text, and slow to compute for a guess;
-- the name of a field, or a digest of it if it looks random.
+- a digest of any other text, keyed by the endpoint and the position of the text, and slow to compute for a guess.
 
 A part of the URL's path that looks random is replaced by such a digest too.
 """
@@ -57,17 +56,12 @@ KNOWN: Final = frozenset(
     """.split()
 )
 """Top-level body fields of chat and embedding servers whose texts are settings, not secrets."""
-_SECRET_NAMES: Final = frozenset("auth bearer cookie jwt key passphrase passwd pwd token".split())
-_SECRET_PARTS: Final = re.compile(
-    r"password|secret|credential|authori[sz]ation|"
-    r"(?:api|access|private|signing|subscription|license|licence|function|account|master|shared)key|"
-    r"(?:access|auth|api|session|refresh|id|bearer|security|user|private)token"
+_SECRET_NAMES: Final = tuple(
+    "auth authorization bearer cookie credential credentials jwt key passphrase password pwd secret token".split()
 )
+"""Endings of the names of fields that hold a secret, without separators."""
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_RANDOM: Final = re.compile(
-    r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}|[0-9]{24,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-    re.IGNORECASE,
-)
+_RANDOM: Final = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}")
 _PREFIXED: Final = re.compile(r"(?:sk|pk|rk|hf|gsk|xai|ghp|key|token|secret)[-_][A-Za-z0-9_-]{8,}|eyJ[A-Za-z0-9_-]{8,}")
 DIGEST: Final = "[digest:"
 """The beginning of the placeholder for a text that is not stored."""
@@ -136,7 +130,7 @@ class ApiKeys:
         self._secrets: tuple[str, ...] = ()
         self._leaks: tuple[Leak, ...] = ()
         self._hide(key, *hidden)
-        self._hide(*(text for _, value in others for text in (value, value.rpartition(" ")[2])), guess=True)
+        self._hide(*(text for _, value in others for text in (value, value.rpartition(" ")[2])))
 
     async def fresh(self) -> Mapping[str, str] | None:
         """Return the further headers of the next request. Raises ProviderDown if the source gives no key."""
@@ -177,14 +171,13 @@ class ApiKeys:
             text = leak.hide(text)
         return text
 
-    def _hide(self, *secrets: str, guess: bool = False) -> None:
-        """Hide these texts from now on. `guess`: only some are secrets, so that fragments of the others may show."""
+    def _hide(self, *secrets: str) -> None:
+        """Hide these texts from now on."""
         new = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
         if not new.issubset(self._secrets):
             newest = (*new.difference(self._secrets), *self._secrets)[:_MAX_KEPT]
             self._secrets = tuple(sorted(newest, key=len, reverse=True))
-            leaks = (Leak(secret) for secret in new if not guess or looks_random(secret))
-            self._leaks = (*leaks, *self._leaks)[:_MAX_KEPT]
+            self._leaks = (*map(Leak, new), *self._leaks)[:_MAX_KEPT]
 
 
 def _unescaped(text: str) -> str:
@@ -217,54 +210,31 @@ class Leak:
 
     def __init__(self, secret: str) -> None:
         fragment = min(_LONG_FRAGMENT, max(_SHORT_FRAGMENT, len(secret) * 2 // 3))
-        self._forms = tuple(_Form(text, -(-fragment * len(text) // len(secret))) for text in set(_encoded(secret)))
-        shortest = min(form.shortest for form in self._forms)
-        # no form of a key contains white space, and most words are too short to be searched
-        self._word = re.compile(rf"\S{{{shortest},}}")
+        self._forms = tuple((form, -(-fragment * len(form) // len(secret))) for form in set(_encoded(secret)))
+        """Each form, and the length of its shortest fragment that is hidden."""
+        # any such fragment contains one of these blocks, wherever it is; a text without a block is not read further
+        blocks = ((form, (shortest + 1) // 2) for form, shortest in self._forms)
+        self._blocks = tuple(
+            form[at : at + size] for form, size in blocks for at in range(0, len(form) - size + 1, size)
+        )
 
     def hide(self, text: str) -> str:
         """Return the text with each form of the secret, and each long fragment of one, replaced by `[secret]`."""
-        return self._word.sub(self._hidden, text)
-
-    def _hidden(self, match: re.Match[str]) -> str:
-        word = match[0]
-        spans = sorted(span for form in self._forms for span in form.found(word))
+        if not any(block in text for block in self._blocks):
+            return text
+        spans = sorted(
+            (at, at + shortest)
+            for form, shortest in self._forms
+            for at in range(len(text) - shortest + 1)
+            if text[at : at + shortest] in form
+        )
         pieces: list[str] = []
         end = 0
         for first, last in spans:
             if first > end or not pieces:
-                pieces += (word[end:first], HIDDEN)
-            end = max(end, last)
-        return "".join((*pieces, word[end:])) if spans else word
-
-
-class _Form:
-    """One spelling of a secret. Any fragment of `shortest` characters contains one of its blocks, wherever it is."""
-
-    def __init__(self, whole: str, shortest: int) -> None:
-        size = max(1, (shortest + 1) // 2)
-        self.shortest = shortest
-        self._whole = whole
-        self._blocks = tuple((at, whole[at : at + size]) for at in range(0, len(whole) - size + 1, size))
-
-    def found(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the start and end of each long fragment of this form in the text."""
-        for at, block in self._blocks:
-            start = text.find(block)
-            while start >= 0:
-                first, last = self._grown(text, start, at, len(block))
-                if last - first >= self.shortest:
-                    yield first, last
-                start = text.find(block, start + 1)
-
-    def _grown(self, text: str, start: int, at: int, size: int) -> tuple[int, int]:
-        """Return the ends of the longest run around the block in which text and secret are equal."""
-        whole, first, last = self._whole, start, start + size
-        while first > 0 and first > start - at and text[first - 1] == whole[at - (start - first) - 1]:
-            first -= 1
-        while last < len(text) and last - start < len(whole) - at and text[last] == whole[at + last - start]:
-            last += 1
-        return first, last
+                pieces += (text[end:first], HIDDEN)
+            end = last
+        return "".join((*pieces, text[end:]))
 
 
 def _encoded(secret: str) -> Iterator[str]:
@@ -281,9 +251,7 @@ def _encoded(secret: str) -> Iterator[str]:
 
 def fingerprint_body(body: Mapping[str, object], endpoint: str) -> dict[str, object]:
     """Return the part of a body that a fingerprint contains: see the module. `endpoint` keys the digests."""
-    return {
-        _shown_name(name, endpoint): _shown(value, name, endpoint, known=name in KNOWN) for name, value in body.items()
-    }
+    return {name: _shown(value, name, endpoint, known=name in KNOWN) for name, value in body.items()}
 
 
 def shown_url(url: str) -> str:
@@ -317,9 +285,7 @@ def secrets_in(body: Mapping[str, object], url: str) -> Iterator[str]:
     error message would hide the error.
     """
     for name, value in body.items():
-        if looks_random(name):
-            yield name
-        yield from _hidden_texts(value, name, known=name in KNOWN)
+        yield from _hidden_texts(value, name)
     _, _, path = _divided(url)
     for segment in path.split("/"):
         if _REFERENCE.search(segment) or looks_random(segment):
@@ -347,10 +313,7 @@ def _shown(value: object, name: str, place: str, *, known: bool) -> object:
         return value if isinstance(value, str) and _REFERENCE.fullmatch(value) else HIDDEN
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)
-        return {
-            _shown_name(str(key), place): _shown(each, str(key), f"{place} {key}", known=known)
-            for key, each in fields.items()
-        }
+        return {str(key): _shown(each, str(key), f"{place} {key}", known=known) for key, each in fields.items()}
     if isinstance(value, list | tuple):
         return [_shown(each, name, place, known=known) for each in cast("list[object]", value)]
     if not isinstance(value, str) or (known and not looks_random(value)) or _REFERENCE.fullmatch(value):
@@ -358,32 +321,21 @@ def _shown(value: object, name: str, place: str, *, known: bool) -> object:
     return _digest(value, f"{place} {name}")
 
 
-def _shown_name(name: str, place: str) -> str:
-    return _digest(name, place) if looks_random(name) else name
-
-
-def _hidden_texts(value: object, name: str, *, known: bool) -> Iterator[str]:
+def _hidden_texts(value: object, name: str) -> Iterator[str]:
     if isinstance(value, dict):
         for key, each in cast("dict[str, object]", value).items():
-            inner = name if _is_secret(name) else str(key)
-            if looks_random(str(key)):
-                yield str(key)
-            yield from _hidden_texts(each, inner, known=known)
+            yield from _hidden_texts(each, name if _is_secret(name) else str(key))
     elif isinstance(value, list | tuple):
         for each in cast("list[object]", value):
-            yield from _hidden_texts(each, name, known=known)
-    elif isinstance(value, str):
-        if _REFERENCE.fullmatch(value):
-            yield str(_resolved(value))
-        elif _is_secret(name) or looks_random(value):
-            yield value
-    elif _is_secret(name) and not isinstance(value, bool | None):
+            yield from _hidden_texts(each, name)
+    elif isinstance(value, str) and _REFERENCE.fullmatch(value):
+        yield str(_resolved(value))
+    elif not isinstance(value, bool | None) and (_is_secret(name) or (isinstance(value, str) and looks_random(value))):
         yield str(value)
 
 
 def _is_secret(name: str) -> bool:
-    plain = re.sub(r"[^a-z0-9]", "", name.lower())
-    return plain in _SECRET_NAMES or _SECRET_PARTS.search(plain) is not None
+    return re.sub(r"[^a-z0-9]", "", name.lower()).endswith(_SECRET_NAMES)
 
 
 def _shown_segment(segment: str, endpoint: str) -> str:
