@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from merilo.providers.base import Reply, Request, Usage
-from merilo.providers.decision_endpoint import DecisionSizes
 from merilo.providers.decision_request import DecisionQuestion, DecisionRequest
+from merilo.providers.decisions import DecisionSizes
 
 ROOMY = DecisionSizes(400, 250_000, 250_000)
 

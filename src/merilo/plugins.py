@@ -13,7 +13,8 @@ metrics and judges are declared in the same way, in `pyproject.toml`:
   `merilo.compat`. `rubrics`: the package with more rubrics.
 
 merilo's own metrics, providers and adapters need no entry point: each module of `merilo.metrics` with `METRICS`, of
-`merilo.providers` with `PROVIDER` and of `merilo.adapters` with `ADAPTERS` counts.
+`merilo.providers` with `PROVIDER` and of `merilo.adapters` with `ADAPTERS` counts. A module with further providers
+assigns each to `PROVIDER_` and its name in capital letters.
 """
 
 from __future__ import annotations
@@ -104,11 +105,13 @@ def _own(group: Group) -> list[Plugin]:
     """Return merilo's own plug-ins of a group; `merilo/providers/my_server.py` gets the name `my-server`."""
     if group not in _FOUND_BY_FILE:
         return []
-    name = _FOUND_BY_FILE[group]
-    entries = [
-        (each.rpartition(".")[2].replace("_", "-"), f"{each}:{name}", group) for each in modules_with(group.value, name)
-    ]
-    return [Plugin(group, EntryPoint(*entry), OWN_PACKAGE) for entry in entries]
+    constant = _FOUND_BY_FILE[group]
+    found = {
+        (name or module.rpartition(".")[2]).lower().replace("_", "-"): f"{module}:{attribute}"
+        for module, source in modules_with(group.value, constant).items()
+        for attribute, name in re.findall(rf"^({constant}(?:_(\w+))?)\b.*=", source, re.MULTILINE)
+    }
+    return [Plugin(group, EntryPoint(name, found[name], group), OWN_PACKAGE) for name in sorted(found)]
 
 
 def modules_with(package: str, name: str) -> dict[str, str]:

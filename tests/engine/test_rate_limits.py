@@ -22,11 +22,10 @@ from merilo.engine.rate_limits import (
     asks_no_model,
     limiter_for,
 )
+from merilo.judges.splitter import SplitterProvider
 from merilo.providers.base import Message, Request, Usage
-from merilo.providers.openai import OpenAIProvider
-from merilo.providers.openai_embeddings import EmbeddingsRequest
+from merilo.providers.openai import EmbeddingsRequest, OpenAIProvider
 from merilo.providers.questions import CallableProvider
-from merilo.providers.splitter import SplitterProvider
 
 
 class Clock:

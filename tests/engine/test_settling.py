@@ -13,8 +13,7 @@ from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, R
 from merilo.judges.llm import LLMJudge
 from merilo.providers.base import Finish, Message, Reply, Request, Usage
 from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option
-from merilo.providers.openai import OpenAIProvider, usage_of
-from merilo.providers.openai_embeddings import EmbeddingsRequest
+from merilo.providers.openai import EmbeddingsRequest, OpenAIProvider, usage_of
 from merilo.providers.prices import prices_from
 from merilo.runs.ledger import Charge, Ledger
 

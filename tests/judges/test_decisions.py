@@ -23,10 +23,8 @@ from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.judging.views import Bundle, View
 from merilo.providers.base import Reply
-from merilo.providers.decision_endpoint import DecisionSizes
 from merilo.providers.decision_request import AnswerType, DecisionRequest
-from merilo.providers.decisions import DecisionsProvider
-from merilo.providers.systemone import SystemOneProvider
+from merilo.providers.decisions import DecisionSizes, DecisionsProvider, SystemOneProvider
 
 ROOMY = DecisionSizes(400, 250_000, 250_000)
 TOO_LARGE = Failure(FailureKind.TOO_LARGE, "too large")

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 import merilo
 from merilo.errors import Permanent, RateLimited, Temporary
+from merilo.judges.callables import ModelObjectProvider, text_of, with_temperature
 from merilo.judges.spec import embedder_from, judge_from
 from merilo.providers.base import Message, Request
-from merilo.providers.model_objects import ModelObjectProvider, text_of, with_temperature
 
 REQUEST = Request((Message("system", "You judge."), Message("user", "Is it so?")), temperature=0.3)
 ROW = {"id": "a", "user_input": "q?", "response": "It is red.", "retrieved_contexts": ["It is red."]}

@@ -16,9 +16,8 @@ from merilo.judging.kinds.support import Support
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.anthropic import AnthropicProvider
-from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Provider
-from merilo.providers.openai import OpenAIProvider
+from merilo.providers.openai import AzureProvider, OpenAIProvider
 
 ONES = [Relevance(f"How long is river {n}?", (f"River {n} is long.", "So it is.")) for n in range(400)]
 PACKS = [Pack(tuple(Support(f"Statement {i} of {n}.", (f"Text {n}.",)) for i in range(4))) for n in range(400)]

@@ -20,9 +20,7 @@ from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.providers.anthropic import AnthropicProvider
-from merilo.providers.azure import AzureProvider
-from merilo.providers.openai import OpenAIProvider
-from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
+from merilo.providers.openai import AzureProvider, OpenAIEmbeddingsProvider, OpenAIProvider
 
 URL = "http://127.0.0.1:9/v1"
 

@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 import merilo
 from merilo.commands.evaluate import settings
 from merilo.data.sample import Sample
+from merilo.judges import splitter
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import Answer, Plan, ask
 from merilo.judging.kinds.completion import Completion
@@ -26,7 +27,6 @@ from merilo.judging.kinds.sentences import Sentences, TextsVerdict
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
-from merilo.providers import splitter
 
 HANGS = "..[" + " ".join(["111"] * 30) + "]"
 """On this pysbd 0.3.4 needs years."""

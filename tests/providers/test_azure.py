@@ -15,8 +15,8 @@ from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Message, ReplyPath, Request
+from merilo.providers.openai import AzureProvider
 
 KEY = "key-for-tests-0123456789"
 REQUEST = Request(messages=(Message("system", "You judge."), Message("user", "Judge this.")), max_tokens=100)

@@ -13,18 +13,18 @@ from merilo.judging.json_types import compact
 from merilo.judging.verdicts import Failure
 from merilo.plugins import Group, plugin
 from merilo.providers.base import Message, Reply, ReplyPath, Request, Usage
-from merilo.providers.decision_endpoint import (
+from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option, answers_in
+from merilo.providers.decisions import (
     DecisionBodies,
     DecisionEndpoint,
     DecisionSizes,
+    DecisionsProvider,
+    SystemOneProvider,
     decision_error,
     read_reply,
 )
-from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option, answers_in
-from merilo.providers.decisions import DecisionsProvider
 from merilo.providers.problems import EndpointAddress, EndpointProblem, Received, message_in, problem_in
 from merilo.providers.prompt_check import PromptCheck
-from merilo.providers.systemone import SystemOneProvider
 
 KEY = "key-for-tests-0123456789"
 WIRES = {"decisions": DecisionsProvider, "systemone": SystemOneProvider}

@@ -14,9 +14,8 @@ from server import JudgeServer
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.providers.anthropic import AnthropicProvider
-from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Finish, Message, Provider, Request
-from merilo.providers.openai import OpenAIProvider
+from merilo.providers.openai import AzureProvider, OpenAIProvider
 
 REQUEST = Request(messages=(Message("system", "You judge."), Message("user", "Judge this.")), max_tokens=10)
 

@@ -31,12 +31,11 @@ import merilo
 from merilo.errors import MeriloError, ProviderDown, ProviderError, UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.providers.anthropic import AnthropicProvider
-from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Message, Provider, Request
 from merilo.providers.bedrock import BedrockProvider
 from merilo.providers.google import GoogleProvider
 from merilo.providers.ollama import OllamaProvider
-from merilo.providers.openai import OpenAIProvider
+from merilo.providers.openai import AzureProvider, OpenAIProvider
 from merilo.providers.secrets import ApiKeys, shown_url
 
 KEY = "sk-planted-0123456789abcdef"

@@ -15,8 +15,7 @@ from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request, Usage
-from merilo.providers.openai import OpenAIProvider
-from merilo.providers.openai_embeddings import EmbeddingsRequest, OpenAIEmbeddingsProvider
+from merilo.providers.openai import EmbeddingsRequest, OpenAIEmbeddingsProvider, OpenAIProvider
 
 
 def provider(server: EmbeddingServer, **arguments: Any) -> OpenAIEmbeddingsProvider:

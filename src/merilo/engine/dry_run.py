@@ -20,8 +20,8 @@ from merilo.judging.digests import digest_text
 from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import likely_reply
 from merilo.providers.base import Usage
-from merilo.providers.decision_endpoint import DecisionEndpoint
 from merilo.providers.decision_request import DecisionRequest
+from merilo.providers.decisions import DecisionEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

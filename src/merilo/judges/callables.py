@@ -1,30 +1,55 @@
-"""A judge made from any callable that takes a question and returns a verdict, or compares texts."""
+"""Judges made from code of the user: a callable that answers questions or compares texts, or a model object.
+
+The library of a model object is never imported: an object is recognised by its methods. Its blocking calls run in
+threads, because the clients of such objects often belong to one event loop, and merilo may use several.
+"""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from itertools import product
-from typing import TYPE_CHECKING, Any, cast
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.cancellation import in_thread
+from merilo.errors import Permanent, ProviderError, RateLimited, Temporary
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.llm import LLMJudge
+from merilo.judging.json_types import as_list, as_mapping, as_object
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS
-from merilo.providers.model_objects import ModelObjectProvider, ask_langchain, await_langchain
-from merilo.providers.questions import AnswerWith, CallableProvider, QuestionRequest, answer_of
+from merilo.providers.base import Connection, Message, Reply, ReplyPath, Usage
+from merilo.providers.bodies import schema_in_words
+from merilo.providers.questions import (
+    AnswerWith,
+    CallableProvider,
+    QuestionRequest,
+    answer_of,
+    is_async,
+    qualified_name,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from merilo.judges.base import Conversation
     from merilo.judging.kinds.similarities import Similarities
     from merilo.judging.questions import Question
-    from merilo.providers.model_objects import AskModel
+    from merilo.providers.base import Request
+
+AskModel = Callable[[Any, "tuple[Message, ...]", "float | None"], Any]
+"""Takes a model object, messages and a temperature (None: the model's own); returns the model's reply object."""
+
+_ROLES: Final = {"system": "system", "user": "human", "assistant": "ai"}
+_NAMES: Final = ("model_name", "model", "model_id", "deployment_name", "repo_id")
+_ADDRESSES: Final = ("openai_api_base", "base_url", "azure_endpoint", "endpoint_url")
+_TOO_MANY, _TIMEOUT, _SERVER_ERROR = 429, 408, 500
 
 
 @dataclass(frozen=True)
@@ -147,3 +172,148 @@ def embedder_of_model(model: object) -> CallableJudge:
 
 def _has(found: object, method: str) -> bool:
     return callable(getattr(found, method, None))
+
+
+# -- model objects of other libraries, such as a LangChain chat model ---------------------------------------
+
+
+def ask_langchain(model: Any, messages: tuple[Message, ...], temperature: float | None) -> Any:
+    """Send messages to a LangChain chat model or LLM and return its reply: a message, or a text."""
+    turns = [(_ROLES[message.author], message.text) for message in messages]
+    return with_temperature(model, temperature).invoke(turns)
+
+
+async def await_langchain(model: Any, messages: tuple[Message, ...], temperature: float | None) -> Any:
+    """Send messages to an object that has only LangChain's `ainvoke`."""
+    turns = [(_ROLES[message.author], message.text) for message in messages]
+    return await with_temperature(model, temperature).ainvoke(turns)
+
+
+def with_temperature(model: Any, temperature: float | None) -> Any:
+    """Return a copy of a pydantic model object with this temperature; the object itself if it has no such field."""
+    kind = type(cast("object", model))  # Any has no type to look at
+    fields = as_mapping(getattr(kind, "model_fields", None) or getattr(kind, "__fields__", None))
+    if temperature is None or fields is None or "temperature" not in fields:
+        return model
+    copy = getattr(model, "model_copy", None) or model.copy
+    return copy(update={"temperature": temperature})
+
+
+@dataclass(frozen=True, eq=False)
+class ModelObjectProvider:
+    """Sends each request to a model object; `ask` calls it. Equal only to itself, like the object."""
+
+    model: object = field(repr=False)
+    ask: AskModel = field(default=ask_langchain, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the model that the object states, otherwise the class of the object."""
+        return self.stated_name or type(self.model).__name__
+
+    @property
+    def stated_name(self) -> str:
+        """The name of the model that the object states; empty if it states none."""
+        return next((found for name in _NAMES if (found := _text_at(self.model, name))), "")
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return the class of the object, and the model's name, address and temperature that it states."""
+        client: object = getattr(self.model, "root_client", None)  # of LangChain's models of OpenAI
+        client_address = str(getattr(client, "base_url", ""))
+        address = next((found for name in _ADDRESSES if (found := _text_at(self.model, name))), client_address)
+        temperature: object = getattr(self.model, "temperature", None)
+        stated = {"model": self.stated_name, "base_url": address.rpartition("@")[2].partition("?")[0]}
+        if isinstance(temperature, int | float):
+            stated["temperature"] = str(float(temperature))
+        return {"provider": "model object", "class": qualified_name(type(self.model)), **stated}
+
+    @asynccontextmanager
+    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
+        """Open a connection; there is nothing to connect to and nothing to adapt."""
+        del known
+        yield _ModelObjectConnection(self)
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """Return None: the price of an object's model is unknown."""
+        del usage
+        return None
+
+
+@dataclass(frozen=True)
+class _ModelObjectConnection(Connection):
+    provider: ModelObjectProvider
+
+    async def send(self, request: Request) -> Reply:
+        started = perf_counter()
+        found = await self._asked(_messages_of(request), request.temperature)
+        text = text_of(found)
+        if text is None:
+            raise Permanent(f"{self.provider.name} returned {type(found).__name__} without text.")
+        path = ReplyPath.TEXT if request.schema is None else ReplyPath.PROMPTED
+        seconds = perf_counter() - started
+        return Reply((text,), usage=_usage_of(found), path=path, model=self.provider.name, seconds=seconds)
+
+    async def _asked(self, messages: tuple[Message, ...], temperature: float | None) -> object:
+        ask, model = self.provider.ask, self.provider.model
+        try:
+            if is_async(ask):
+                return await ask(model, messages, temperature)
+            found = await in_thread(ask, model, messages, temperature)
+            return await found if inspect.isawaitable(found) else found
+        except ProviderError:
+            raise
+        except Exception as error:  # the object's own code: its failure is a failure of this request
+            raise _error_of(error, self.provider.name) from error
+
+
+def text_of(found: object) -> str | None:
+    """Return the text of a reply: a text, an object with `content` or `text`, or the first of a pair; None if none."""
+    if isinstance(found, tuple):
+        pair = cast("tuple[object, ...]", found)  # isinstance does not narrow the items
+        found = pair[0] if pair else None  # a reply and its cost
+    if isinstance(found, str):
+        return found
+    content: object = getattr(found, "content", None)
+    content = getattr(found, "text", None) if content is None else content
+    if isinstance(content, str):
+        return content
+    blocks = as_list(content)
+    if blocks is None:
+        return None
+    parts = [block if isinstance(block, str) else (as_object(block) or {}).get("text") for block in blocks]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _messages_of(request: Request) -> tuple[Message, ...]:
+    """Return the messages; a schema is asked for in words, at the end of the first user message."""
+    if request.schema is None:
+        return request.messages
+    place = next((n for n, message in enumerate(request.messages) if message.author == "user"), 0)
+    asked = request.messages[place]
+    worded = Message(asked.author, f"{asked.text}\n\n{schema_in_words(request)}", asked.shared)
+    return (*request.messages[:place], worded, *request.messages[place + 1 :])
+
+
+def _usage_of(found: object) -> Usage:
+    counts = as_object(getattr(found, "usage_metadata", None)) or {}
+    tokens = [
+        count if isinstance(count := counts.get(name), int) else None for name in ("input_tokens", "output_tokens")
+    ]
+    return Usage(tokens[0], tokens[1])
+
+
+def _error_of(error: Exception, name: str) -> ProviderError:
+    status: object = getattr(error, "status_code", None)
+    message = f"{name} raised {type(error).__name__}: {error}"
+    if not isinstance(status, int):
+        return Permanent(message)
+    if status == _TOO_MANY:
+        return RateLimited(message, status=status)
+    if status == _TIMEOUT or status >= _SERVER_ERROR:
+        return Temporary(message, status=status)
+    return Permanent(message, status=status)
+
+
+def _text_at(model: object, name: str) -> str:
+    found: object = getattr(model, name, None)
+    return found if isinstance(found, str) else ""

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from merilo.judges.decision_forms import Form
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.providers.decision_endpoint import DecisionSizes
     from merilo.providers.decision_request import Option
+    from merilo.providers.decisions import DecisionSizes
 
     Options = tuple[float, ...]
     Sends = tuple[OutgoingRequest, ...]

@@ -11,7 +11,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.openai_embeddings import EmbeddingsRequest
+from merilo.providers.openai import EmbeddingsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
     from merilo.providers.base import Reply
-    from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
+    from merilo.providers.openai import OpenAIEmbeddingsProvider
 
 BATCH = 128
 """Texts per request; endpoints accept between a few dozen and 2,048."""

@@ -20,14 +20,12 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from merilo.providers.anthropic import AnthropicProvider
-    from merilo.providers.azure import AzureProvider
     from merilo.providers.base import Connection, Finish, Message, Provider, Reply, ReplyPath, Request, Usage
     from merilo.providers.bedrock import BedrockProvider
-    from merilo.providers.decisions import DecisionsProvider
+    from merilo.providers.decisions import DecisionsProvider, SystemOneProvider
     from merilo.providers.google import GoogleProvider
     from merilo.providers.ollama import OllamaProvider
-    from merilo.providers.openai import OpenAIProvider
-    from merilo.providers.systemone import SystemOneProvider
+    from merilo.providers.openai import AzureProvider, OpenAIProvider
 
 __all__ = [
     "AnthropicProvider",

@@ -15,8 +15,7 @@ from merilo.judging.json_types import as_list, as_object
 from merilo.providers.adaptations import DROPPED, LIMIT, dropped, limit, structured
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import Bodies, json_text
-from merilo.providers.chat import ChatConnection
-from merilo.providers.endpoint import Endpoint, Service, url_in
+from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
 from merilo.providers.problems import count, text_in
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from merilo.judging.json_types import Json
     from merilo.providers.base import Connection, Provider
-    from merilo.providers.chat import ChatConnection
+    from merilo.providers.endpoint import ChatConnection
     from merilo.providers.wire import WireAnswer
 
     _NextPage = Callable[[Json, list[Json]], str]

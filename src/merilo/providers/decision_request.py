@@ -1,7 +1,7 @@
 """Requests to decision models: a state and typed questions about it, answered with a probability for every option.
 
-A decision model writes no text. Both wires (`merilo.providers.decisions` and `merilo.providers.systemone`) send the
-same `DecisionRequest`, and both reply with the text that `merilo.providers.decision_request` describes.
+A decision model writes no text. Both wires of `merilo.providers.decisions` send the same
+`DecisionRequest`, and both reply with the text that this module describes.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from merilo.judging.json_types import as_list
 from merilo.providers.adaptations import DROPPED, LIMIT, Form, Step, dropped, folded, limit, structured
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import Bodies, json_text, with_extra
-from merilo.providers.chat import ChatConnection
-from merilo.providers.endpoint import Endpoint, Service, url_in
+from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
 from merilo.providers.problems import count, error_of, json_object, unusable
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from merilo.judging.json_types import as_list
 from merilo.providers.adaptations import DROPPED, LIMIT, dropped, structured
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import SYSTEM, Bodies, with_extra
-from merilo.providers.chat import ChatConnection
-from merilo.providers.endpoint import Endpoint, Service
+from merilo.providers.endpoint import ChatConnection, Endpoint, Service
 from merilo.providers.problems import OK, count, error_of, json_object, message_in, problem_in, text_in, unusable
 
 if TYPE_CHECKING:

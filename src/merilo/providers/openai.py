@@ -1,4 +1,4 @@
-"""Chat completions: the wire of OpenAI and of the many endpoints that are compatible with it, hosted or local.
+"""OpenAI's wire: chat completions and embeddings at OpenAI, Azure and the many compatible endpoints, hosted or local.
 
 Structured output is requested by JSON Schema, then by JSON mode, then by the prompt alone. Each rejection switches the
 connection to the next way.
@@ -6,24 +6,31 @@ connection to the next way.
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from urllib.parse import quote
 
-from merilo.judging.json_types import as_list
+from merilo.errors import Permanent, Temporary, UsageError
+from merilo.judging.json_types import as_list, as_object
+from merilo.judging.matrix import MatrixVerdict
 from merilo.providers.adaptations import LIMIT, dropped, folded, limit, structured, temperature
-from merilo.providers.base import REPLY_LIMITS, Finish, Reply, ReplyPath, Usage
-from merilo.providers.bodies import SYSTEM, Bodies
-from merilo.providers.chat import ChatConnection
-from merilo.providers.endpoint import Endpoint, Service, url_in
-from merilo.providers.problems import count, excerpt, json_object, unusable
+from merilo.providers.base import REPLY_LIMITS, Connection, Finish, Reply, ReplyPath, Request, Usage
+from merilo.providers.bodies import SYSTEM, Bodies, json_bytes, json_text
+from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
+from merilo.providers.problems import OK, count, error_of, excerpt, json_object, message_in, problem_in, unusable
+from merilo.providers.secrets import resolved_body
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from merilo.judging.json_types import Json
-    from merilo.providers.base import Request
     from merilo.providers.problems import Received
+    from merilo.providers.secrets import KeySource
     from merilo.providers.wire import Wire
 
 _OLLAMA = "fp_ollama"
@@ -37,6 +44,11 @@ _FINISHED = frozenset(
 _PLAIN = frozenset({"refusal", "reasoning_content", "reasoning"})  # what a plain reply lacks
 _BROKEN = frozenset({"error", "abort"})
 """Reasons with which servers report that a completion failed."""
+_EXAMPLE = "https://NAME.openai.azure.com"
+_DEPLOYMENT = re.compile(r"/openai/deployments(?:/[^/]+)?$")
+_DATED = re.compile(r"\d{4}-\d\d-\d\d(?:-preview)?")
+_UNDATED = frozenset({"", "v1", "preview", "latest"})
+_LARGEST_REPLY_BYTES = 128 * 1024 * 1024  # some hundred vectors of some thousand numbers, written out
 
 
 @dataclass(frozen=True)
@@ -214,4 +226,185 @@ def usage_of(usage: Json, *, output: int | None = None) -> Usage:
     )
 
 
+def _default_url() -> str:
+    url = os.environ.get("AZURE_OPENAI_ENDPOINT")
+    if not url:
+        raise UsageError(f"Azure OpenAI needs an address such as {_EXAMPLE}: set AZURE_OPENAI_ENDPOINT or --base-url.")
+    return url
+
+
+@dataclass(frozen=True)
+class AzureProvider(OpenAIProvider):
+    """A deployment of a model on Azure OpenAI.
+
+    `model` is the deployment's name. `base_url` is the resource's endpoint, AZURE_OPENAI_ENDPOINT at construction.
+    `api_version` is AZURE_OPENAI_API_VERSION. With a date such as 2024-10-21 the deployment's own address is used;
+    without one (or with `preview`) the newer `/openai/v1`. A key, from the environment variable `api_key_env` or the
+    callable `api_key`, is sent as `api-key`. `token` is a callable that returns a token of Microsoft Entra ID instead,
+    sent as a bearer token. Otherwise as `OpenAIProvider`. Raises UsageError for an invalid address or version.
+    """
+
+    service = Service(
+        "azure",
+        model="azure:my-deployment",
+        url=_EXAMPLE,
+        endings=("/chat/completions", "/embeddings", "/v1", "/openai"),
+        hosts=(".azure.com", ".azure.us", ".azure.cn"),
+    )
+
+    base_url: str = field(default_factory=_default_url, repr=False)
+    api_key_env: str = "AZURE_OPENAI_API_KEY"
+    api_version: str = field(default_factory=lambda: os.environ.get("AZURE_OPENAI_API_VERSION") or "")
+    token: KeySource | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "base_url", _DEPLOYMENT.sub("", self.base_url))
+        if self.api_version not in _UNDATED and not _DATED.fullmatch(self.api_version):
+            raise UsageError(
+                "AZURE_OPENAI_API_VERSION must be a date such as 2024-10-21, or empty for the newer /openai/v1, "
+                f"got {self.api_version!r}."
+            )
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return the fingerprint of `Endpoint` with the version."""
+        return {**super().fingerprint(), "api_version": self.api_version}
+
+    def route(self, path: str) -> str:
+        """Return the path of a kind of request, relative to the base URL."""
+        if self.api_version not in _UNDATED:
+            deployment = quote(self.model, safe="")
+            return f"/openai/deployments/{deployment}{path}?api-version={self.api_version}"
+        version = f"?api-version={self.api_version}" if self.api_version in {"preview", "latest"} else ""
+        return f"/openai/v1{path}{version}"
+
+    @property
+    def newer(self) -> bool:
+        """True: every deployment takes `max_completion_tokens`."""
+        return True
+
+    @property
+    def key_source(self) -> KeySource | None:
+        """See `Endpoint`."""
+        return self.token or self.api_key
+
+    @property
+    def key_header(self) -> tuple[str, str]:
+        """See `Endpoint`."""
+        return ("Authorization", "Bearer ") if self.token else ("api-key", "")
+
+    @property
+    def check_place(self) -> str:
+        """See `Endpoint`."""
+        version = f"and the API version {self.api_version}" if self.api_version else "and whether it has /openai/v1"
+        return f"Check the endpoint, the name of the deployment {self.model!r} {version}."
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingsRequest(Request):
+    """A request for one vector per text, without messages."""
+
+    max_reply_characters: ClassVar[int | None] = None
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OpenAIEmbeddingsProvider:
+    """An embedding model behind an OpenAI-compatible endpoint; `endpoint` describes it as for a chat model.
+
+    A reply is the JSON of a `MatrixVerdict`: one row per text, in the order of the texts.
+    """
+
+    endpoint: OpenAIProvider
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.endpoint.model
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return address, model and extra body; no key and no headers."""
+        own = self.endpoint.fingerprint()
+        return {**own, "provider": f"{own['provider']}-embeddings"}
+
+    @asynccontextmanager
+    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
+        """Open a connection; no parameters are adapted. Raises UsageError if a required key is missing."""
+        del known
+        async with self.endpoint.wire() as wire:
+            yield _EmbeddingsConnection(self.endpoint, wire)
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """Return the price as the endpoint's provider reports it."""
+        return self.endpoint.price_usd(usage)
+
+
+@dataclass(frozen=True)
+class _EmbeddingsConnection(Connection):
+    endpoint: OpenAIProvider
+    wire: Wire
+
+    async def send(self, request: Request) -> Reply:
+        if not isinstance(request, EmbeddingsRequest):
+            raise Permanent(f"{self.endpoint.model} is an embedding model, but was sent chat messages.")
+        began = perf_counter()
+        body = {"model": self.endpoint.model, "input": list(request.inputs), **resolved_body(self.endpoint.body)}
+        route = self.endpoint.route("/embeddings")
+        answer = await self.wire.post(route, json_bytes(json_text(body)), largest=_LARGEST_REPLY_BYTES)
+        received = message_in(answer.text)
+        problem = problem_in(answer.status, received, answer.text)
+        if problem is not None:
+            raise error_of(problem.cleaned(self.wire.clean), answer.headers, self.endpoint.address)
+        data = as_list(received.get("data"))
+        if data is None:
+            start = excerpt(self.wire.clean(answer.text))
+            raise Temporary(f"{self.endpoint.address.url} sent no embeddings but: {start!r}.", status=OK)
+        matrix = _matrix(data, len(request.inputs), self.endpoint.address.url)
+        return Reply(
+            texts=(matrix.to_json(),),
+            usage=usage_of(as_object(received.get("usage")) or {}, output=0),
+            path=ReplyPath.TEXT,
+            model=self.wire.clean(str(received.get("model") or "")),
+            seconds=perf_counter() - began,
+        )
+
+
+def _matrix(data: list[object], wanted: int, address: str) -> MatrixVerdict:
+    """Return the vectors in order. Raises Permanent for vectors that are not valid."""
+    fault, rows = _in_order([as_object(item) or {} for item in data], wanted)
+    if fault:
+        raise Permanent(f"{address} sent invalid embeddings: {fault}.", status=OK)
+    return MatrixVerdict.of(rows)
+
+
+def _in_order(items: list[Json], wanted: int) -> tuple[str, list[list[float]]]:
+    """Return the problem, if any, and the vectors in the order of their `index`, or as received if no item has one."""
+    if len(items) != wanted:
+        return f"{len(items)} vectors for {wanted} texts", []
+    places = [item.get("index", place) for place, item in enumerate(items)]
+    if {place for place in places if isinstance(place, int)} != set(range(wanted)):
+        return f"indices that are not 0 to {wanted - 1}", []
+    by_place = dict(zip(places, items, strict=True))
+    rows = [_numbers(by_place[place]) for place in range(wanted)]
+    if not all(rows):
+        return "not lists of finite numbers", []
+    lengths = sorted({len(row) for row in rows})
+    if len(lengths) > 1:
+        return f"vectors of {' and '.join(map(str, lengths))} numbers", []
+    return "", rows
+
+
+def _numbers(item: Json) -> list[float]:
+    """Return the vector of an item; empty if it has no valid one."""
+    given = as_list(item.get("embedding")) or []
+    found = [value for value in given if isinstance(value, int | float) and not isinstance(value, bool)]
+    whole = len(found) == len(given)
+    return [float(value) for value in found] if whole and all(map(_fits, found)) else []
+
+
+def _fits(value: float) -> bool:
+    return abs(value) < 3e38  # float32; false for NaN too
+
+
 PROVIDER: Final = OpenAIProvider
+PROVIDER_AZURE: Final = AzureProvider

@@ -12,8 +12,7 @@ from merilo.judges.embeddings import OpenAIEmbeddingsJudge
 from merilo.judges.llm import LLMJudge
 from merilo.judges.spec import embedder_from, judge_from
 from merilo.plugins import Group, names_file, plugins
-from merilo.providers.openai import OpenAIProvider
-from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
+from merilo.providers.openai import OpenAIEmbeddingsProvider, OpenAIProvider
 
 if TYPE_CHECKING:
     from collections.abc import Callable

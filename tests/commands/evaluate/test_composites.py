@@ -16,7 +16,7 @@ SAMPLE = {
 VECTORS = """
 from merilo.judges.embeddings import OpenAIEmbeddingsJudge
 from merilo.providers.openai import OpenAIProvider
-from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
+from merilo.providers.openai import OpenAIEmbeddingsProvider
 
 JUDGE = OpenAIEmbeddingsJudge(OpenAIEmbeddingsProvider(OpenAIProvider("e", base_url="{}")))
 """

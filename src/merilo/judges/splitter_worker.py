@@ -1,7 +1,7 @@
 """Splits texts into sentences with pysbd in a separate process: one JSON text per input line, one JSON object per
 output.
 
-`merilo.providers.splitter` starts this file by its path, so it imports nothing of merilo. Its first line reports that
+`merilo.judges.splitter` starts this file by its path, so it imports nothing of merilo. Its first line reports that
 it is ready. On systems with alarms, it ends itself a little after the time limit. So a text on which pysbd hangs does
 not keep a processor busy if its parent process is gone.
 """
