@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,25 +9,16 @@ import server as fake
 from conversing import converse
 from each_case import each_case
 from server import JudgeServer
+from wire_requests import GOOD, KEY, QUESTION
 
 from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, ReplyPath, Request
 from merilo.providers.openai import AzureProvider
 
-KEY = "key-for-tests-0123456789"
 REQUEST = Request(messages=(Message("system", "You judge."), Message("user", "Judge this.")), max_tokens=100)
-QUESTION = Relevance("Who?", ("One.", "Two."))
-GOOD = RelevanceVerdict(1, evidence=(0,), reason="As the test wants it.")
 DATED = "2024-10-21"
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with JudgeServer() as running:
-        yield running
 
 
 @pytest.fixture

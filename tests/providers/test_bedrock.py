@@ -1,46 +1,22 @@
 """Amazon Bedrock's Converse API, over a real local server that answers as its documentation says."""
 
-import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import server as fake
-from conversing import converse
 from each_case import each_case
 from server import JudgeServer
+from wire_requests import KEY, REQUEST
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
-from merilo.judges.llm import LLMJudge
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.support import Support
-from merilo.judging.questions import Pack
-from merilo.judging.reply_parsing import schema_for
-from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
+from merilo.providers.base import Finish, ReplyPath, Usage
 from merilo.providers.bedrock import BedrockProvider, converse_reply_of
 from merilo.providers.problems import Received
 
-KEY = "bedrock-api-key-for-tests-0123456789"
 MODEL = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
-REQUEST = Request(
-    messages=(Message("system", "You judge."), Message("user", "Judge this.")),
-    schema=schema_for("noncommittal"),
-    schema_name="noncommittal",
-    max_tokens=100,
-    temperature=0.0,
-)
-QUESTION = Relevance("Who?", ("One.", "Two."))
-GOOD = RelevanceVerdict(1, evidence=(0,), reason="As the test wants it.")
 VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_BEARER_TOKEN_BEDROCK")
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with JudgeServer() as running:
-        yield running
 
 
 @pytest.fixture
@@ -49,25 +25,6 @@ def provider(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> BedrockPro
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", KEY)
     return BedrockProvider(MODEL, base_url=server.root_url)
-
-
-async def test_a_request_becomes_a_conversation(server: JudgeServer, provider: BedrockProvider) -> None:
-    """All parts are sent as the API wants them, the schema as a text; text and usage are read, reasoning is not."""
-    async with provider.connect() as connection:
-        reply = await connection.send(REQUEST)
-    body = dict(server.asked[0].body)
-    schema = body.pop("outputConfig")["textFormat"]["structure"]["jsonSchema"]
-    assert body == {
-        "system": [{"text": "You judge."}],
-        "messages": [{"role": "user", "content": [{"text": "Judge this."}]}],
-        "inferenceConfig": {"maxTokens": 100, "temperature": 0.0},
-    }
-    assert (schema["name"], json.loads(schema["schema"])) == ("noncommittal", schema_for("noncommittal"))
-    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
-    assert json.loads(reply.text)["noncommittal"] is False
-    assert (reply.path, reply.finish, reply.reasoning) == (ReplyPath.JSON_SCHEMA, Finish.STOP, "I think.")
-    assert reply.usage.input_tokens
-    assert reply.usage.output_tokens
 
 
 async def test_a_model_id_is_one_part_of_the_path(server: JudgeServer, provider: BedrockProvider) -> None:
@@ -79,71 +36,6 @@ async def test_a_model_id_is_one_part_of_the_path(server: JudgeServer, provider:
     assert server.paths[0] == f"/model/{MODEL}/converse"
     assert server.paths[1].endswith("inference-profile%2Fabc/converse")
     assert server.paths[1].count("/") == 3
-
-
-async def test_every_kind_of_judgement_is_answered(server: JudgeServer, provider: BedrockProvider) -> None:
-    """Single questions and packs use the JSON Schema; an unreadable reply is re-asked in the same conversation."""
-    server.fail_next(fake.contradiction())
-    assert await converse(LLMJudge(provider), QUESTION) == (GOOD,)
-    assert [each["role"] for each in server.asked[1].body["messages"]] == ["user", "assistant", "user"]
-    pack = Pack(tuple(Support(f"Statement {n}.", ("A.", "B.")) for n in range(3)))
-    assert not any(isinstance(answer, Failure) for answer in await converse(LLMJudge(provider), pack))
-    assert {asked.structured for asked in server.asked} == {"json_schema"}
-
-
-async def test_free_text_without_a_system_message(server: JudgeServer, provider: BedrockProvider) -> None:
-    """A request for free text has no format, no system part, and no parameter that is not set."""
-    async with provider.connect() as connection:
-        reply = await connection.send(Request(messages=(Message("user", "Hello."),)))
-    assert server.asked[0].body == {"messages": [{"role": "user", "content": [{"text": "Hello."}]}]}
-    assert reply.path is ReplyPath.TEXT
-
-
-async def test_a_seed_is_reported_as_unknown(server: JudgeServer, provider: BedrockProvider) -> None:
-    """The API has no seed: none is sent, which is reported once and recorded."""
-    async with provider.connect() as connection:
-        await connection.send(replace(REQUEST, seed=7))
-        await connection.send(replace(REQUEST, seed=8))
-        assert connection.adaptations() == {"seed": "dropped"}
-        assert len(connection.notices()) == 1
-    assert "seed" not in json.dumps(server.asked[0].body)
-
-
-@pytest.mark.parametrize(
-    ("refused", "adaptations"),
-    [
-        ("outputConfig", {"outputConfig": "prompted"}),
-        ("temperature", {"temperature": "dropped"}),
-        ("system", {"system": "folded into the user message"}),
-    ],
-)
-async def test_rejected_parameters_are_omitted(
-    server: JudgeServer, provider: BedrockProvider, refused: str, adaptations: dict[str, str]
-) -> None:
-    """A rejected parameter is reported once and sent no more; a later connection knows it from the start."""
-    server.refuse(refused)
-    async with provider.connect() as connection:
-        replies = await asyncio.gather(*(connection.send(REQUEST) for _ in range(5)))
-        assert connection.adaptations() == adaptations
-        assert len(connection.notices()) == 1
-    assert {json.loads(reply.text)["noncommittal"] for reply in replies} == {False}
-    before = server.count
-    async with provider.connect(known=adaptations) as connection:
-        await connection.send(REQUEST)
-        assert connection.notices() == ()
-    assert server.count == before + 1
-    assert server.asked[-1].user.endswith("Judge this.")
-
-
-async def test_without_a_schema_the_prompt_contains_it(server: JudgeServer, provider: BedrockProvider) -> None:
-    """A model without structured output gets the schema in words, also if it takes no system message."""
-    known = {"outputConfig": "prompted", "system": "folded into the user message"}
-    async with provider.connect(known=known) as connection:
-        reply = await connection.send(REQUEST)
-    assert reply.path is ReplyPath.PROMPTED
-    (message,) = server.asked[0].messages
-    assert message["content"].startswith("You judge.\n\nThe reply is one JSON object")
-    assert message["content"].endswith("Judge this.")
 
 
 # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html (section "Errors"),
@@ -291,35 +183,6 @@ def test_cached_tokens_are_part_of_the_input(usage: dict[str, object], read_as: 
     assert read({**stopped("end_turn"), "usage": usage}).usage == read_as
 
 
-@pytest.mark.parametrize(
-    "body", ["<html>hello</html>", "{}", '{"output": {}}', json.dumps(stopped("malformed_model_output"))]
-)
-async def test_bodies_without_an_answer_are_retried(server: JudgeServer, provider: BedrockProvider, body: str) -> None:
-    """A page of a gateway and a malformed output are temporary errors."""
-    server.fail_next(fake.bare(body))
-    async with provider.connect() as connection:
-        with pytest.raises(Temporary):
-            await connection.send(REQUEST)
-
-
-async def test_a_refusal_is_a_failure_at_once(server: JudgeServer, provider: BedrockProvider) -> None:
-    """A blocked reply fails its question with the text of the guardrail, and is not re-asked."""
-    server.fail_next(fake.refusal("Sorry, the guardrail blocked this."))
-    (answer,) = await converse(LLMJudge(provider), QUESTION)
-    assert server.count == 1
-    assert isinstance(answer, Failure)
-    assert (answer.kind, "guardrail blocked" in answer.message) == (FailureKind.REFUSED, True)
-
-
-async def test_own_fields_are_merged(server: JudgeServer, provider: BedrockProvider) -> None:
-    """One setting of the user's does not remove merilo's."""
-    own = replace(provider, body={"inferenceConfig": {"topP": 0.5}, "additionalModelRequestFields": {"top_k": 3}})
-    async with own.connect() as connection:
-        await connection.send(REQUEST)
-    assert server.asked[0].body["inferenceConfig"] == {"maxTokens": 100, "temperature": 0.0, "topP": 0.5}
-    assert server.asked[0].body["additionalModelRequestFields"] == {"top_k": 3}
-
-
 @each_case(
     ("variables", "url"),
     [
@@ -345,8 +208,8 @@ def test_the_address_comes_from_the_environment(
     assert BedrockProvider("m").base_url == url
 
 
-def test_a_region_and_a_key_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a region there is no address; a region that could name another host is refused; Amazon needs a key."""
+def test_a_region_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a region there is no address; a region that could name another host is refused."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(UsageError, match="needs a region such as us-east-1: set AWS_REGION"):
@@ -354,25 +217,3 @@ def test_a_region_and_a_key_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "us-east-1.evil.example/")
     with pytest.raises(UsageError, match="AWS_REGION must be a region"):
         BedrockProvider("m")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-
-    async def opened() -> None:
-        async with BedrockProvider("m").connect():
-            pass
-
-    with pytest.raises(UsageError, match="environment variable AWS_BEARER_TOKEN_BEDROCK has no key"):
-        asyncio.run(opened())
-
-
-async def test_a_key_is_never_shown(server: JudgeServer, provider: BedrockProvider) -> None:
-    """The key is in no message, adaptation or repr, even if the server repeats it."""
-    says = json.dumps({"message": f"outputConfig of {KEY}: Extra inputs are not permitted"})
-    server.fail_next(fake.bare(says, 400))
-    async with provider.connect() as connection:
-        await connection.send(REQUEST)
-        server.fail_next(fake.bare(says, 403, x_amzn_ErrorType=f"Type{KEY}"))
-        with pytest.raises(ProviderDown) as caught:
-            await connection.send(REQUEST)
-        shown = [str(caught.value), repr(provider), *connection.adaptations().values(), *connection.notices()]
-    assert connection.notices()
-    assert not any(KEY in text for text in (*shown, json.dumps(provider.fingerprint())))

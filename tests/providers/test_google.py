@@ -1,140 +1,25 @@
 """Google's `generateContent`, over a real local server that answers as its documentation says."""
 
-import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import server as fake
-from conversing import converse
 from each_case import each_case
 from server import JudgeServer
+from wire_requests import KEY, REQUEST
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
-from merilo.judges.llm import LLMJudge
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.support import Support
-from merilo.judging.questions import Pack
-from merilo.judging.reply_parsing import schema_for
-from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
+from merilo.providers.base import Finish, ReplyPath, Usage
 from merilo.providers.google import GOOGLE_URL, GoogleProvider, content_of
 from merilo.providers.problems import Received
-
-KEY = "key-for-tests-0123456789"
-REQUEST = Request(
-    messages=(Message("system", "You judge."), Message("user", "Judge this.")),
-    schema=schema_for("noncommittal"),
-    schema_name="noncommittal",
-    max_tokens=100,
-    temperature=0.0,
-    seed=3,
-)
-QUESTION = Relevance("Who?", ("One.", "Two."))
-GOOD = RelevanceVerdict(1, evidence=(0,), reason="As the test wants it.")
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with JudgeServer() as running:
-        yield running
 
 
 @pytest.fixture
 def provider(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> GoogleProvider:
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     return GoogleProvider("gemini-2.5-flash", base_url=server.root_url)
-
-
-async def test_a_request_becomes_content(server: JudgeServer, provider: GoogleProvider) -> None:
-    """All parts are sent as the API wants them, with the key as a header; text, usage and model are read."""
-    async with provider.connect() as connection:
-        reply = await connection.send(REQUEST)
-    assert server.paths == ["/v1beta/models/gemini-2.5-flash:generateContent"]
-    categories = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
-    assert server.asked[0].body == {
-        "systemInstruction": {"parts": [{"text": "You judge."}]},
-        "contents": [{"role": "user", "parts": [{"text": "Judge this."}]}],
-        "generationConfig": {
-            "temperature": 0.0,
-            "seed": 3,
-            "maxOutputTokens": 100,
-            "responseMimeType": "application/json",
-            "responseJsonSchema": schema_for("noncommittal"),
-            "thinkingConfig": {"thinkingBudget": 0},
-        },
-        "safetySettings": [{"category": f"HARM_CATEGORY_{each}", "threshold": "OFF"} for each in categories],
-    }
-    assert server.headers[0]["x-goog-api-key"] == KEY
-    assert "Authorization" not in server.headers[0]
-    assert json.loads(reply.text)["noncommittal"] is False
-    assert (reply.path, reply.model, reply.finish) == (ReplyPath.JSON_SCHEMA, "test-model", Finish.STOP)
-    assert reply.reasoning == "I think."
-
-
-async def test_every_kind_of_judgement_is_answered(server: JudgeServer, provider: GoogleProvider) -> None:
-    """Single questions and packs use the JSON Schema; an unreadable reply is re-asked in the same conversation."""
-    server.fail_next(fake.contradiction())
-    assert await converse(LLMJudge(provider), QUESTION) == (GOOD,)
-    assert [each["role"] for each in server.asked[1].body["contents"]] == ["user", "model", "user"]
-    pack = Pack(tuple(Support(f"Statement {n}.", ("A.", "B.")) for n in range(3)))
-    assert not any(isinstance(answer, Failure) for answer in await converse(LLMJudge(provider), pack))
-    assert {asked.structured for asked in server.asked} == {"json_schema"}
-
-
-async def test_free_text_without_a_system_message(server: JudgeServer, provider: GoogleProvider) -> None:
-    """A request for free text has no format, no system instruction, and no parameter that is not set."""
-    async with provider.connect() as connection:
-        reply = await connection.send(Request(messages=(Message("user", "Hello."),)))
-    body = server.asked[0].body
-    assert body["contents"] == [{"role": "user", "parts": [{"text": "Hello."}]}]
-    assert body["generationConfig"] == {"thinkingConfig": {"thinkingBudget": 0}}
-    assert "systemInstruction" not in body
-    assert reply.path is ReplyPath.TEXT
-
-
-@pytest.mark.parametrize(
-    ("refused", "adaptations"),
-    [
-        (("responseJsonSchema",), {"responseJsonSchema": "json_mode"}),
-        (("responseJsonSchema", "responseMimeType"), {"responseJsonSchema": "prompted"}),
-        (("safetySettings",), {"safetySettings": "dropped"}),
-        (("thinkingConfig",), {"thinkingConfig": "dropped"}),
-        (("seed",), {"seed": "dropped"}),
-        (("temperature",), {"temperature": "dropped"}),
-        (("system",), {"system": "folded into the user message"}),
-    ],
-)
-async def test_rejected_parameters_are_omitted(
-    server: JudgeServer, provider: GoogleProvider, refused: tuple[str, ...], adaptations: dict[str, str]
-) -> None:
-    """A rejected parameter is reported and sent no more; a later connection knows it from the start."""
-    server.refuse(*refused)
-    async with provider.connect() as connection:
-        replies = await asyncio.gather(*(connection.send(REQUEST) for _ in range(5)))
-        assert connection.adaptations() == adaptations
-        assert len(connection.notices()) == len(set(connection.notices()))
-    assert {json.loads(reply.text)["noncommittal"] for reply in replies} == {False}
-    before = server.count
-    async with provider.connect(known=adaptations) as connection:
-        await connection.send(REQUEST)
-        assert connection.notices() == ()
-    assert server.count == before + 1
-    assert server.asked[-1].user.endswith("Judge this.")
-
-
-async def test_without_a_schema_the_prompt_contains_it(server: JudgeServer, provider: GoogleProvider) -> None:
-    """JSON mode and the prompt alone have the schema in words, also if the system message is folded."""
-    known = {"responseJsonSchema": "prompted", "system": "folded into the user message"}
-    async with provider.connect(known=known) as connection:
-        reply = await connection.send(REQUEST)
-    assert reply.path is ReplyPath.PROMPTED
-    (message,) = server.asked[0].messages
-    assert message["content"].startswith("You judge.\n\nThe reply is one JSON object")
-    assert message["content"].endswith("Judge this.")
-    assert "responseMimeType" not in server.asked[0].body["generationConfig"]
 
 
 async def test_a_schema_that_is_too_large_goes_into_the_prompt(server: JudgeServer, provider: GoogleProvider) -> None:
@@ -329,51 +214,12 @@ def test_thoughts_are_billed_but_are_not_the_answer() -> None:
     assert read(candidate("STOP", "so")).usage == Usage()
 
 
-@pytest.mark.parametrize(
-    "body",
-    ["<html>hello</html>", "{}", json.dumps(candidate("MALFORMED_RESPONSE", "so")), json.dumps(candidate("STOP"))],
-)
-async def test_bodies_without_an_answer_are_retried(server: JudgeServer, provider: GoogleProvider, body: str) -> None:
-    """A page of a gateway, a malformed response and an empty verdict are temporary errors."""
-    server.fail_next(fake.bare(body))
-    async with provider.connect() as connection:
-        with pytest.raises(Temporary):
-            await connection.send(REQUEST)
-
-
-async def test_a_refusal_is_a_failure_at_once(server: JudgeServer, provider: GoogleProvider) -> None:
-    """A blocked reply fails its question with the reason, and is not re-asked."""
-    server.fail_next(fake.refusal("I will not judge this."))
-    (answer,) = await converse(LLMJudge(provider), QUESTION)
-    assert server.count == 1
-    assert isinstance(answer, Failure)
-    assert (answer.kind, "I will not judge this." in answer.message) == (FailureKind.REFUSED, True)
-
-
-async def test_own_fields_are_merged(server: JudgeServer, provider: GoogleProvider) -> None:
-    """One setting of the user's does not remove the schema; other fields replace merilo's."""
-    own = replace(provider, body={"generationConfig": {"topK": 3}, "safetySettings": []})
-    async with own.connect() as connection:
-        await connection.send(REQUEST)
-    body = server.asked[0].body
-    assert body["generationConfig"]["topK"] == 3
-    assert "responseJsonSchema" in body["generationConfig"]
-    assert body["safetySettings"] == []
-
-
 def test_the_address_and_the_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two variables may hold the key; Google's own endpoint needs one. An address may have its path."""
+    """Two variables may hold the key. An address may have its path."""
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     provider = GoogleProvider("m")
     assert (provider.base_url, provider.api_key_env) == (GOOGLE_URL, "GEMINI_API_KEY")
-
-    async def opened() -> None:
-        async with provider.connect():
-            pass
-
-    with pytest.raises(UsageError, match="environment variable GEMINI_API_KEY has no key"):
-        asyncio.run(opened())
     monkeypatch.setenv("GOOGLE_API_KEY", KEY)
     assert GoogleProvider("m").api_key_env == "GOOGLE_API_KEY"
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
@@ -388,17 +234,3 @@ def test_only_the_own_endpoint_has_a_price(provider: GoogleProvider, monkeypatch
     assert provider.price_usd(Usage(1_000_000, 0)) is None
     assert GoogleProvider("gemini-2.5-flash").price_usd(Usage(100_000, 10_000)) == pytest.approx(0.055)
     assert GoogleProvider("gemini-2.5-pro").price_usd(Usage(1_000_000, 0)) == pytest.approx(2.5)
-
-
-async def test_a_key_is_never_shown(server: JudgeServer, provider: GoogleProvider) -> None:
-    """The key is in no address, message, adaptation or repr, even if the server repeats it."""
-    error = {"error": {"code": 400, "message": f"thinking {KEY}", "status": "INVALID_ARGUMENT"}}
-    server.fail_next(*[fake.bare(json.dumps(error), 400)] * 2)
-    async with provider.connect() as connection:
-        await connection.send(REQUEST)
-        server.fail_next(fake.bare(json.dumps(error), 500))
-        with pytest.raises(Temporary) as caught:
-            await connection.send(REQUEST)
-        shown = [str(caught.value), repr(provider), *connection.adaptations().values(), *connection.notices()]
-    assert connection.notices()
-    assert not any(KEY in text for text in (*shown, *server.paths, json.dumps(provider.fingerprint())))

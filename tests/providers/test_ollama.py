@@ -1,45 +1,19 @@
 """Ollama's own API, over a real local server that answers as its documentation says."""
 
-import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import server as fake
-from conversing import converse
 from each_case import each_case
 from server import JudgeServer
+from wire_requests import REQUEST
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
-from merilo.judges.llm import LLMJudge
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.support import Support
-from merilo.judging.questions import Pack
-from merilo.judging.reply_parsing import schema_for
-from merilo.judging.verdicts import Failure
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
 from merilo.providers.ollama import ContextLimit, OllamaProvider, chat_reply_of
 from merilo.providers.problems import Received
-
-KEY = "key-for-tests-0123456789"
-REQUEST = Request(
-    messages=(Message("system", "You judge."), Message("user", "Judge this.")),
-    schema=schema_for("noncommittal"),
-    schema_name="noncommittal",
-    max_tokens=100,
-    temperature=0.0,
-    seed=3,
-)
-QUESTION = Relevance("Who?", ("One.", "Two."))
-GOOD = RelevanceVerdict(1, evidence=(0,), reason="As the test wants it.")
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with JudgeServer() as running:
-        yield running
 
 
 @pytest.fixture
@@ -47,51 +21,6 @@ def provider(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> OllamaProv
     for name in ("OLLAMA_API_KEY", "OLLAMA_CONTEXT_LENGTH"):
         monkeypatch.delenv(name, raising=False)
     return OllamaProvider("test-model", base_url=server.root_url)
-
-
-async def test_a_request_forbids_truncation(server: JudgeServer, provider: OllamaProvider) -> None:
-    """The body sets the context length and refuses truncation; text, usage and model are read from the reply."""
-    async with provider.connect() as connection:
-        reply = await connection.send(REQUEST)
-        assert connection.adaptations() == {"digest": server.digest, "num_ctx": "16384"}
-        assert connection.notices() == ()
-    assert server.asked[0].body == {
-        "model": "test-model",
-        "messages": [{"role": "system", "content": "You judge."}, {"role": "user", "content": "Judge this."}],
-        "stream": False,
-        "format": schema_for("noncommittal"),
-        "truncate": False,
-        "shift": False,
-        "keep_alive": "30m",
-        "think": False,
-        "options": {"num_ctx": 16_384, "num_predict": 100, "temperature": 0.0, "seed": 3},
-    }
-    assert "Authorization" not in server.headers[0]
-    assert json.loads(reply.text)["noncommittal"] is False
-    assert (reply.path, reply.model, reply.finish) == (ReplyPath.JSON_SCHEMA, "test-model", Finish.STOP)
-    assert reply.usage.input_tokens
-    assert reply.usage.output_tokens
-
-
-async def test_a_request_without_a_system_message(server: JudgeServer, provider: OllamaProvider) -> None:
-    """A free-text request has no format, and no option that is not set."""
-    async with provider.connect() as connection:
-        reply = await connection.send(Request(messages=(Message("user", "Hello."),)))
-    body = server.asked[0].body
-    assert body["messages"] == [{"role": "user", "content": "Hello."}]
-    assert body["options"] == {"num_ctx": 16_384}
-    assert "format" not in body
-    assert reply.path is ReplyPath.TEXT
-
-
-async def test_every_kind_of_judgement_is_answered(server: JudgeServer, provider: OllamaProvider) -> None:
-    """Single questions and packs use the JSON Schema; an unreadable reply is re-asked in the same conversation."""
-    server.fail_next(fake.contradiction())
-    assert await converse(LLMJudge(provider), QUESTION) == (GOOD,)
-    assert [message["role"] for message in server.asked[1].messages] == ["system", "user", "assistant", "user"]
-    pack = Pack(tuple(Support(f"Statement {n}.", ("A.", "B.")) for n in range(3)))
-    assert not any(isinstance(answer, Failure) for answer in await converse(LLMJudge(provider), pack))
-    assert {asked.structured for asked in server.asked} == {"json_schema"}
 
 
 async def test_the_context_length_is_at_most_the_models(server: JudgeServer, provider: OllamaProvider) -> None:
@@ -128,38 +57,6 @@ async def test_models_think_as_little_as_they_can(
         await connection.send(REQUEST)
     assert server.asked[0].body.get("think") == sent
     assert ("think" in server.asked[0].body) == (sent is not None)
-
-
-@pytest.mark.parametrize(
-    ("refused", "adaptation"), [("think", {"think": "dropped"}), ("format", {"format": "prompted"})]
-)
-async def test_rejected_parameters_are_omitted(
-    server: JudgeServer, provider: OllamaProvider, refused: str, adaptation: dict[str, str]
-) -> None:
-    """A rejected parameter is reported once and sent no more; a later connection knows it from the start."""
-    server.refuse(refused)
-    async with provider.connect() as connection:
-        replies = await asyncio.gather(*(connection.send(REQUEST) for _ in range(5)))
-        found = dict(connection.adaptations())
-        assert {name: found[name] for name in adaptation} == adaptation
-        assert len(connection.notices()) == len(set(connection.notices()))
-        assert all(f"rejected {refused}" in notice for notice in connection.notices())
-    assert {json.loads(reply.text)["noncommittal"] for reply in replies} == {False}
-    before = server.count
-    async with provider.connect(known=found) as connection:
-        await connection.send(REQUEST)
-        assert connection.notices() == ()
-    assert server.count == before + 1
-    assert refused not in server.asked[-1].body
-
-
-async def test_without_a_schema_the_prompt_contains_it(server: JudgeServer, provider: OllamaProvider) -> None:
-    """JSON mode comes before the prompt alone, and both have the schema in words."""
-    async with provider.connect(known={"format": "json_mode"}) as connection:
-        reply = await connection.send(REQUEST)
-    assert reply.path is ReplyPath.JSON_MODE
-    assert server.asked[0].body["format"] == "json"
-    assert json.dumps(schema_for("noncommittal")) in server.asked[0].messages[0]["content"]
 
 
 # Ollama: server/routes.go and server/sched.go (missing model, full queue), llm/server.go and runner/ollamarunner
@@ -303,15 +200,6 @@ def test_a_full_context_is_not_asked_again() -> None:
     assert read(fields, num_ctx=101).finish is Finish.LENGTH
 
 
-@pytest.mark.parametrize("body", ["<html>hello</html>", "[]", '{"done": true}', '{"message": {"content": ""}}'])
-async def test_bodies_that_are_not_replies(server: JudgeServer, provider: OllamaProvider, body: str) -> None:
-    """A page of a gateway, or a reply without a token, is retried."""
-    server.fail_next(fake.bare(body))
-    async with provider.connect() as connection:
-        with pytest.raises(Temporary):
-            await connection.send(REQUEST)
-
-
 @each_case(
     ("variable", "url"),
     [
@@ -352,28 +240,3 @@ def test_the_fingerprint_leaves_out_what_changes_no_reply(provider: OllamaProvid
     assert provider.fingerprint() == replace(provider, num_ctx=32_768, keep_alive="1m").fingerprint()
     assert provider.fingerprint() != replace(provider, model="other").fingerprint()
     assert provider.fingerprint() != replace(provider, body={"options": {"top_k": 3}}).fingerprint()
-
-
-async def test_own_options_are_merged(server: JudgeServer, provider: OllamaProvider) -> None:
-    """One option of the user's does not remove the context length; other fields replace merilo's."""
-    own = replace(provider, body={"options": {"top_k": 3, "temperature": 0.5}, "keep_alive": "1h"})
-    async with own.connect() as connection:
-        await connection.send(REQUEST)
-    body = server.asked[0].body
-    assert body["options"] == {"num_ctx": 16_384, "num_predict": 100, "temperature": 0.5, "seed": 3, "top_k": 3}
-    assert body["keep_alive"] == "1h"
-
-
-async def test_a_key_is_sent_and_not_shown(
-    server: JudgeServer, provider: OllamaProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A gateway's key is a bearer token, and is in no message, adaptation or repr, even if the server repeats it."""
-    monkeypatch.setenv("OLLAMA_API_KEY", KEY)
-    server.digest = KEY
-    server.fail_next(fake.bare(json.dumps({"error": f"{KEY} is not well"}), 500))
-    async with provider.connect() as connection:
-        with pytest.raises(Temporary) as caught:
-            await connection.send(REQUEST)
-        shown = [str(caught.value), repr(provider), repr(connection.adaptations()), repr(provider.fingerprint())]
-    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
-    assert not any(KEY in text for text in shown)

@@ -14,10 +14,12 @@ from unittest.mock import patch
 
 import pytest
 import server as fake
+import wire_requests
 from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from server import Fault, JudgeServer
+from wire_requests import KEY
 
 from merilo.errors import (
     Permanent,
@@ -29,9 +31,8 @@ from merilo.errors import (
     UsageError,
 )
 from merilo.judging.json_types import Json
-from merilo.judging.reply_parsing import schema_for
 from merilo.providers import openai
-from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Usage
+from merilo.providers.base import Finish, Reply, ReplyPath, Request, Usage
 from merilo.providers.openai import OpenAIProvider, reply_of
 from merilo.providers.problems import (
     EndpointAddress,
@@ -42,26 +43,11 @@ from merilo.providers.problems import (
     problem_in,
     retry_after_s,
 )
-from merilo.providers.secrets import key_in
 
-KEY = "key-for-tests-0123456789"
 GATEWAY = "gateway-word-42"
-REQUEST = Request(
-    messages=(Message("system", "You judge."), Message("user", "Judge this.")),
-    schema=schema_for("noncommittal"),
-    schema_name="noncommittal",
-    max_tokens=100,
-    temperature=0.0,
-    seed=7,
-)
+REQUEST = replace(wire_requests.REQUEST, seed=7)
 FREE = replace(REQUEST, schema=None)
 ADDRESS = EndpointAddress("a", "check the key", "Check the place.")
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with JudgeServer() as running:
-        yield running
 
 
 @pytest.fixture
@@ -112,100 +98,11 @@ async def error_from(provider: OpenAIProvider, request: Request = REQUEST) -> Pr
     return caught.value
 
 
-async def test_a_request_becomes_a_chat_completion(server: JudgeServer, provider: OpenAIProvider) -> None:
-    """Messages, parameters and schema are sent; text, usage, model and path come back."""
-    async with provider.connect() as connection:
-        reply = await connection.send(REQUEST)
-    body = server.asked[0].body
-    assert body["model"] == "test-model"
-    assert body["messages"][0] == {"role": "system", "content": "You judge."}
-    assert (body["temperature"], body["seed"], body["max_tokens"]) == (0.0, 7, 100)
-    assert body["response_format"]["json_schema"]["strict"] is True
-    assert body["response_format"]["json_schema"]["schema"] == schema_for("noncommittal")
-    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
-    assert server.headers[0]["X-Gateway"] == GATEWAY
-    assert json.loads(reply.text)["noncommittal"] is False
-    assert (reply.path, reply.model, reply.finish) == (ReplyPath.JSON_SCHEMA, "test-model", Finish.STOP)
-    assert reply.usage.input_tokens == 5
-    assert reply.seconds > 0
-
-
-async def test_what_is_not_set_is_not_sent(server: JudgeServer, provider: OpenAIProvider) -> None:
-    """None leaves a parameter to the endpoint; free text asks for no format."""
-    async with provider.connect() as connection:
-        reply = await connection.send(Request(messages=REQUEST.messages))
-    assert set(server.asked[0].body) == {"model", "messages"}
-    assert reply.path is ReplyPath.TEXT
-
-
-async def test_extra_body_goes_before_ours(server: JudgeServer, provider: OpenAIProvider) -> None:
-    """What the user adds is sent with every request, over our own fields too."""
-    async with replace(provider, body={"temperature": 0.5, "top_k": 3}).connect() as connection:
-        await connection.send(REQUEST)
-    assert (server.asked[0].body["temperature"], server.asked[0].body["top_k"]) == (0.5, 3)
-
-
 async def test_samples_come_as_texts(server: JudgeServer, provider: OpenAIProvider) -> None:
     """Several completions are asked for at once."""
     async with provider.connect() as connection:
         reply = await connection.send(replace(FREE, samples=3))
     assert reply.texts == ("A free reply.",) * 3
-
-
-@pytest.mark.parametrize(
-    ("refused", "path", "requests"),
-    [
-        (("json_schema",), ReplyPath.JSON_MODE, 2),
-        (("json_schema", "json_object"), ReplyPath.PROMPTED, 3),
-        (("response_format",), ReplyPath.PROMPTED, 3),
-    ],
-)
-async def test_structured_output_falls_to_the_next_path(
-    server: JudgeServer, provider: OpenAIProvider, refused: tuple[str, ...], path: ReplyPath, requests: int
-) -> None:
-    """JSON Schema, then JSON mode, then words: learned once, told, and stored with the reply."""
-    server.refuse(*refused)
-    async with provider.connect() as connection:
-        reply = await connection.send(REQUEST)
-        again = await connection.send(REQUEST)
-        assert connection.adaptations() == {"response_format": path.value}
-        assert len(connection.notices()) == 1
-    assert reply.path is again.path is path
-    assert server.count == requests + 1
-    assert json.loads(reply.text)["noncommittal"] is False
-    assert json.dumps(schema_for("noncommittal")) in server.asked[-1].messages[0]["content"]
-
-
-@pytest.mark.parametrize(
-    ("refused", "adaptations"),
-    [
-        (("temperature",), {"temperature": "dropped"}),
-        (("seed", "temperature"), {"seed": "dropped", "temperature": "dropped"}),
-        (("max_tokens",), {"max_tokens": "max_completion_tokens"}),
-        (("max_tokens", "max_completion_tokens"), {"max_tokens": "dropped"}),
-        (("system",), {"system": "folded into the user message"}),
-    ],
-)
-async def test_refused_parameters_are_left_out(
-    server: JudgeServer, provider: OpenAIProvider, refused: tuple[str, ...], adaptations: dict[str, str]
-) -> None:
-    """A parameter that the endpoint refuses is dropped or renamed once for the connection."""
-    server.refuse(*refused)
-    async with provider.connect() as connection:
-        await connection.send(REQUEST)
-        learned = server.count
-        await connection.send(REQUEST)
-        assert connection.adaptations() == adaptations
-    assert server.count == learned + 1
-    assert not any(name in server.asked[-1].body for name in refused)
-
-
-async def test_a_folded_system_message_is_not_lost(server: JudgeServer, provider: OpenAIProvider) -> None:
-    """Its text stands before the user's."""
-    server.refuse("system")
-    async with provider.connect() as connection:
-        await connection.send(FREE)
-    assert server.asked[-1].messages == [{"role": "user", "content": "You judge.\n\nJudge this."}]
 
 
 async def test_requests_in_the_air_adapt_once(provider: OpenAIProvider, server: JudgeServer) -> None:
@@ -216,20 +113,6 @@ async def test_requests_in_the_air_adapt_once(provider: OpenAIProvider, server: 
         assert len(connection.notices()) == 1
     assert len(replies) == 20
     assert server.count <= 60  # a small temperature is tried first
-
-
-async def test_known_adaptations_cost_no_request(server: JudgeServer, provider: OpenAIProvider) -> None:
-    """A resumed run need not learn again what an earlier one learned."""
-    server.refuse("temperature", "response_format", "max_tokens")
-    async with provider.connect() as connection:
-        await connection.send(REQUEST)
-        known = connection.adaptations()
-    before = server.count
-    async with provider.connect(known=known) as connection:
-        await connection.send(REQUEST)
-        assert connection.adaptations() == known
-        assert connection.notices() == ()
-    assert server.count == before + 1
 
 
 @pytest.mark.parametrize(
@@ -341,46 +224,10 @@ async def test_a_reply_of_unknown_length_is_read(provider: OpenAIProvider, monke
         assert isinstance(await error_from(replace(provider, base_url=url)), Permanent)
 
 
-@pytest.mark.parametrize("code", [400, 401, 429, 500, 200])
-async def test_secrets_are_never_shown(server: JudgeServer, provider: OpenAIProvider, code: int) -> None:
-    """An endpoint that echoes the key and the headers does not get them into an error, a notice or a repr."""
-    server.fail_next(fake.bare(f'{{"error": {{"message": "response_format no: {KEY} {GATEWAY}"}}}}', code))
-    server.fail(fake.bare(f"echo {KEY} {GATEWAY}", code))
-    async with provider.connect() as connection:
-        with pytest.raises(ProviderError) as caught:
-            await connection.send(REQUEST)
-        shown = f"{caught.value} {connection.notices()} {provider!r} {provider.fingerprint()}"
-    assert KEY not in shown
-    assert GATEWAY not in shown
-    assert caught.value.__cause__ is None
-
-
 async def test_long_error_pages_are_cut(server: JudgeServer, provider: OpenAIProvider) -> None:
     """An error shows the beginning of what came, not the page."""
     server.fail_next(fake.bare("<p>sorry</p>" * 1_000, 500))
     assert len(str(await error_from(provider))) < 450
-
-
-def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the variable, connecting to OpenAI says which one to set; other endpoints do without."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-
-    async def opened(provider: OpenAIProvider) -> None:
-        async with provider.connect():
-            pass
-
-    with pytest.raises(UsageError, match="environment variable OPENAI_API_KEY has no key"):
-        asyncio.run(opened(OpenAIProvider("m")))
-    asyncio.run(opened(OpenAIProvider("m", base_url="http://localhost:1/v1")))
-
-
-def test_a_key_with_a_line_break_inside_is_refused_unshown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that cannot stand in a header is an error that does not repeat it."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-one\nsk-two")
-    with pytest.raises(UsageError) as caught:
-        key_in("OPENAI_API_KEY")
-    assert "sk-" not in str(caught.value)
 
 
 def test_the_address_is_read_at_construction(monkeypatch: pytest.MonkeyPatch) -> None:
