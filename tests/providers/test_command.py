@@ -1,7 +1,6 @@
 """The command line over each provider's wire, against a local server."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,7 @@ from server import JudgeServer
 from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.evaluate.settings import judges_of
 
-KEY = "key-for-tests-0123456789"
 ROWS = [{"user_input": "How long is the river?", "retrieved_contexts": ["It is long."], "response": "It is long."}]
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with JudgeServer() as running:
-        yield running
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "azure", "bedrock", "google", "ollama"])
@@ -86,52 +78,3 @@ def test_ollama_resumes_with_the_same_model_only(server: JudgeServer, tmp_path: 
     assert done.returncode == 0, done.stderr
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["judges"]["judge"]["fingerprint"]["provider"]["provider"] == "ollama"
-
-
-def test_google_resumes_with_what_it_learnt(server: JudgeServer, tmp_path: Path) -> None:
-    """A run with the variables of the environment resumes with what it learnt, and stores no key."""
-    here = Here(tmp_path)
-    here.write("data.jsonl", ROWS)
-    server.refuse("thinkingConfig")
-    run = ("run", "data.jsonl", "--judge", "google:m", "--metrics", "context_relevance,faithfulness", "--out", "run")
-    env = {"GOOGLE_GEMINI_BASE_URL": server.root_url, "GOOGLE_API_KEY": KEY}
-    stopped = here.merilo(*run, "--max-requests", "4", "--concurrency", "1", env=env)
-    assert stopped.returncode == 5, stopped.stderr
-    before = server.count
-    done = here.merilo(*run, env=env)
-    assert done.returncode == 0, done.stderr
-    assert server.count > before
-    assert not any("thinkingConfig" in asked.body["generationConfig"] for asked in server.asked[before:])
-    assert {headers["x-goog-api-key"] for headers in server.headers} == {KEY}
-    usage = json.loads((tmp_path / "run" / "usage.json").read_text(encoding="utf-8"))
-    assert list(usage["adaptations"].values()) == [{"thinkingConfig": "dropped"}]
-    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-
-
-def test_bedrock_resumes_with_what_it_learnt(server: JudgeServer, tmp_path: Path) -> None:
-    """A run with the variables of the environment resumes with what it learnt, and stores no key."""
-    here = Here(tmp_path)
-    here.write("data.jsonl", ROWS)
-    server.refuse("outputConfig")
-    run = (
-        "run",
-        "data.jsonl",
-        "--judge",
-        "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",
-        "--metrics",
-        "faithfulness",
-        "--out",
-        "run",
-    )
-    env = {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME": server.root_url, "AWS_BEARER_TOKEN_BEDROCK": KEY}
-    stopped_early = here.merilo(*run, "--max-requests", "2", "--concurrency", "1", env=env)
-    assert stopped_early.returncode == 5, stopped_early.stderr
-    before = server.count
-    done = here.merilo(*run, env=env)
-    assert done.returncode == 0, done.stderr
-    assert server.count > before
-    assert not any("outputConfig" in asked.body for asked in server.asked[before:])
-    assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
-    usage = json.loads((tmp_path / "run" / "usage.json").read_text(encoding="utf-8"))
-    assert list(usage["adaptations"].values()) == [{"outputConfig": "prompted"}]
-    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
