@@ -102,6 +102,5 @@ def readers(run: Path, other: Path, folder: Path, *, sample: str, metric: str) -
         "gate": ("gate", run, "--min", f"{metric}=0.3"),
         "gate --baseline": ("gate", other, "--baseline", run, "--max-drop", 0.5),
         "label": ("label", run, "--metric", metric, "-o", folder / "tasks.jsonl", "--number", 4),
-        "judge check": ("judge", "check", run, other),
         "verify": ("runs", "verify", run, "--reread"),
     }

@@ -198,7 +198,7 @@ def test_verdicts_are_valid_whatever_the_probabilities(data: st.DataObject) -> N
     _, (answer,) = conversed(asking, Bundle((question,), view), reply)
     assert not isinstance(answer, Failure)
     assert question.fault(answer) is None
-    assert reread([question], replies, asking.rubric(Bundle((question,), view)), asking.fingerprint()) == (answer,)
+    assert reread([question], replies, asking.rubric(Bundle((question,), view))) == (answer,)
 
 
 def test_statements_have_the_checks_of_the_embedded_judge() -> None:

@@ -11,7 +11,6 @@ from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 import merilo
 from merilo import api
 from merilo.commands.check.run import JudgeCheck
-from merilo.commands.check.study import judges_agreement
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.short_repr import LIMIT, short_repr
 
@@ -56,7 +55,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "one gate": api.gate(first, minimums={"context_relevance": 0.9}).gates[0],
         "label": tasks,
         "labelled": api.label(first, labels=fill_in(folder / "tasks.jsonl", by_grade)),
-        "agree": judges_agreement([first, second]),
     }
 
 

@@ -39,8 +39,7 @@ NO_KEY: Final = "MERILO_NO_KEY"
 _JUDGE: Final = "judge"
 _ADDRESS: Final = "judge.base_url"
 _KEY: Final = "judge.api_key_env"
-_FIT: Final = "judge.fit"
-_OF_JUDGE: Final = (_ADDRESS, _KEY, "judge.judged", _FIT)
+_OF_JUDGE: Final = (_ADDRESS, _KEY, "judge.judged")
 _PRICES: Final = "limits.prices"
 _CONSENT: Final = {
     _ADDRESS: "the server {}",
@@ -294,7 +293,7 @@ def _relative(name: str, value: object, folder: Path) -> object:
         return [_relative(name, each, folder) for each in value]
     if not isinstance(value, str):
         return value
-    if name in {_PRICES, _FIT, SUITE}:
+    if name in {_PRICES, SUITE}:
         return str(folder / value)
     return _CODE.sub(lambda code: str(folder / code[0].strip()), value)
 

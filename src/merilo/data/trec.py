@@ -80,25 +80,6 @@ def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
     return Dataset(data_name(Path(run)), lambda: iter(samples))
 
 
-def load_qrels(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
-    """Return the whole-number grade of each document by topic; raises as `load_trec`."""
-    return _loaded(path, of_run=False).values
-
-
-def load_rankings(path: str | PathLike[str]) -> dict[str, list[str]]:
-    """Return the documents of each topic of a run, best first; raises as `load_trec`."""
-    table = _loaded(path, of_run=True)
-    return {topic: table.ranked(topic) for topic in table.values}
-
-
-def _loaded(path: str | PathLike[str], *, of_run: bool) -> _Table:
-    table, problems = _Table(Path(path).name, of_run=of_run), list[Problem]()
-    _read(Path(path), table, problems)
-    if problems:
-        raise refusal(problems)
-    return table
-
-
 @dataclass(slots=True)
 class _Table:
     """The scores of a run, or the grades of qrels, by topic and document."""

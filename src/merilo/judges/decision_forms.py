@@ -5,11 +5,10 @@ One row is one kind: the view that shows its texts, the texts that it adds, what
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tomllib
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -48,7 +47,6 @@ VERSION: Final = 1
 """Version of the wordings."""
 NONE: Final = "none"
 """The option of a question for evidence that names none."""
-_DIGITS: Final = 16
 _TAG: Final = re.compile("[a-z]{2,8}")
 
 
@@ -65,13 +63,6 @@ class Wording:
     """The question for the evidence; empty for kinds without."""
     none: str = ""
     """The situation in which nothing is evidence."""
-    language: str = ""
-    """The folder of its file; empty for a user's own question."""
-
-    @cached_property
-    def digest(self) -> str:
-        """Identifies the text of its file: curves and cuts are fitted to one wording."""
-        return hashlib.sha256(self.source.encode()).hexdigest()[:_DIGITS]
 
     def question(self, name: str, context: str, fields: tuple[tuple[str, str], ...]) -> DecisionQuestion:
         """Return the question. `context`: the name of the context that it is about; `fields`: its own texts."""
@@ -97,21 +88,23 @@ def wording_of(kind: str, language: str) -> Wording:
     for folder in (re.split("[-_]", language)[0].lower(), FALLBACK_LANGUAGE):
         path = files("merilo").joinpath("rubrics", folder, f"{kind}.d{VERSION}.toml")
         if _TAG.fullmatch(folder) and path.is_file():
-            return _read(path.read_text(encoding="utf-8"), folder)
+            return _read(path.read_text(encoding="utf-8"))
     raise RubricError(f"There is no wording of '{kind}' for decision models.")
 
 
-def _read(source: str, language: str) -> Wording:
+def _read(source: str) -> Wording:
     fields = tomllib.loads(source)
     options = tuple(Option(value, str(text)) for value, text in (as_object(fields["options"]) or {}).items())
     evidence, none = str(fields.get("evidence", "")), str(fields.get("none", ""))
-    return Wording(source, AnswerType(fields["type"]), str(fields["text"]), options, evidence, none, language)
+    return Wording(source, AnswerType(fields["type"]), str(fields["text"]), options, evidence, none)
 
 
 # -- forms --------------------------------------------------------------------------------------------
 
 MAX_OPTIONS: Final = 255
 """Most options of a choice that all servers accept."""
+_CUT: Final = 0.5
+"""Probability from which a verdict is a yes, or has a grade."""
 _CITED: Final = 0.5
 """Share of the highest probability from which a sentence or context is evidence too."""
 
@@ -135,12 +128,10 @@ class SampleViews(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The calibrated probabilities of one question, and the evidence that was named."""
+    """The probabilities of one question, and the evidence that was named."""
 
     options: tuple[float, ...]
     evidence: tuple[int, ...]
-    cuts: tuple[float, ...]
-    """Probability from which the verdict is a yes; for graded kinds from which it is grade 1 and grade 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +147,6 @@ class Form:
     """Returns True if that view has the texts of the question, besides user input and history."""
     fields: tuple[tuple[str, str], ...] = ()
     """Texts of the question that no view has: their names in the wording and in the question."""
-    yes: tuple[int, ...] = (1,)
-    """Positions of the options whose probabilities add up to that of a yes."""
 
     def view(self, question: Question[Any], views: SampleViews) -> View:
         """Return the view of the sample that shows all texts of the question, otherwise the question's own view."""
@@ -165,10 +154,6 @@ class Form:
         if shared is not None and _asks_about(question, shared) and self.shown(question, shared):
             return shared
         return self.own_view(question)
-
-    def p_yes(self, options: Sequence[float]) -> float:
-        """Return the probability of a yes, in [0, 1]."""
-        return min(1.0, sum(options[place] for place in self.yes))
 
 
 def _asks_about(question: Any, view: View) -> bool:  # Any: kinds have different fields
@@ -223,22 +208,20 @@ def _marks(decision: Decision, *, yes: bool) -> dict[str, Any]:
 
 def _relevance(question: Relevance, found: Decision) -> RelevanceVerdict:
     del question
-    first, second = found.cuts
     p = min(1.0, found.options[1] + found.options[2])
-    grade = 2 if found.options[2] >= second else 1 if p >= first else 0
+    grade = 2 if found.options[2] >= _CUT else 1 if p >= _CUT else 0
     marks = _marks(found, yes=grade > 0)
-    return RelevanceVerdict(grade, probability=p, p_top=found.options[2], averaged=True, **marks)
+    return RelevanceVerdict(grade, probability=p, averaged=True, **marks)
 
 
 def _sufficiency(question: Sufficiency, found: Decision) -> SufficiencyVerdict:
     del question
-    first, second = found.cuts
     enough, some = found.options[2], found.options[1] + found.options[2]
     label = (
         SufficiencyLabel.SUFFICIENT
-        if enough >= second
+        if enough >= _CUT
         else SufficiencyLabel.PARTLY
-        if some >= first
+        if some >= _CUT
         else SufficiencyLabel.INSUFFICIENT
     )
     return SufficiencyVerdict(label, probability=enough, averaged=True)
@@ -247,7 +230,7 @@ def _sufficiency(question: Sufficiency, found: Decision) -> SufficiencyVerdict:
 def _support(question: Support, found: Decision) -> SupportVerdict:
     del question
     supported, contradicted, open_ = found.options
-    if supported >= found.cuts[0]:
+    if supported >= _CUT:
         label = SupportLabel.SUPPORTED
     else:
         label = SupportLabel.CONTRADICTED if contradicted > open_ else SupportLabel.NOT_STATED
@@ -257,7 +240,7 @@ def _support(question: Support, found: Decision) -> SupportVerdict:
 
 def _yes_no(question: Question[Any], found: Decision) -> YesNoVerdict:
     p = found.options[1]
-    yes = p >= found.cuts[0]
+    yes = p >= _CUT
     marks = _marks(found, yes=yes) if question.cited else {}
     verdict: Any = question.verdict
     made: YesNoVerdict = verdict(yes, probability=p, averaged=True, **marks)
@@ -289,14 +272,13 @@ def _has_contexts(question: Sufficiency | Support | Mentions, view: View) -> boo
 
 
 FORMS: Final[dict[type[Question[Any]], Form]] = {
-    Relevance: Form(_relevance, _of_context, "contexts", _has_context, yes=(1, 2)),
+    Relevance: Form(_relevance, _of_context, "contexts", _has_context),
     Usefulness: Form(_yes_no, _of_context, "contexts", _has_context, (("reference", "reference"),)),
     Sufficiency: Form(
         _sufficiency,
         lambda q: _of_contexts(q.contexts, q.language, q.user_input, q.history),
         "contexts",
         _has_contexts,
-        yes=(2,),
     ),
     Support: Form(
         _support,
@@ -304,7 +286,6 @@ FORMS: Final[dict[type[Question[Any]], Form]] = {
         "contexts",
         _has_contexts,
         (("statement", "statement"),),
-        yes=(0,),
     ),
     Mentions: Form(
         _yes_no, lambda q: _of_contexts(q.contexts, q.language), "contexts", _has_contexts, (("entity", "name"),)
@@ -323,6 +304,6 @@ FORMS: Final[dict[type[Question[Any]], Form]] = {
         lambda q, view: q.sentences == view.response,
         (("part", "part"),),
     ),
-    Choice: Form(_choice, lambda q: View(named=dict(zip(q.names, q.values, strict=True))), yes=(0,)),
+    Choice: Form(_choice, lambda q: View(named=dict(zip(q.names, q.values, strict=True)))),
 }
 """The form of each kind of question that decision models answer."""

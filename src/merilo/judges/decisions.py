@@ -2,7 +2,7 @@
 
 A sample has two views, its contexts and its response. All questions about a view are a bundle, which the engine
 collects and this judge asks in one request, or in as many as the server's limits need. An answer must not depend on the
-other questions of its request; `merilo judge check --packing` tests that of a model.
+other questions of its request.
 """
 
 from __future__ import annotations
@@ -23,24 +23,19 @@ from merilo.judges.decision_forms import (
     unit_names,
     wording_for,
 )
-from merilo.judging.json_types import as_list, as_object
-from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.judging.views import Bundle, View, without_markers
 from merilo.providers.base import Message, Provider, Reply
 from merilo.providers.decision_request import DecisionQuestion, DecisionRequest, answered_in, answers_in
 from merilo.providers.questions import answer_in
-from merilo.stats.platt import LogisticCurve, logit
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judges.base import Conversation
-    from merilo.judges.decision_forms import Form
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.providers.decision_request import Option
@@ -54,18 +49,12 @@ _VERSION: Final = 1
 """Part of the fingerprint: raised when the rules that turn probabilities into verdicts change."""
 _SAMPLES: Final = 64
 """Samples whose views are remembered while their questions are asked."""
-CUT: Final = 0.5
-"""The probability of a yes without a fit."""
-GRADED: Final = frozenset({Relevance.kind, Sufficiency.kind})
-"""Kinds with two cuts."""
 _EVIDENCE: Final = "e"
 """End of the name of a question for evidence."""
 _BYTES_PER_TOKEN: Final = 3
 _AROUND_QUESTION: Final = 50
 _AROUND_OPTION: Final = 12
 """Tokens of the names around the texts of a question, and of each option, at most."""
-TINY: Final = 1e-6
-"""Distance of a probability from 0 and 1 before it is fitted: servers round to a few digits."""
 _OF_REQUEST: Final = frozenset({FailureKind.TOO_LARGE, FailureKind.PERMANENT, FailureKind.REFUSED})
 """Failures of a request that may be due to one of its questions, or to their number."""
 _OF_ANSWER: Final = frozenset({FailureKind.REFUSED, FailureKind.UNREADABLE})
@@ -88,35 +77,20 @@ class DecisionProvider(Provider, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class KindFit:
-    """The curve from a model's probability of yes to a calibrated one, and the cuts; fitted to human labels."""
-
-    curve: LogisticCurve
-    cuts: tuple[float, ...]
-    labels: int = 0
-    """The number of labels."""
-    wordings: frozenset[str] = frozenset()
-    """Digests of the wordings that were asked; questions in other wordings are not fitted. Empty: all are."""
-
-
 @dataclass(frozen=True)
 class DecisionJudge(JudgeDefaults):
     """A judge that asks a decision model.
 
-    `reasks`: how often a question without a valid answer is asked again, the second time alone. `fits`: kind of
-    question → curve and cuts fitted to human labels; without one, probabilities are used as they are and a yes begins
-    at .5.
+    `reasks`: how often a question without a valid answer is asked again, the second time alone. Probabilities are used
+    as they are, and a yes begins at .5.
     """
 
     deterministic = True
     """These models have no temperature, so several draws would pay for one answer."""
     independent = True
-    """`merilo judge check --packing` tests it."""
 
     provider: DecisionProvider
     packing: Packing = Packing.SAMPLE
-    fits: Mapping[str, KindFit] = field(default_factory=dict[str, KindFit], hash=False)
     reasks: int = 2
     _views: OrderedDict[int, tuple[Sample, SampleViews]] = field(
         default_factory=OrderedDict[int, "tuple[Sample, SampleViews]"], init=False, compare=False, repr=False
@@ -134,9 +108,8 @@ class DecisionJudge(JudgeDefaults):
 
     @property
     def agreement_note(self) -> str | None:
-        """That its probabilities were fitted to human labels, or not."""
-        kinds = ", ".join(f"{kind} ({fit.labels:,} labels)" for kind, fit in sorted(self.fits.items()))
-        return f"probabilities fitted to human labels: {kinds}" if kinds else "probabilities not fitted to human labels"
+        """That its probabilities were not fitted to human labels."""
+        return "probabilities not fitted to human labels"
 
     @property
     def cacheable(self) -> bool:
@@ -144,13 +117,9 @@ class DecisionJudge(JudgeDefaults):
         return not (self.provider.model.endswith(_ALIASES) or self.provider.model.startswith("~"))
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Return provider, packing, curves and cuts, and the versions of the rules."""
+        """Return provider, packing, and the versions of the rules."""
         from merilo.judges.embedded import EmbeddedJudge
 
-        fits = {
-            kind: [fit.curve.scale, fit.curve.shift, *fit.cuts, *sorted(fit.wordings)]
-            for kind, fit in sorted(self.fits.items())
-        }
         return {
             "judge": "decisions",
             "version": _VERSION,
@@ -158,7 +127,6 @@ class DecisionJudge(JudgeDefaults):
             "provider": self.provider.fingerprint(),
             "packing": str(self.packing),
             "reasks": self.reasks,
-            "fits": fits,
             "statements": EmbeddedJudge().fingerprint(),
         }
 
@@ -191,7 +159,7 @@ class DecisionJudge(JudgeDefaults):
             return (bundle,)
         asked = self._asked(bundle)
         found = yield from self._probabilities(asked)
-        return tuple(_verdict(each, found, self.fits) for each in asked)
+        return tuple(_verdict(each, found) for each in asked)
 
     def _alone(self, question: Question[Any]) -> Bundle | Failure:
         view = self.view(question, None)
@@ -262,12 +230,12 @@ class DecisionJudge(JudgeDefaults):
 
 
 def reread(
-    questions: Sequence[Question[Any]], replies: Sequence[Reply | Failure], rubric: str, marks: Mapping[str, object]
+    questions: Sequence[Question[Any]], replies: Sequence[Reply | Failure], rubric: str
 ) -> tuple[Answer, ...] | None:
     """Return the answers to the questions of one conversation from its recorded replies.
 
-    `rubric`, `marks`: the recorded wordings, and the fingerprint of the judge. None if the wordings have changed, or if
-    the replies are about other questions: failed ones of a bundle may have been asked again later.
+    `rubric`: the recorded wordings. None if the wordings have changed, or if the replies are about other questions:
+    failed ones of a bundle may have been asked again later.
     """
     if not all(type(each) in FORMS for each in questions) or rubric != _wordings(questions):
         return None
@@ -280,33 +248,19 @@ def reread(
             if not names <= every.keys():
                 return None
             found |= answers_in(reply.text, [every[name] for name in names])
-    fits = _recorded_fits(as_object(marks.get("fits")) or {})
-    return tuple(_verdict(each, found, fits) for each in asked) if found.keys() == every.keys() else None
+    return tuple(_verdict(each, found) for each in asked) if found.keys() == every.keys() else None
 
 
 def _wordings(questions: Iterable[Question[Any]]) -> str:
     return "\n".join(dict.fromkeys(wording_for(each).source for each in questions))
 
 
-def _recorded_fits(fits: Mapping[str, object]) -> dict[str, KindFit]:
-    found: dict[str, KindFit] = {}
-    for kind, values in fits.items():
-        scale, shift, *cuts = [each for each in as_list(values) or () if isinstance(each, float)]
-        wordings = frozenset(each for each in as_list(values) or () if isinstance(each, str))
-        found[kind] = KindFit(LogisticCurve(scale, shift), tuple(cuts), wordings=wordings)
-    return found
-
-
-def _verdict(asked: _Asked, found: Mapping[str, Options | Failure], fits: Mapping[str, KindFit]) -> Answer:
+def _verdict(asked: _Asked, found: Mapping[str, Options | Failure]) -> Answer:
     options = found[asked.name]
     if isinstance(options, Failure):
         return options
-    form, fit = FORMS[type(asked.question)], fits.get(asked.question.kind)
-    if fit is not None and fit.wordings and wording_for(asked.question).digest not in fit.wordings:
-        fit = None
-    cuts = (CUT,) * (2 if asked.question.kind in GRADED else 1) if fit is None else fit.cuts
-    options = options if fit is None else _fitted(options, form, fit.curve)
-    return form.verdict(asked.question, Decision(options, asked.evidence(found), cuts))
+    form = FORMS[type(asked.question)]
+    return form.verdict(asked.question, Decision(options, asked.evidence(found)))
 
 
 @dataclass(frozen=True)
@@ -373,15 +327,6 @@ def _read(request: DecisionRequest, reply: Reply | Failure) -> dict[str, Options
     if isinstance(reply, Failure):
         return {each.name: reply for each in request.questions}
     return answers_in(reply.text, request.questions)
-
-
-def _fitted(options: Options, form: Form, curve: LogisticCurve) -> Options:
-    """Return the probabilities with that of a yes on the curve; the others keep their proportions."""
-    fitted = curve.probability(logit(form.p_yes(options), TINY))
-    parts = [each + TINY for each in options]  # a yes of probability 0 has proportions too
-    yes = sum(parts[place] for place in form.yes)
-    factors = (fitted / yes, (1 - fitted) / (sum(parts) - yes))
-    return tuple(each * factors[place not in form.yes] for place, each in enumerate(parts))
 
 
 def _by_rules(question: Statements) -> Answer:

@@ -24,7 +24,6 @@ from merilo.judging.registry import ALL_KINDS, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from os import PathLike
 
     from merilo.judges.base import Conversation, Judge, JudgeLike
 
@@ -217,12 +216,11 @@ _MISSPELT: Final = 0.87
 
 
 class Server(NamedTuple):
-    """The address of a provider's models, the variable of their key, how questions are sent, and a fit file."""
+    """The address of a provider's models, the variable of their key, and how questions are sent."""
 
     base_url: str | None = None
     api_key_env: str | None = None
     judged: str | None = None
-    fit: str | PathLike[str] | None = None
 
 
 class NamedSpec(NamedTuple):

@@ -20,7 +20,6 @@ from merilo.plugins import OWN_PACKAGE, Group, names_file, object_in_file, plugi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from os import PathLike
 
     from merilo.judges.base import Judge, JudgeLike
     from merilo.judges.routed import Routing
@@ -42,7 +41,6 @@ KNOWN_FORMS = (
     "systemone:MODEL",
     "scripted:FILE",
 )
-_DECIDERS = frozenset({"decisions", "systemone"})
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
 _LOCAL_FORMS = ("embedded", "local:MODEL", "scripted:FILE")
 
@@ -53,13 +51,12 @@ def judge_from(
     base_url: str | None = None,
     api_key_env: str | None = None,
     judged: str | None = None,
-    fit: str | PathLike[str] | None = None,
 ) -> Judge:
     """Return the judge that a text names; return a judge unchanged, and wrap a callable in a judge.
 
     `base_url`, `api_key_env` and `judged` ("together", "context" or "each") apply to judges of a provider, such as
     `openai:`. With other judges they are an error. `api_key_env` is the name of the environment variable with the key.
-    `fit` is the fit file of a decision model. Raises UsageError.
+    Raises UsageError.
     """
     if not isinstance(spec, str):
         return _from_object(spec)
@@ -67,8 +64,8 @@ def judge_from(
         return _in_file(spec.strip())
     scheme, _, rest = spec.strip().partition(":")
     if scheme in _wires() and rest:
-        return _llm(scheme, rest, _given(base_url, api_key_env), judged, fit)
-    _refuse_options(Server(base_url, api_key_env, judged, fit)._asdict(), f"the judge {spec!r}")
+        return _llm(scheme, rest, _given(base_url, api_key_env), judged)
+    _refuse_options(Server(base_url, api_key_env, judged)._asdict(), f"the judge {spec!r}")
     factory = plugin(Group.JUDGES, scheme)
     if factory is not None and (rest or scheme == "embedded"):
         return _checked_judge(_made(cast("Callable[[str], object]", factory), spec, rest), spec)
@@ -171,15 +168,12 @@ def at_server(named: Sequence[NamedSpec], server: Server) -> list[NamedSpec]:
 
     A model that compares texts is at the server if it is of the judges' kind of provider, or if they have none.
 
-    Raises UsageError if no judge is of a provider, for an address or a key for several kinds of provider, and for a fit
-    without a decision model.
+    Raises UsageError if no judge is of a provider, and for an address or a key for several kinds of provider.
     """
     if server == Server():
         return [*named]
     kinds = wire_kinds(each.spec for each in named if each.name not in INSTRUMENTS)
-    if server.fit is not None and not kinds & _DECIDERS:
-        raise _not_fitted("these judges")
-    address = server._replace(judged=None, fit=None)
+    address = server._replace(judged=None)
     if not kinds:
         kinds = wire_kinds(each.spec for each in named)
         _refuse_options((server if not kinds else Server(judged=server.judged))._asdict(), "these judges")
@@ -189,14 +183,8 @@ def at_server(named: Sequence[NamedSpec], server: Server) -> list[NamedSpec]:
             f"{' and '.join(given)}: only for one kind of provider, but the judges use {', '.join(sorted(kinds))}. "
             "Set the environment variables of each kind instead."
         )
-    others = server._replace(fit=None)
-
-    def own(each: NamedSpec) -> Server:
-        decides = wire_kinds([each.spec]) & _DECIDERS
-        return address if each.name in INSTRUMENTS else server if decides else others
-
     return [
-        each._replace(server=own(each))
+        each._replace(server=address if each.name in INSTRUMENTS else server)
         if each.server == Server() and is_wire(each.spec) and wire_kinds([each.spec]) <= kinds
         else each
         for each in named
@@ -234,11 +222,6 @@ def wire_kinds(specs: Iterable[JudgeLike]) -> frozenset[str]:
 def is_wire(spec: JudgeLike) -> bool:
     """Return True for a judge or embedder that has an address: `openai:MODEL`, `anthropic:MODEL`, ..."""
     return bool(wire_kinds([spec]))
-
-
-def _not_fitted(whom: str) -> UsageError:
-    kinds = ", ".join(f"{name}:" for name in sorted(_DECIDERS))
-    return UsageError(f"fit: only for decision models ({kinds}), not for {whom}.")
 
 
 def _refuse_options(options: dict[str, Any], whom: str) -> None:
@@ -326,9 +309,8 @@ def _shown(spec: JudgeLike) -> str:
     return repr(spec) if isinstance(spec, str) else type(spec).__name__
 
 
-def _llm(scheme: str, model: str, given: dict[str, str], judged: str | None, fit: str | PathLike[str] | None) -> Judge:
+def _llm(scheme: str, model: str, given: dict[str, str], judged: str | None) -> Judge:
     from merilo.judges.base import Packing
-    from merilo.judges.decision_fit import fitted
     from merilo.judges.decisions import DecisionJudge, DecisionProvider
     from merilo.judges.llm import LLMJudge
 
@@ -336,10 +318,7 @@ def _llm(scheme: str, model: str, given: dict[str, str], judged: str | None, fit
     if judged is not None and judged not in set(Packing):
         raise UsageError(f"judged is one of {', '.join(Packing)}; got {judged!r}.")
     if isinstance(provider, DecisionProvider):
-        judge = DecisionJudge(provider) if judged is None else DecisionJudge(provider, Packing(judged))
-        return judge if fit is None else fitted(judge, fit)
-    if fit is not None:
-        raise _not_fitted(f"the judge '{scheme}:{model}'")
+        return DecisionJudge(provider) if judged is None else DecisionJudge(provider, Packing(judged))
     return LLMJudge(provider) if judged is None else LLMJudge(provider, judged=Packing(judged))
 
 

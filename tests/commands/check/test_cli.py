@@ -124,7 +124,7 @@ def test_a_second_judge_of_the_same_provider_is_at_the_same_address(labelled: He
         assert {each.body["model"] for each in server.asked} == {"one", "two"}
 
 
-# -- trial, edits and runs ----------------------------------------------------------------------------
+# -- trial and edits ---------------------------------------------------------------------------------
 
 COUNT = 60
 TOWERS = [
@@ -206,31 +206,12 @@ def test_a_trial_asks_one_question_of_each_kind(here: Here) -> None:
     assert {"relevance", "support", "sufficiency"} <= found["kinds"].keys()
 
 
-def test_runs_are_compared(here: Here) -> None:
-    """Two runs show the table of their judges; one run is a usage error."""
-    rows = [{"id": f"s{n}", "user_input": f"Is {n}?", "retrieved_contexts": [f"Kind {n % 3}."]} for n in range(24)]
-    here.write("data.jsonl", rows)
-    for name, grade in (("strict", 0), ("lenient", 2)):
-        verdict = {"grade": grade, "evidence": [0] if grade else []}
-        other = {"kind": "relevance", "match": {"sentences": {"contains": "Kind 2"}}}
-        script = [{**other, "verdict": {"grade": 2, "evidence": [0]}}, {"kind": "relevance", "verdict": verdict}]
-        judge = f"scripted:{here.write(f'{name}.jsonl', script)}"
-        here.merilo("run", "data.jsonl", "--judge", judge, "--metrics", "context_relevance", "--out", name)
-    done = here.merilo("judge", "check", "strict", "lenient")
-    assert done.returncode == 0, done.stderr
-    assert "give the same label to 8 of 24 questions" in " ".join(done.stdout.split())
-    (pair,) = here.json("judge", "check", "strict", "lenient")["pairs"]
-    assert pair["kinds"]["relevance"]["confusion"]["counts"] == [[0, 0, 16], [0, 0, 0], [0, 0, 8]]
-    refused = here.merilo("judge", "check", "strict")
-    assert (refused.returncode, "needs two runs or files of grades, got 1" in refused.stderr) == (2, True)
-
-
 @pytest.mark.parametrize("old", ["test", "probe", "agree", "card", "fetch", "fit"])
 def test_former_words_name_the_new_form(here: Here, old: str) -> None:
     """One sentence and exit code 2."""
     done = here.merilo("judge", old, "x")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"merilo judge {old} is now: merilo judge check ")
+    assert done.stderr.startswith(f"merilo judge {old} is ")
 
 
 def test_the_word_alone_prints_the_help(here: Here) -> None:

@@ -1,4 +1,4 @@
-"""`merilo judge check`: try a judge, compare it with human labels, edit what it reads, or compare judges of runs."""
+"""`merilo judge check`: try a judge, compare it with human labels, edit what it reads."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from merilo.commands.exit_codes import Exit
 from merilo.commands.option import Flag, OptionGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from os import PathLike
+    from collections.abc import Callable, Mapping
 
     from merilo.commands.check.run import JudgeCheck
     from merilo.rendering.page import Page
@@ -27,13 +26,11 @@ HELP = """Try a judge, measure it against people, and test how edits of its inpu
 
 Asks one question of each kind (trial), compares verdicts with human labels (by default the sample in merilo), and
 edits texts where the effect on the verdict is known (edits): order, padding, hidden instructions, changed facts.
---task limits it. Two or more runs, or files of grades such as TREC qrels, are compared with each other, and with
-people (--labels), without a request. A local:NAME that is not on this machine is downloaded if you agree; a folder
-without a card gets a draft of one.
+--task limits it. A local:NAME that is not on this machine is downloaded if you agree; a folder without a card gets a
+draft of one.
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 a kind of question fails or more than 1% of
 the questions, 5 limit reached, 130 interrupted. If --task names edits only: 1 an edit fails, 3 one cannot tell.
-With --fit: 3 too few labels, or no fit that helps.
 """
 EXAMPLES = """\b
 Examples:
@@ -41,20 +38,17 @@ Examples:
   merilo judge check openai:gpt-4.1-mini --labels ours.jsonl --against embedded --max-cost 1
   merilo judge check openai:qwen3 --base-url http://localhost:8000/v1 --task trial
   merilo judge check openai:gpt-4.1-mini --task edits --number 400 --plan
-  merilo judge check local:bge-base --fit --labels ours.jsonl
-  merilo judge check runs/mini runs/large
-  merilo judge check mini.qrels large.qrels --labels people.qrels --systems trec_runs
 """
 
 
 @takes_options(
     CheckOptions,
-    without=(*ABOUT_DATA, "judge", "judge.fit"),
+    without=(*ABOUT_DATA, "judge"),
     storage_retry_failed=Flag(
         help="Retry questions that failed in --out.", type=bool, default=False, group=OptionGroup.OUTPUT
     ),
     out=Flag(
-        help="Directory for check.json and the run; FIT.json for --fit of a decision model.",
+        help="Directory for check.json and the run.",
         metavar="DIR",
         group=OptionGroup.OUTPUT,
     ),
@@ -64,22 +58,14 @@ def check(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SPEC or RUN]...",
+            metavar="[SPEC]...",
             help="embedded (the default), local:MODEL, PROVIDER:MODEL (decisions, systemone, openai, anthropic, azure, "
             "bedrock, google, "
-            "ollama), scripted:FILE, FILE.py:NAME, or several KIND,...=SPEC; or two or more runs or files of grades.",
+            "ollama), scripted:FILE, FILE.py:NAME, or several KIND,...=SPEC.",
             show_default=False,
         ),
     ] = None,
-    fit: Annotated[bool, typer.Option("--fit", help="Fit a local judge or a decision model to --labels.")] = False,
-    packing: Annotated[
-        bool, typer.Option("--packing", help="Compare ways to pack the questions of a model (400 requests).")
-    ] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
-    systems: Annotated[
-        str | None,
-        typer.Option("--systems", metavar="DIR", help="Runs in TREC format to rank by files of grades.", hidden=True),
-    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Print every table.", hidden=True)] = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Download, or write a draft, without a question.", hidden=True)
@@ -88,35 +74,18 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Check a judge."""
-    from merilo.errors import UsageError
     from merilo.judges.routed import one_judge
     from merilo.rendering.progress_line import progress_line
 
     given = what or ["embedded"]
-    if any(map(_is_graded, given)):
-        _compare(given, options.labels, systems, json=json, full=full)
-        return
-    if systems is not None:
-        raise UsageError("--systems needs files of grades. Name two or more of them.")
     server = options.judge if isinstance(options.judge, Model) else Model()
     options = replace(options, judge=replace(server, spec=one_judge(given)), progress=progress_line(quiet=quiet))
     for spec in (*given, *([options.against] if isinstance(options.against, str) else [])):
         _get_ready(spec.rpartition("=")[2], yes=yes, quiet=quiet, json=json)
-    if packing:
-        _packing(options, [name for name, set_ in (("--fit", fit), ("--plan", plan)) if set_], json=json)
-    elif plan:
+    if plan:
         _estimate(options, json=json)
-    elif fit:
-        _fit(options, json=json)
     else:
         _check(options, json=json, full=full)
-
-
-def _is_graded(text: str) -> bool:
-    from merilo.runs.run import MANIFEST
-
-    path = Path(text)
-    return Path(path, MANIFEST).is_file() or (path.is_file() and path.suffix != ".py")
 
 
 def _check(options: CheckOptions, *, json: bool, full: bool) -> None:
@@ -154,17 +123,6 @@ def _store_agreement(found: JudgeCheck, options: CheckOptions, record: Mapping[s
         store(path, json_text({"note": agreement_note(found), **kept}))
 
 
-def _compare(
-    sources: Sequence[str], labels: Sequence[str | PathLike[str]], systems: str | None, *, json: bool, full: bool
-) -> None:
-    from merilo.commands.check.page import judges_page
-    from merilo.commands.check.record import judges_record
-    from merilo.commands.check.study import judges_agreement
-
-    found = judges_agreement(sources, labels=labels, systems=systems)
-    _print(judges_record(found), lambda width: judges_page(found, width, full=full), json=json)
-
-
 def _estimate(options: CheckOptions, *, json: bool) -> None:
     import asyncio
 
@@ -172,31 +130,6 @@ def _estimate(options: CheckOptions, *, json: bool) -> None:
     from merilo.commands.plan.run import print_plan
 
     print_plan(asyncio.run(estimate_check(options)), json=json)
-
-
-def _fit(options: CheckOptions, *, json: bool) -> None:
-    from merilo.commands.check.fit import fit_file, fit_page, fit_path, fit_record, run_fit
-    from merilo.runs.run import write_json
-
-    found = until_done(run_fit(options))
-    path = None if options.out is None or found.has_card or not found.used else fit_path(options.out)
-    if path is not None:
-        write_json(path, fit_file(found))
-    _print(fit_record(found), lambda width: fit_page(found, width, path), json=json)
-    if not found.used:
-        raise typer.Exit(Exit.CANNOT_TELL)
-
-
-def _packing(options: CheckOptions, others: Sequence[str], *, json: bool) -> None:
-    from merilo.commands.check.packing import packing_page, packing_record, run_packing
-    from merilo.errors import UsageError
-
-    unused = {"--against": options.against, "--out": options.out}
-    others = [*others, *(name for name, given in unused.items() if given is not None)]
-    if others:
-        raise UsageError(f"--packing has no use for {', '.join(others)}.")
-    found = until_done(run_packing(options), "Nothing is stored.")
-    _print(packing_record(found), lambda width: packing_page(found, width), json=json)
 
 
 def _print(record: Mapping[str, Any], page: Callable[[int], Page], *, json: bool) -> None:  # Any: JSON
@@ -268,6 +201,6 @@ COMMAND = Command(
     summary="Try a judge; measure it against people.",
     help=HELP,
     call=check,
-    options="--labels --task --number --against --fit --packing --base-url --max-cost --plan --out --json",
+    options="--labels --task --number --against --base-url --max-cost --plan --out --json",
     examples=EXAMPLES,
 )

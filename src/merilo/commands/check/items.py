@@ -189,8 +189,6 @@ class Item:
     """True if a question got no verdict. Without a verdict and a failure, a text is blank."""
     place: int = 0
     """The index of a labelled sentence."""
-    p_top: float | None = None
-    """The judge's probability of grade 2; None if it gives none, or 0."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -214,7 +212,7 @@ def items_of(records: Sequence[Labelled], outcomes: Mapping[str, Outcome]) -> li
         for place, label in enumerate(people):
             judge, probability = _label_of(record.task, outcome, place)
             failed = isinstance(outcome, Failed)
-            found.append(Item(record, cluster, float(label), judge, probability, failed, place, _p_top(outcome)))
+            found.append(Item(record, cluster, float(label), judge, probability, failed, place))
     return found
 
 
@@ -236,11 +234,6 @@ def _label_of(task: Task, outcome: Outcome, place: int) -> tuple[float | None, f
     if task is Task.ANSWER_RELEVANCE:
         return float(any(map(is_positive, verdicts))), max(chances, default=None)
     return float(all(map(is_positive, verdicts))), sum(chances) / len(chances) if chances else None
-
-
-def _p_top(outcome: Outcome) -> float | None:
-    first = outcome.evidence[0].verdict if isinstance(outcome, Score) else None
-    return first.p_top if isinstance(first, RelevanceVerdict) else None
 
 
 def _probabilities(verdicts: Sequence[Verdict]) -> list[float]:

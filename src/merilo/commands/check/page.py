@@ -5,27 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.check.items import label_id
-from merilo.commands.check.judges import GRADE, RANKED_BY
 from merilo.commands.check.probes import Effect
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED, SEEN
 from merilo.data.labels import Task
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.rendering.correction import measurement_text
-from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Tone, cut
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import NONE, count, said, spent_text
-from merilo.results.records import first_of
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from merilo.commands.check.items import Item
-    from merilo.commands.check.judges import JudgePair, KindAgreement
     from merilo.commands.check.probes import Result
     from merilo.commands.check.run import JudgeCheck
-    from merilo.commands.check.study import JudgesAgreement, Panel
     from merilo.commands.check.tables import TaskTable
     from merilo.metrics.base import Outcome
     from merilo.stats.resampling import Measurement
@@ -234,163 +228,6 @@ def _effects(page: Page, results: Sequence[Result]) -> None:
         if result.by_language is not None:
             parts = ", ".join(f"{name} {_share(each.value)}" for name, each in result.by_language.items())
             page.text(f"{result.probe.name} by language: {parts}.", indent=2)
-
-
-# -- judges of runs -----------------------------------------------------------------------------------
-
-
-def judges_page(found: JudgesAgreement, width: int, *, full: bool = False) -> Page:
-    """Return a page with the agreement of judges with each other and with people."""
-    page, alone = Page(width), len(found.pairs) == 1
-    page.text(_judges_headline(found), tone=Tone.STRONG)
-    for sentence in (*_not_compared(found), *found.remarks):
-        page.text(sentence)
-    page.blank()
-    rows = max(1, (_MAX_ROWS // 2 if found.systems else _MAX_ROWS) // max(len(pair.kinds) for pair in found.pairs))
-    shown = found.pairs if full else found.pairs[:rows]
-    names = _short_names(found)
-    _pairs(page, shown, names)
-    if found.systems:
-        _ranks(page, shown, names, found.systems)
-    if len(shown) < len(found.pairs):
-        page.text(f"{count(len(found.pairs) - len(shown), 'more pair')}: --full", tone=Tone.QUIET)
-    page.blank()
-    page.entries(_panels(found, full=full), indent=0)
-    for name, kind in [(_name(pair, names), kind) for pair in shown for kind in pair.kinds if full or alone]:
-        if full:
-            page.heading(f"{name}: {kind.kind}")
-        _differences(page, kind)
-        if full:
-            _labels(page, kind)
-    page.blank()
-    neither = "Neither judge is taken as correct: two judges can agree and both be wrong."
-    page.text(
-        f"{'Human labels are taken as correct.' if found.people else neither} Intervals are at 95 % and cover the "
-        f"sampling of questions; those of one {clean(found.cluster or 'sample')} are resampled together."
-    )
-    _next(page, found)
-    return page
-
-
-def _judges_headline(found: JudgesAgreement) -> str:
-    pair, *more = found.pairs
-    if more:
-        return f"{count(len(found.judges), 'judge')}{' and people' * found.people}: {len(found.pairs)} pairs"
-    same = pair.common - sum(kind.differ for kind in pair.kinds)
-    return (
-        f"{' and '.join(pair.judges)} give the same label to {same:,} of {_questions(pair.common, pair.kinds[0].kind)}."
-    )
-
-
-def _not_compared(found: JudgesAgreement) -> Iterator[str]:
-    for pair in found.pairs if len(found.pairs) == 1 else ():
-        where = {"in the first only": pair.only_first, "in the second only": pair.only_second}
-        parts = [f"{n:,} {place}" for place, n in {**where, "without a verdict": pair.failed}.items() if n]
-        if parts:
-            yield f"Not compared: {', '.join(parts)}."
-
-
-def _differences(page: Page, kind: KindAgreement) -> None:
-    """Add the samples in which two judges differ; for grades of documents the agreement on each grade."""
-    if kind.kind == GRADE:
-        parts = [f"{label} {_value(each)}" for label, each in zip(kind.labels, kind.agreement.by_label, strict=True)]
-        page.text(f"Agreement on each grade: {', '.join(parts)}.")
-    elif kind.samples:
-        names = first_of([*map(clean, kind.samples)], len(kind.samples), kind.differ_in)
-        page.text(f"{kind.kind}: they differ in {count(kind.differ_in, 'sample')}: {names}.")
-
-
-def _next(page: Page, found: JudgesAgreement) -> None:
-    kinds = [kind for pair in found.pairs for kind in pair.kinds if kind.samples and kind.kind != GRADE]
-    if len(found.pairs) == 1 and kinds:
-        page.heading("Next")
-        for run in found.sources:
-            page.line("  " + command("show", str(run), "--sample", kinds[0].samples[0]))
-
-
-def _pairs(page: Page, pairs: Sequence[JudgePair], names: Mapping[str, str]) -> None:
-    rows: list[tuple[str, ...]] = [("", "n", "same", "kappa", "95 %", "weighted", "alpha")]
-    several = len({kind.kind for pair in pairs for kind in pair.kinds}) > 1
-    for pair in pairs:
-        for kind in pair.kinds:
-            found = kind.agreement
-            name = kind.kind if len(pairs) == 1 else _name(pair, names) + f": {kind.kind}" * several
-            weighted = NONE if found.kappa_quadratic is None else _value(found.kappa_quadratic)
-            counts = (f"{found.items:,}", f"{found.items - kind.differ:,}")
-            rows.append((clean(name), *counts, _value(found.kappa), _ends(found.kappa), weighted, _value(found.alpha)))
-    page.table(rows, [Tone.STRONG, *(Tone.PLAIN for _ in rows[1:])])
-
-
-def _ranks(page: Page, pairs: Sequence[JudgePair], names: Mapping[str, str], systems: int) -> None:
-    page.heading(f"Rankings of {systems} systems by {RANKED_BY}: Kendall's tau-b and Spearman's rho")
-    rows: list[tuple[str, ...]] = [("", "queries", "tau", "95 %", "rho", "95 %")]
-    for pair in pairs:
-        if (found := pair.ranks) is not None:
-            measures = [text for each in (found.tau, found.rho) for text in (_value(each), _ends(each))]
-            rows.append((_name(pair, names), f"{found.queries:,}", *measures))
-    page.table(rows, [Tone.STRONG, *(Tone.PLAIN for _ in rows[1:])])
-
-
-def _panels(found: JudgesAgreement, *, full: bool) -> Iterator[tuple[str, str]]:
-    """Yield the number of independent judges by kind of question, and the combination of the judges."""
-    votes = [(each, each.votes) for each in found.panels if each.votes is not None]
-    if votes:
-        by = "errors" if found.people else "labels, also the correct ones"
-        parts = [f"{measurement_text(worth)} ({_of(panel)})" for panel, worth in votes]
-        yield "Votes", f"{len(found.judges)} judges are worth, by the correlation of their {by}: {'; '.join(parts)}"
-    for panel in found.panels:
-        if isinstance(panel.stacked, str):
-            yield "Combined", f"{panel.stacked} ({_of(panel)})"
-        elif panel.stacked is not None:
-            each, best = panel.stacked, clean(found.judges[panel.stacked.best])
-            ends = each.log_loss.difference.interval.ends
-            worse = ends is not None and ends[0] > 0  # of the log loss, so that lower is better
-            verdict = "better" if each.better else "worse" if worse else "not shown to be better"
-            loss, measures = each.log_loss, {"AUROC": each.auroc, "kappa": each.kappa} if full else {}
-            parts = [f"log loss {loss.combined:.3f} against {loss.single:.3f}, {measurement_text(loss.difference)}"]
-            parts += [f"{name} {measurement_text(one.difference)}" for name, one in measures.items()]
-            yield "Combined", f"{verdict} than {best}, the best judge: {'; '.join(parts)} ({_of(panel)})"
-
-
-def _of(panel: Panel) -> str:
-    return f"{panel.kind}, {_questions(panel.questions, panel.kind)}"
-
-
-def _questions(amount: int, kind: str) -> str:
-    return count(amount, "document" if kind == GRADE else "question")
-
-
-def _short_names(found: JudgesAgreement) -> dict[str, str]:
-    """Return short names of the judges; those of their runs if short ones would be equal."""
-    short = {name: cut(name, _MAX_NAME) for name in found.judges}
-    if len({*short.values()}) == len(short):
-        return short
-    return {name: cut(source.name, _MAX_NAME) for name, source in zip(found.judges, found.sources, strict=True)}
-
-
-def _name(pair: JudgePair, names: Mapping[str, str]) -> str:
-    return " / ".join(names.get(name, name) for name in pair.judges)
-
-
-def _labels(page: Page, kind: KindAgreement) -> None:
-    """Add the table of both judges' labels and every measure of one kind of question."""
-    found = kind.agreement
-    if len(kind.labels) <= _LARGEST_TABLE:
-        rows: list[tuple[str, ...]] = [("first \\ second", *map(clean, kind.labels))]
-        for label, counts in zip(kind.labels, found.confusion.counts, strict=True):
-            rows.append((clean(label), *(f"{each:,}" for each in counts)))
-        page.table(rows, [Tone.QUIET, *(Tone.PLAIN for _ in kind.labels)])
-    named = {
-        "kappa": found.kappa,
-        "weighted kappa": found.kappa_quadratic,
-        "linear weights": found.kappa_linear,
-        "alpha": found.alpha,
-        "alpha, nominal": found.alpha_nominal,
-        "AC1": found.ac1,
-        "accuracy": found.accuracy,
-        **{f"agree on {label}": each for label, each in zip(kind.labels, found.by_label, strict=True)},
-    }
-    page.entries([(name, measurement_text(each)) for name, each in named.items() if each is not None])
 
 
 def agreement_note(check: JudgeCheck) -> str:

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from merilo.commands.check.judges import RANKED_BY
 from merilo.commands.check.probes import Effect
 from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED
 from merilo.metrics.base import Failed, Score
-from merilo.rendering.correction import measured_record
 from merilo.results.records import picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.commands.check.judges import JudgePair, KindAgreement
     from merilo.commands.check.probes import Part, Result
     from merilo.commands.check.run import JudgeCheck
-    from merilo.commands.check.study import JudgesAgreement, Panel
     from merilo.commands.check.tables import Figures, TaskTable
     from merilo.metrics.base import Outcome
     from merilo.stats.agreement import Calibration, Confusion
     from merilo.stats.intervals import Interval
-    from merilo.stats.panel import Compared
     from merilo.stats.resampling import Measurement
 
     JSON = dict[str, Any]  # Any: JSON
@@ -175,72 +170,3 @@ def _parts(parts: Mapping[str, Part] | None) -> JSON:
 def _short(value: float | None) -> float | None:
     """Round to six digits, as further digits differ between machines."""
     return None if value is None else round(value, _DIGITS) + 0.0
-
-
-# -- judges of runs -----------------------------------------------------------------------------------
-
-
-def judges_record(found: JudgesAgreement) -> JSON:
-    """Return the agreement of judges; rows of a table are the first judge's labels, columns the second's."""
-    return {
-        "judges": [{"name": name, "runs": [str(run)]} for name, run in zip(found.judges, found.sources, strict=True)],
-        **picked(found, "cluster people systems"),
-        "pairs": [_pair(each) for each in found.pairs],
-        "panel": {each.kind: _panel(each, found) for each in found.panels},
-        "remarks": list(found.remarks),
-    }
-
-
-def _pair(pair: JudgePair) -> JSON:
-    record: JSON = {
-        "first": pair.judges[0],
-        "second": pair.judges[1],
-        "questions": pair.common,
-        **picked(pair, "only_first only_second failed"),
-        "kinds": {each.kind: _kind(each) for each in pair.kinds},
-    }
-    if pair.ranks is not None:
-        measures = {"kendall_tau_b": pair.ranks.tau, "spearman_rho": pair.ranks.rho}
-        record["systems"] = {"queries": pair.ranks.queries, "metric": RANKED_BY} | {
-            name: measured_record(each) for name, each in measures.items()
-        }
-    return record
-
-
-def _panel(panel: Panel, found: JudgesAgreement) -> JSON:
-    record: JSON = {"questions": panel.questions}
-    if panel.votes is not None:
-        of = "errors" if found.people else "verdicts"
-        record["effective_votes"] = measured_record(panel.votes) | {"judges": len(found.judges), "correlation_of": of}
-    if isinstance(panel.stacked, str):
-        record["stacking"] = {"note": panel.stacked}
-    elif panel.stacked is not None:
-        each = panel.stacked
-        record["stacking"] = {
-            "questions": panel.questions,
-            "clusters": panel.clusters,
-            "yes": each.yes,
-            "best_single": found.judges[each.best],
-            "recommended": each.better,
-            **{name: _compared(getattr(each, name)) for name in ("log_loss", "auroc", "kappa")},
-        }
-    return record
-
-
-def _compared(each: Compared) -> JSON:
-    values = {"combined": _short(each.combined), "best_single": _short(each.single)}
-    return values | {"difference": measured_record(each.difference)}
-
-
-def _kind(kind: KindAgreement) -> JSON:
-    found = kind.agreement
-    measures = ("kappa", "kappa_quadratic", "kappa_linear", "alpha", "alpha_nominal", "ac1", "accuracy")
-    named = {name: getattr(found, name) for name in measures}
-    return {
-        "questions": found.items,
-        "clusters": found.clusters,
-        **picked(kind, "differ differ_in samples"),
-        "confusion": _confusion(found.confusion, kind.labels),
-        "by_label": {name: measured_record(each) for name, each in zip(kind.labels, found.by_label, strict=True)},
-        **{name: measured_record(each) for name, each in named.items() if each is not None},
-    }

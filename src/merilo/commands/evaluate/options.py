@@ -83,9 +83,6 @@ class Model:
         "(context), or none (each). Default: context for LLMs, together for decision models.",
         metavar="HOW",
     )
-    fit: str | PathLike[str] | None = opt(
-        None, _JUDGES, "Fit file of a decision model, written by merilo judge check --fit.", metavar="FILE"
-    )
     prompts: str = opt(
         "merilo",
         _JUDGES,

@@ -67,7 +67,7 @@ def named_judges(given: Judges) -> list[NamedSpec]:
 
 
 def _judges_at(model: Model) -> list[NamedSpec]:
-    server = Server(model.base_url, model.api_key_env, model.judged, model.fit)
+    server = Server(model.base_url, model.api_key_env, model.judged)
     found = at_server(named_judges(model.spec), server)
     return [each._replace(prompts=model.prompts) for each in found] if model.prompts != OWN else found
 

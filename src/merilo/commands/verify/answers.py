@@ -156,7 +156,7 @@ class Recorded:
         marks = next((part.fingerprint for part in parts if first.kind in part.kinds), None)
         asked = [each.question for each in conversation.asked]
         if marks is not None and marks.get("judge") == "decisions":
-            return reread(asked, [*map(saved_reply, conversation.replies)], conversation.rubric, marks)
+            return reread(asked, [*map(saved_reply, conversation.replies)], conversation.rubric)
         judge = None if marks is None else recalled(marks, conversation.rubric)
         if judge is None or not conversation.replies:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.judging import reply_fields
@@ -11,7 +11,7 @@ from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.synthetic import OTHER, SENTENCES, USER_INPUT
-from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, evidence_fault
+from merilo.judging.verdicts import DecisionVerdict, Verdict, evidence_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,6 @@ class RelevanceVerdict(DecisionVerdict):
     """Indices of the sentences that justify the grade; empty exactly if the grade is 0."""
     reason: str = ""
     probability: float | None = None
-    p_top: float | None = field(default=None, kw_only=True, repr=False, metadata=LATER)
-    """The judge's probability of grade 2; None if it gives none."""
 
     @classmethod
     def from_reply(cls, fields: Fields) -> Self:
