@@ -75,8 +75,6 @@ FAULTS = {
     "float_usage": "tokens as 12.0",
     "alias": "the model reports a dated name",
     "moves": "the reported model changes with the fifth request",
-    "coupled": "answers depend on the other questions of the request",
-    "ordered": "answers depend on their position",
     "noisy": "answers differ by up to 0.1 from request to request",
     "extra_fields": "unknown fields everywhere",
     "leak_key": "an error message repeats the key",
@@ -393,23 +391,15 @@ def asked(question: object, wire: str, loc: list) -> dict:
     }
 
 
-def shift(p: float, faults: set[str], number: int, place: int, count: int) -> float:
-    if "coupled" in faults:
-        p += 0.02 * (count - 1)
-    if "ordered" in faults:
-        p += 0.03 * place
+def shift(p: float, faults: set[str], number: int, place: int) -> float:
     if "noisy" in faults:
         p += random.Random(number * 1_000 + place).uniform(-0.1, 0.1)
     return min(0.99, max(0.01, p))
 
 
-def distribution(
-    server: DecisionServer, state: object, question: dict, faults: set[str], place: int, count: int
-) -> list:
+def distribution(server: DecisionServer, state: object, question: dict, faults: set[str], place: int) -> list:
     found = server.model.spread(state, question, len(question["criteria"]))
-    found[0] = (
-        shift(found[0], faults, server.number, place, count) if faults & {"coupled", "ordered", "noisy"} else found[0]
-    )
+    found[0] = shift(found[0], faults, server.number, place) if "noisy" in faults else found[0]
     total = sum(found)
     found = [p / total for p in found]
     if "sum" in faults:
@@ -427,13 +417,13 @@ def confidence(found: list) -> float:
     return max(0.0, min(1.0, (max(numbers, default=0.0) - 1 / size) / (1 - 1 / size)))
 
 
-def one_answer(server: DecisionServer, state: object, question: dict, faults: set[str], place: int, count: int) -> dict:
+def one_answer(server: DecisionServer, state: object, question: dict, faults: set[str], place: int) -> dict:
     if question["type"] in {"predicate", "noul"}:
-        p: object = shift(server.model.yes(state, question), faults, server.number, place, count)
+        p: object = shift(server.model.yes(state, question), faults, server.number, place)
         p = 1.3 if "above_one" in faults else float("nan") if "nan" in faults else p
         field = "probability" if question["type"] == "predicate" else "noul"
         return {"type": question["type"], field: str(p) if "text_number" in faults else p}
-    found = distribution(server, state, question, faults, place, count)
+    found = distribution(server, state, question, faults, place)
     options = question["criteria"]
     order = sorted(range(len(found)), key=lambda n: -float(found[n]) if float(found[n]) == float(found[n]) else 0)
     best = order[-1] if "not_argmax" in faults else order[0]
@@ -484,7 +474,7 @@ def answer_openai(server: DecisionServer, body: dict, faults: set[str]) -> dict:
         refused = (
             server.model.rule(question).get("refuse") or "refuse_all" in faults or ("refuse" in faults and not place)
         )
-        answer = {"type": "refusal"} if refused else one_answer(server, state, question, faults, place, len(questions))
+        answer = {"type": "refusal"} if refused else one_answer(server, state, question, faults, place)
         pairs = spoiled(answer.pop("options", []), faults)
         if answer["type"] == "choice":
             answer["probabilities"] = [{"value": value, "probability": p} for value, p in pairs]
@@ -553,7 +543,7 @@ def answer_system_one(server: DecisionServer, body: dict, faults: set[str]) -> d
     answers: dict[str, dict] = {}
     for place, (name, raw) in enumerate(questions.items()):
         question = asked(raw, "systemone", ["body", "questions", name])
-        answer = one_answer(server, body["state"], question, faults, place, len(questions))
+        answer = one_answer(server, body["state"], question, faults, place)
         pairs = spoiled(answer.pop("options", []), faults)
         if answer["type"] == "choice":
             answer["probabilities"] = dict(pairs)

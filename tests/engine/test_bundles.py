@@ -51,11 +51,6 @@ def scores(run: merilo.Run) -> list[Any]:
     return [dict(sample.outcomes) for sample in run.samples]
 
 
-def sent(server: DecisionServer, run: merilo.Run) -> int:
-    """The requests of a run, without those of the neighbour test at its end."""
-    return len(server.requests) - run.usage.get("asked_alone", {"asked": 0})["asked"]
-
-
 @pytest.mark.parametrize("spec", ["systemone:jev-1.13.0", "decisions:gpt-6-luna"])
 def test_a_sample_costs_two_requests(spec: str) -> None:
     """Four metrics send one request about the contexts and one about the response, and the plan says so."""
@@ -64,7 +59,7 @@ def test_a_sample_costs_two_requests(spec: str) -> None:
         planned = merilo.plan(rows(50), **arguments(server, judge=spec, base_url=base_url))
         assert not server.requests
         run = merilo.evaluate(rows(50), **arguments(server, judge=spec, base_url=base_url))
-        assert sent(server, run) == 100
+        assert len(server.requests) == 100
         assert planned.typical.requests == len(server.requests)
         assert planned.typical.input_tokens == pytest.approx(run.usage["input_tokens"], rel=0.03)
     assert all(metric.scored == 50 for metric in run.metrics.values())
@@ -94,7 +89,7 @@ def test_an_answer_does_not_depend_on_the_metrics_that_ask(tmp_path: Path) -> No
 
 
 def test_runs_at_the_same_time_share_the_answers_about_a_view(tmp_path: Path) -> None:
-    """Two runs with one cache and different metrics ask no question twice, except for the neighbour test."""
+    """Two runs with one cache and different metrics ask no question twice."""
     sets = {"one": ("context_relevance", "faithfulness"), "two": ("context_sufficiency", "faithfulness")}
 
     def evaluated(name: str) -> merilo.Run:
@@ -102,12 +97,11 @@ def test_runs_at_the_same_time_share_the_answers_about_a_view(tmp_path: Path) ->
         return merilo.evaluate(rows(12), **arguments(server, *sets[name], **more))
 
     with DecisionServer(rules=[DECLINES], faults=["slow:12", "noisy"]) as server, ThreadPoolExecutor(2) as pool:
-        runs = [*pool.map(evaluated, sets)]
+        list(pool.map(evaluated, sets))
     asked = Counter(
         json.dumps([body["state"], question]) for body in server.requests for question in body["questions"].values()
     )
-    alone = sum(run.usage.get("asked_alone", {"asked": 0})["asked"] for run in runs)
-    assert sum(asked.values()) <= len(asked) + 2 * alone  # a question, and the one for its evidence
+    assert sum(asked.values()) == len(asked)
     found = [Here(tmp_path).json("runs", "verify", name, "--reread")["replay"]["reread"] for name in sets]
     assert [each["different"] for each in found] == [0, 0]
     assert any(each["read"] for each in found)  # one run may get all its answers from the other
@@ -186,7 +180,7 @@ def test_packing_decides_what_shares_a_request(packing: str, requests: int) -> N
     """Together: two views. Context: each of two contexts, all contexts, the response. Each: every question."""
     with DecisionServer(rules=[DECLINES]) as server:
         run = merilo.evaluate(rows(1), **arguments(server, judged=packing))
-        assert sent(server, run) == requests
+        assert len(server.requests) == requests
     assert all(metric.scored == 1 for metric in run.metrics.values())
 
 
@@ -196,7 +190,7 @@ def test_another_judge_in_between_splits_the_round() -> None:
     with DecisionServer(rules=[DECLINES]) as server:
         planned = merilo.plan(rows(3), **arguments(server, "faithfulness", judge=judge))
         run = merilo.evaluate(rows(3), **arguments(server, "faithfulness", judge=judge))
-        assert sent(server, run) == 6
+        assert len(server.requests) == 6
         assert planned.typical.requests == len(server.requests)
     assert run.metrics["faithfulness"].scored == 3
 

@@ -147,8 +147,7 @@ OUTCOMES: dict[str, object] = {
     "refuse": {"decisions": "r..", "systemone": "..u"},
     "refuse_all": {"decisions": "rrr", "systemone": "uuu"},
     **dict.fromkeys(("not_argmax", "score_off", "extra", "order", "no_name", "extra_fields", "text_only"), "..."),
-    **dict.fromkeys(("no_usage", "zero_usage", "float_usage", "alias", "moves", "leak_key"), "..."),
-    **dict.fromkeys(("coupled", "ordered", "noisy"), "..."),
+    **dict.fromkeys(("no_usage", "zero_usage", "float_usage", "alias", "moves", "leak_key", "noisy"), "..."),
 }
 WAITS = {"429": 1.0, "429ms": 0.05, "429none": None, "503": 1.0}
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
     from merilo.engine.budget import Pricer
     from merilo.engine.dispatcher import Dispatcher
-    from merilo.engine.neighbours import NeighbourTest
     from merilo.engine.plan_run import PlanRun
     from merilo.judging.ask import Answer, Step
     from merilo.judging.verdicts import Failure
@@ -131,10 +130,8 @@ class AsyncDriver:
     callbacks of finished sessions advance the plan runs that waited for them.
     """
 
-    def __init__(self, answers: AnswerStore, dispatcher: Dispatcher, test: NeighbourTest | None = None) -> None:
-        """`test` receives the questions that share requests."""
+    def __init__(self, answers: AnswerStore, dispatcher: Dispatcher) -> None:
         self._answers = answers
-        self._test = test
         self._dispatcher = dispatcher
         self._price = dispatcher.price
         self._flights: dict[bytes, _SharedSession] = {}  # by the key of each question in flight
@@ -320,8 +317,6 @@ class AsyncDriver:
     def finish(self, flight: _SharedSession) -> None:
         """Store the answers of a finished session, and pass them to the plan runs that waited for it."""
         held = flight.session.keep(commit=False)  # the stored answers: an earlier verdict of the cache wins
-        if self._test is not None:
-            self._test.add(flight.session.unit, held)
         self.waiting -= 1
         self._deliver(flight, held)
 

@@ -7,12 +7,10 @@ questions shared by several metrics count once. Tokens are characters / 4 until 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from merilo.engine.amounts import Amount, tokens_in, tokens_of
 from merilo.engine.answer_store import bundle_of
-from merilo.engine.neighbours import ASKED_ALONE, each_alone
 from merilo.engine.plan_run import PlanRun
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
 from merilo.judges.local.judge import LocalWork
@@ -24,7 +22,7 @@ from merilo.providers.decision_request import DecisionRequest
 from merilo.providers.decisions import DecisionEndpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from merilo.data.sample import Sample
     from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
@@ -68,9 +66,8 @@ class _Baskets:
     def add(self, unit: WorkUnit, turn: int) -> None:
         self._units.setdefault((id(unit.judge), unit.view_key, turn), []).append(unit)
 
-    @property
-    def bundles(self) -> list[WorkUnit]:
-        return [*map(bundle_of, self._units.values())]
+    def __iter__(self) -> Iterator[WorkUnit]:
+        return map(bundle_of, self._units.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +99,6 @@ class DryRun:
         self.unpriced: dict[str, Provider] = {}
         """Providers whose price is unknown, by their name and address."""
         self.measured_used = False
-        self.again = QuestionCounts()
-        """Questions that the run asks again at its end; see `NeighbourTest`."""
         self.local = LocalWork()
         """Requests to local models."""
         self._answers = answers
@@ -122,16 +117,10 @@ class DryRun:
             now = self._bundled(together)
             counted.added += now + before.times(-1)
             before = now
-        for bundle in together.bundles:
-            for unit in islice(each_alone(bundle), ASKED_ALONE - self.again.questions):
-                self.again.questions += 1
-                self.again.alone += self._estimated(_Asked.of(unit))
-                self.again.added = self.again.alone
-                self.again.at_most += self._worst(_Asked.of(unit))
 
     def _bundled(self, baskets: _Baskets) -> Amount:
         """Return the amount of the requests about whole views."""
-        return sum((self._estimated(_Asked.of(bundle)) for bundle in baskets.bundles), Amount())
+        return sum((self._estimated(_Asked.of(bundle)) for bundle in baskets), Amount())
 
     def _plan_run(self, plan_run: PlanRun, counted: QuestionCounts, alone: _Baskets, together: _Baskets) -> None:
         metric, sample = plan_run.metric, plan_run.sample

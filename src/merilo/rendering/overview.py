@@ -18,7 +18,7 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import aggregate_record, mean_rows, means_notes, missing_text, share_text, table
 from merilo.rendering.correction import corrected_aggregates, counts_heading, estimate_record, label_rows
 from merilo.rendering.page import Page, Tone
-from merilo.rendering.weak import WeakMarks, neighbours_note, unread_note
+from merilo.rendering.weak import WeakMarks, unread_note
 from merilo.rendering.wording import (
     HUMAN_LABELS,
     NONE,
@@ -141,7 +141,6 @@ def overview_record(
         **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens", "cached_tokens")},
         **{name: usage.get(name) for name in ("cost_usd", "estimated_usd", "unanswered", "unanswered_usd")},
         **{name: usage.get(name) for name in ("seconds", "adaptations")},
-        **({"asked_alone": usage["asked_alone"]} if "asked_alone" in usage else {}),
     }
 
 
@@ -331,7 +330,6 @@ def origin_rows(run: Run) -> list[tuple[str, str]]:
         ("judge", "; ".join([judge_name(run), *([agreement(run) or _UNKNOWN] if manifest.judges else [])])),
         *((role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"),
         *_wordings(manifest),
-        *(("packing", note) for note in [neighbours_note(run.usage)] if note),
         ("cost", spent_text(run.usage)),
         *(("price", text) for text in unpriced(run)),
         *notes,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from merilo.rendering.sanitize import clean
 from merilo.results.basis import EMBEDDED
 from merilo.runs.weak import unread_metrics, weak_left_out, weak_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from merilo.runs.manifest import Manifest
 
@@ -66,16 +66,6 @@ def left_out_note(manifest: Manifest) -> str:
     """Return a sentence that names the metrics left out as weak, and how to run them; empty if there are none."""
     named = ", ".join(map(clean, weak_left_out(manifest)))
     return f"Left out as {WEAK} (to run one: --metrics NAME): {named}." if named else ""
-
-
-def neighbours_note(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
-    """Return a sentence if decisions of a run seem to depend on the other questions of their requests; otherwise ""."""
-    found = usage.get("asked_alone", {})
-    asked, changed = found.get("asked", 0), found.get("changed", 0)
-    if changed < 2 or changed <= asked / 8:
-        return ""
-    advice = "Test the judge (merilo judge check SPEC --packing), or use --judged each."
-    return f"{changed:,} of {asked:,} decisions changed when asked alone. {advice}"
 
 
 def unread_line(manifest: Manifest) -> str:

@@ -122,7 +122,7 @@ _USAGE = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "es
 
 def for_one_judge(options: Options, judge: Judge) -> Options:
     """Return the options of an evaluation by this judge, without those that apply to another judge or to data."""
-    return replace(options, judge=judge, draws=1, mapping=None, limit=None, language=None, neighbour_test=False)
+    return replace(options, judge=judge, draws=1, mapping=None, limit=None, language=None)
 
 
 def answerable(

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.selection import Selection
     from merilo.data.sample import Sample
     from merilo.engine.answer_store import AnswerStore
-    from merilo.engine.neighbours import NeighbourTest
     from merilo.engine.progress import ProgressDispatcher
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
@@ -98,7 +97,6 @@ class RunEvaluation:
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
         self._note_local_time()
-        self._alone = _earlier(self._path, "asked_alone") if self._answers.asks_ahead else None
         dispatcher = Dispatcher(
             self._options.limits.of_requests,
             budget=self._options.limits.budget,
@@ -106,7 +104,7 @@ class RunEvaluation:
             elsewhere=spent_elsewhere(self._options),
             price=self._options.price,
             shared=self._options.shared_limits,
-            known=_earlier(self._path, "adaptations"),
+            known=_earlier_adaptations(self._path),
             tell=self._progress.note,
         )
         self._progress.watch(dispatcher.traffic)
@@ -186,23 +184,14 @@ class RunEvaluation:
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Yield the results of each sample, for judges that are asked by single requests."""
-        test, concurrency = self._neighbour_test(), self._options.limits.concurrency
-        driver = AsyncDriver(self._answers, dispatcher, test)
+        concurrency = self._options.limits.concurrency
+        driver = AsyncDriver(self._answers, dispatcher)
         room = in_flight_bounds(concurrency) if self._deciding is None else early_stop_bounds(concurrency)
         try:
             async for results in stream(samples, metrics, driver, room):
                 yield results
-            if test is not None:
-                self._alone = await test.result(dispatcher) or self._alone
         finally:
             await driver.close()
-
-    def _neighbour_test(self) -> NeighbourTest | None:
-        if not (self._answers.asks_ahead and self._options.neighbour_test):
-            return None
-        from merilo.engine.neighbours import NeighbourTest
-
-        return NeighbourTest()
 
     def _in_rounds(
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
@@ -230,7 +219,6 @@ class RunEvaluation:
             "adaptations": dispatcher.adaptations(),
             "stopped": self._stopped(dispatcher, ended),
             **({} if self._batches is None else self._batches.record(complete=self._complete)),
-            **({} if self._alone is None else {"asked_alone": self._alone}),
             "raise_to": None
             if reached is None or self._complete
             else reached.raise_to(self._done / self._manifest.samples),
@@ -311,9 +299,9 @@ def _failed_before(path: Path) -> Iterator[OutcomeRecord]:
             yield from (each for each in read() if each["outcome"] == "failed")
 
 
-def _earlier(path: Path, name: str) -> Any:  # Any: a value of `usage.json`
-    """Return what an earlier part of this run recorded under this name; None if it is not written yet or damaged."""
+def _earlier_adaptations(path: Path) -> Any:  # Any: JSON
+    """Return the adaptations that an earlier part of this run recorded; None if it is not written yet or damaged."""
     try:
-        return Run.open(path).usage.get(name)
+        return Run.open(path).usage.get("adaptations")
     except RunError:
         return None

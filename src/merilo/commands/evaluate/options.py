@@ -406,8 +406,6 @@ class Options:
     """Report the estimated time of local models before the first question. Set by merilo only."""
     first_draw: int = 0
     """Number of the first draw of each question; other draws are not answered from the cache. Set by merilo only."""
-    neighbour_test: bool = True
-    """Ask a few questions that shared a request again, each alone, at the end. Set by merilo only."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))

@@ -70,8 +70,6 @@ async def run_estimate(
         scale = intake.samples / looked_at
         local_time = dry.local.time(scale)
     metrics = _metrics(dry.counted, scale)
-    if dry.again.questions and options.neighbour_test:
-        metrics += _metrics({"asked again at the end": dry.again}, 1.0)
     typical = sum((each.added for each in metrics), Amount())
     at_most = sum((each.at_most for each in metrics), Amount())
     return Estimate(

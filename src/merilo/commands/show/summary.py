@@ -19,7 +19,7 @@ from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import command, lead, overview_page, overview_record, title, unpriced, until_decided
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, cut, cut_id, pad
 from merilo.rendering.sanitize import clean
-from merilo.rendering.weak import WeakMarks, left_out_note, neighbours_note, unread_line
+from merilo.rendering.weak import WeakMarks, left_out_note, unread_line
 from merilo.rendering.wording import STOPPED, count, number, spent_text
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_metrics, worst_faults
 from merilo.results.records import picked
@@ -148,7 +148,6 @@ def run_markdown(run: Run, *, judge_only: bool = False) -> str:
     notes = (
         *means_notes(manifest, view.aggregates, corrected=view.corrected),
         left_out_note(manifest),
-        neighbours_note(run.usage),
     )
     blocks += [code(note) for note in notes if note]
     return blocks_within(blocks, _worst_blocks(view))
@@ -207,7 +206,6 @@ def _cautions(page: Page, view: RunView, again: str) -> None:
         *_few_labels(view),
         unread_line(run.manifest),
         *(note if note.startswith(DOUBT) else cut(note, page.width) for note in run.manifest.notes),
-        neighbours_note(run.usage),
         intervals_text(aggregates, run.manifest.cluster, corrected=view.corrected) if clusters else "",
     )
     for note in filter(None, notes):
