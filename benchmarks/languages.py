@@ -17,6 +17,7 @@ from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.run import run_check
 from merilo.commands.check.tables import PositiveRule, table_of
 from merilo.data.labels import Task
+from merilo.results.records import grouped
 from merilo.stats.resampling import Resampling
 
 LABELS: Final = Path(__file__).parent / "labels" / "dev"
@@ -37,11 +38,12 @@ def main() -> None:
         file.write_text("".join(line for task in tasks for line in records(LABELS / f"{task}.jsonl.gz")), "utf-8")
         check = run_blocking(run_check(CheckOptions(labels=[file], tasks=tasks)))
     for reading in READINGS:
-        table = table_of(reading, check.items[reading.task.value], Resampling())
-        for language, each in table.languages.items() if table is not None else ():
-            values = {name: getattr(each.agreement, name).value for name in MEASURES}
-            rounded = {name: None if value is None else round(value, 6) for name, value in values.items()}
-            print(json.dumps({"task": reading.name, "language": language, "n": each.agreement.items, **rounded}))
+        items = grouped((item.record.language, item) for item in check.items[reading.task.value])
+        for language, own in sorted(items.items()):
+            if (table := table_of(reading, own, Resampling())) is not None:
+                values = {name: getattr(table.pooled.agreement, name).value for name in MEASURES}
+                rounded = {name: None if value is None else round(value, 6) for name, value in values.items()}
+                print(json.dumps({"task": reading.name, "language": language, "n": table.labels, **rounded}))
 
 
 def records(path: Path) -> list[str]:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from merilo.commands.label.run import Tasks
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
-    from merilo.judges.base import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.runs.run import Run
 
@@ -382,13 +381,12 @@ def judge_check(
     labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     tasks: Sequence[str] | None = None,
     number: int | None = None,
-    against: JudgeLike | None = None,
     limits: Limits | AsDict | None = None,
 ) -> JudgeCheck:
     """Try a judge, compare it with human labels, and edit its input where the effect on the verdict is known.
 
     `print` shows the page of `merilo judge check`. `tables["groundedness"]` holds the figures of a task: `labels`,
-    `agree`, `kappa` with its interval, and with `against` the `difference` and the `verdict` on it.
+    `agree`, and `kappa`, `balanced_accuracy` and `auroc` with their intervals.
 
     Args:
         judge: as in `evaluate`.
@@ -396,7 +394,6 @@ def judge_check(
         tasks: "trial", "edits", tasks of the labels, such as "nli", or single edits, such as "order". None: all.
         number: maximum number of records per task and source, and of pairs per edit. The same ones are chosen each
             time. None: all records, 40 pairs.
-        against: another judge that is asked about the same records.
         limits: as in `evaluate`.
 
     Raises what `evaluate` raises.
@@ -404,5 +401,5 @@ def judge_check(
     from merilo.commands.check.options import check_options
     from merilo.commands.check.run import run_check
 
-    options = check_options(judge=judge, labels=labels, tasks=tasks, number=number, against=against, limits=limits)
+    options = check_options(judge=judge, labels=labels, tasks=tasks, number=number, limits=limits)
     return run_blocking(run_check(options))

@@ -7,8 +7,6 @@ import pytest
 from each_case import each_case
 
 from merilo.stats.agreement import (
-    auroc,
-    calibration,
     cohen_kappa,
     confusion,
     gwet_ac1,
@@ -57,26 +55,11 @@ def test_kappa_is_that_of_scikit_learn(distance: Distance, weights: str | None, 
 
 @each_case("seed", range(5))
 def test_the_table_is_that_of_scikit_learn(seed: int) -> None:
-    """Counts, accuracy and balanced accuracy equal an independent implementation."""
-    from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix
+    """Counts equal an independent implementation."""
+    from sklearn.metrics import confusion_matrix
 
     people, judge = grades(90, seed)
-    found = confusion(people, judge)
-    assert [list(row) for row in found.counts] == confusion_matrix(people, judge).tolist()
-    assert found.accuracy == pytest.approx(accuracy_score(people, judge), abs=EXACT)
-    assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(people, judge), abs=EXACT)
-    assert found.items == 90
-
-
-@pytest.mark.parametrize("digits", [1, 6])
-def test_auroc_is_that_of_scikit_learn(digits: int) -> None:
-    """The area under the curve equals an independent implementation, with many ties and with none."""
-    from sklearn.metrics import roc_auc_score
-
-    source = random.Random(3)
-    people = [source.random() < 0.3 for _ in range(300)]
-    scores = [round(0.6 * source.random() + 0.3 * yes, digits) for yes in people]
-    assert auroc(people, scores) == pytest.approx(roc_auc_score(people, scores), abs=EXACT)
+    assert [list(row) for row in confusion(people, judge).counts] == confusion_matrix(people, judge).tolist()
 
 
 @pytest.mark.parametrize(
@@ -154,24 +137,17 @@ def test_kappa_of_chance_is_zero_where_ac1_is_not() -> None:
     assert ac1 > 0.9
 
 
-def test_one_class_has_rates_and_no_kappa() -> None:
-    """Where people gave one label only, there is accuracy and the recall of that label; the rest is None."""
-    found = confusion([True] * 4, [True, True, True, False], labels=(False, True))
-    assert found.accuracy == 0.75
-    assert found.recall == (None, 0.75)
-    assert found.balanced_accuracy is None
-    assert found.kappa() is None
-    assert auroc([True, True], [0.2, 0.9]) is None
+def test_one_class_has_no_kappa() -> None:
+    """With one human label kappa is None."""
+    assert confusion([True] * 4, [True, True, True, False], labels=(False, True)).kappa() is None
 
 
 def test_nothing_to_compare_is_none() -> None:
     """Without items, or without an item that two annotators rated, there is no number."""
-    assert confusion([], [], labels=(0, 1)).accuracy is None
     assert cohen_kappa([], []) is None
     assert krippendorff_alpha([[1, None], [None, 2]]) is None
     assert gwet_ac1([[1, None], [None, 2]]) is None
     assert krippendorff_alpha([]) is None
-    assert calibration([], []) is None
 
 
 def test_all_alike_says_nothing() -> None:
@@ -186,59 +162,14 @@ def test_all_alike_says_nothing() -> None:
         (lambda: confusion([1], [1, 0]), "1 and 2"),
         (lambda: confusion([1], [3], labels=[0, 1]), "got 3"),
         (lambda: gwet_ac1([[1, 7]], labels=[0, 1]), "got 7"),
-        (lambda: auroc([True], [0.1, 0.2]), "1 and 2"),
-        (lambda: calibration([True], [1.2]), "between 0 and 1"),
         (lambda: cohen_kappa([0, 1], [0, 1], distance=Distance.ORDINAL), "Ordinal"),
     ],
 )
 def test_what_cannot_be_is_refused(call: object, says: str) -> None:
-    """Series of different lengths, labels that are not possible and probabilities outside their range are errors."""
+    """Series of different lengths and labels that are not possible are errors."""
     assert callable(call)
     with pytest.raises(ValueError, match=says):
         call()
-
-
-def test_calibration_by_hand() -> None:
-    """Two bins of two: |0.5 - 0.15| and |1 - 0.85|, each of half the items."""
-    found = calibration([False, True, True, True], [0.1, 0.2, 0.8, 0.9], bins=2)
-    assert found is not None
-    assert found.error == pytest.approx((0.35 + 0.15) / 2, abs=EXACT)
-    assert [(each.items, each.observed) for each in found.bins] == [(2, 0.5), (2, 1.0)]
-
-
-def test_bins_have_equal_mass_and_equal_probabilities_share_one() -> None:
-    """A hundred different probabilities make ten bins of ten; where half are equal, these lie in one bin."""
-    source = random.Random(1)
-    chances = [source.random() for _ in range(100)]
-    people = [source.random() < each for each in chances]
-    found = calibration(people, chances)
-    assert found is not None
-    assert [each.items for each in found.bins] == [10] * 10
-    tied = calibration(people, [0.5] * 50 + chances[50:])
-    assert tied is not None
-    assert max(each.items for each in tied.bins) >= 50
-    assert sum(each.items for each in tied.bins) == 100
-
-
-def test_a_perfect_judge_shows_what_is_foretold() -> None:
-    """Over draws from its own probabilities, the error is on average the foretold one; 95 % stay below the high."""
-    source = random.Random(2)
-    chances = [source.random() for _ in range(200)]
-    found = [calibration([source.random() < each for each in chances], chances) for _ in range(200)]
-    errors = [each.error for each in found if each is not None]
-    foretold = found[0]
-    assert foretold is not None
-    assert sum(errors) / 200 == pytest.approx(foretold.perfect, abs=0.004)
-    assert 0.88 <= sum(error <= foretold.perfect_high for error in errors) / 200 <= 0.99
-
-
-def test_more_items_make_a_perfect_judge_look_better() -> None:
-    """The error that comes of few items alone falls with their number."""
-    few = calibration([True, False] * 20, [0.3, 0.6] * 20)
-    many = calibration([True, False] * 500, [0.3, 0.6] * 500)
-    assert few is not None
-    assert many is not None
-    assert many.perfect < few.perfect / 2
 
 
 def test_tau_b_of_five_systems() -> None:

@@ -13,7 +13,6 @@ from merilo.stats.agreement_intervals import (
     annotator_agreement,
     clustered_share,
     grade_agreement,
-    kappa_difference,
     mean_of,
 )
 from merilo.stats.agreement_tables import aurocs, aurocs_without
@@ -72,6 +71,21 @@ def test_intervals_cover_the_truth(clusters: int, each: int, base: float, separa
     assert min(hits.values()) >= 88, hits
 
 
+@pytest.mark.parametrize("digits", [1, 6])
+def test_values_are_those_of_scikit_learn(digits: int) -> None:
+    """Accuracy, balanced accuracy and AUROC equal an independent implementation, with many ties and with none."""
+    from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
+
+    source = random.Random(3)
+    people = [source.random() < 0.3 for _ in range(300)]
+    scores = [round(0.6 * source.random() + 0.3 * yes, digits) for yes in people]
+    judge = [score > 0.5 for score in scores]
+    found = agreement(people, judge, scores=scores, resampling=QUICK)
+    assert found.accuracy.value == pytest.approx(accuracy_score(people, judge), abs=1e-9)
+    assert found.balanced_accuracy.value == pytest.approx(balanced_accuracy_score(people, judge), abs=1e-9)
+    assert found.auroc.value == pytest.approx(roc_auc_score(people, scores), abs=1e-9)
+
+
 def test_clusters_make_intervals_wider() -> None:
     """Ten copies of an item say no more than it: by cluster the interval is that of the originals, blind it is not."""
     people, judge, _, _ = judged(60, 1, base=0.5, separation=1.5, seed=4)
@@ -94,7 +108,7 @@ def example(seed: int = 1) -> Agreement:
     """A judge with probabilities, on 120 items in 40 clusters."""
     people, judge, scores, where = judged(40, 3, base=0.4, separation=1.5, seed=seed)
     chances = [min(1.0, max(0.0, score / 3 + 0.3)) for score in scores]
-    return agreement(people, judge, probabilities=chances, clusters=where, resampling=QUICK)
+    return agreement(people, judge, scores=chances, clusters=where, resampling=QUICK)
 
 
 def test_equal_input_gives_equal_results() -> None:
@@ -124,13 +138,12 @@ def test_values_lie_in_their_intervals() -> None:
 
 def test_one_class_only() -> None:
     """With one label of people there are rates with intervals; the others say why there is nothing."""
-    found = agreement([True] * 50, [True] * 45 + [False] * 5, probabilities=[0.9] * 50)
+    found = agreement([True] * 50, [True] * 45 + [False] * 5, scores=[0.9] * 50)
     assert found.sensitivity.value == 0.9
     assert found.sensitivity.interval.method is Method.WILSON
     assert found.specificity.value is None
     for each in (found.kappa, found.balanced_accuracy, found.auroc, found.ac1, found.alpha):
         assert each == Measurement(None, Interval(None, "cannot tell: the human labels are all equal"))
-    assert found.calibration_error.value == pytest.approx(0.1)
 
 
 def test_a_judge_that_is_always_right_is_not_certain() -> None:
@@ -156,21 +169,18 @@ def test_too_few_clusters() -> None:
 
 
 def test_no_probability_no_auroc() -> None:
-    """A judge without probabilities has kappa, and says why it has neither AUROC nor calibration."""
+    """A judge without probabilities has kappa, and says why it has no AUROC."""
     found = agreement([True, False] * 20, [True, False] * 19 + [False, False])
     assert found.kappa.value is not None
     assert found.auroc.interval.note == "the judge gives no probability"
-    assert found.calibration is None
 
 
 def test_some_probabilities() -> None:
-    """Items without a probability count for kappa, and not for AUROC and calibration."""
+    """Items without a probability count for kappa, and not for AUROC."""
     people, judge, scores, _ = judged(60, 1, base=0.5, separation=1.5, seed=3)
     chances = [None if index % 2 else 0.5 + score / 20 for index, score in enumerate(scores)]
-    found = agreement(people, judge, probabilities=chances, resampling=QUICK)
-    assert (found.items, found.with_probability) == (60, 30)
-    assert found.calibration is not None
-    assert sum(each.items for each in found.calibration.bins) == 30
+    found = agreement(people, judge, scores=chances, resampling=QUICK)
+    assert (found.items, found.scored) == (60, 30)
 
 
 def test_no_item_at_all() -> None:
@@ -208,23 +218,6 @@ def test_annotators_who_rated_nothing() -> None:
     assert "no item has a rating" in annotator_agreement([]).alpha.interval.note
     assert "no item has two" in annotator_agreement([[1, None], [2, None]]).alpha.interval.note
     assert "every rating is the same" in annotator_agreement([[1, 1]] * 9).alpha.interval.note
-
-
-def test_the_difference_of_two_judges_is_paired() -> None:
-    """It is that of both kappas, narrower than for unrelated judges, and none between equal judges."""
-    draw = random.Random(0)
-    people = [draw.random() < 0.5 for _ in range(300)]
-    first = [label is (draw.random() < 0.9) for label in people]
-    alike = [label if draw.random() < 0.9 else not label for label in first]
-    unrelated = [label is (draw.random() < 0.82) for label in people]
-    found = kappa_difference(people, first, alike)
-    kappas = [agreement(people, judge).kappa.value or 0.0 for judge in (first, alike)]
-    assert found.value == pytest.approx(kappas[0] - kappas[1])
-    widths = [high - low for low, high in (each.interval.ends or (0.0, 0.0) for each in
-              (found, kappa_difference(people, first, unrelated)))]  # fmt: skip
-    assert 0 < widths[0] < widths[1]
-    assert kappa_difference(people, first, first).interval.ends is None
-    assert kappa_difference([True] * 9, [True] * 9, [False] * 9).value is None
 
 
 def test_a_share_by_cluster() -> None:

@@ -151,7 +151,7 @@ def agreement_lines(yes: Agreement | None, grades: GradeAgreement | None) -> Ite
         yield f"accuracy{suffix}", measurement_text(yes.accuracy)
         yield f"yes found{suffix}", measurement_text(yes.sensitivity)
         yield f"no found{suffix}", measurement_text(yes.specificity)
-        if yes.with_probability:
+        if yes.scored:
             yield f"AUROC{suffix}", measurement_text(yes.auroc)
 
 

@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, TypeVar
 from merilo.stats.agreement_tables import (
     Distance,
     ac1s,
-    accuracies,
     alphas,
-    aurocs,
-    calibration_errors,
     kappas,
-    recalls,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from merilo.stats.agreement_tables import Floats, Places
+    from merilo.stats.agreement_tables import Floats
 
     Label = float | str
     import numpy as np
@@ -34,9 +30,6 @@ if TYPE_CHECKING:
     Ranks = NDArray[np.int64]
 
 T = TypeVar("T", float, str)
-
-BINS = 10
-PERFECT_DRAWS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +40,6 @@ class Confusion:
     """The labels, in ascending order."""
     counts: tuple[tuple[int, ...], ...]
     """One row for each human label, one column for each label of the judge."""
-
-    @property
-    def items(self) -> int:
-        """The number of items."""
-        return sum(map(sum, self.counts))
-
-    @property
-    def accuracy(self) -> float | None:
-        """The fraction of items with equal labels, in [0, 1]; None without items."""
-        return _only(accuracies(self._stack))
-
-    @property
-    def recall(self) -> tuple[float | None, ...]:
-        """For each human label, the fraction of its items that the judge labels the same; None without items.
-
-        For labels no and yes these are specificity and sensitivity.
-        """
-        return tuple(map(_known, recalls(self._stack)[0].tolist()))
-
-    @property
-    def balanced_accuracy(self) -> float | None:
-        """The mean recall over the human labels, in [0, 1]; None for fewer than two human labels.
-
-        Source: Brodersen et al., "The balanced accuracy and its posterior distribution", ICPR 2010, section 2. A
-        label that only the judge gave has no recall and is left out.
-        """
-        found = [each for each in self.recall if each is not None]
-        return sum(found) / len(found) if len(found) > 1 else None
 
     def kappa(self, distance: Distance = Distance.NOMINAL) -> float | None:
         """Return Cohen's kappa, at most 1: 1 - observed / expected disagreement; None for fewer than two human
@@ -138,88 +103,6 @@ def gwet_ac1(ratings: Sequence[Sequence[T | None]], *, labels: Sequence[T] | Non
     if sums is None:
         return None
     return _only(ac1s(*(each.sum(axis=0)[None] for each in (sums.agreeing, sums.twice, sums.shares, sums.rated))))
-
-
-def auroc(people: Sequence[bool], scores: Sequence[float]) -> float | None:
-    """Return the probability that a random yes item scores higher than a random no item, in [0, 1]; ties count half.
-
-    None if there is only one human label. Source: Hanley & McNeil, Radiology 143 (1982), by Mann-Whitney's statistic.
-    Raises ValueError for series of different lengths.
-    """
-    check_pairs(people, scores)
-    if len({*map(bool, people)}) < 2:
-        return None
-    import numpy as np
-
-    return _only(
-        aurocs(np.asarray(people, dtype=np.float64), np.asarray(scores, np.float64), np.ones((1, len(scores))))
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """Items with similar probabilities."""
-
-    items: int
-    probability: float
-    """The mean probability by the judge."""
-    observed: float
-    """The fraction of items that humans labelled yes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """The calibration error of probabilities, compared with that of a perfectly calibrated judge."""
-
-    error: float
-    """Expected calibration error: mean of |observed - probability| over the bins, weighted by items, in [0, 1]."""
-    perfect: float
-    """The mean error of a perfectly calibrated judge with these probabilities and this number of items."""
-    perfect_high: float
-    """The upper 95 % limit for such a judge; a higher error is not explained by the small number of items."""
-    bins: tuple[Bin, ...]
-    seed: int
-
-
-def calibration(
-    people: Sequence[bool], probabilities: Sequence[float], *, bins: int = BINS, seed: int = 0
-) -> Calibration | None:
-    """Return the calibration error over `bins` bins of equal mass, and that of a perfect judge; None without items.
-
-    `probabilities`: of yes, in [0, 1]. Items are divided into bins by probability; equal ones share a bin, so bins
-    may be fewer and unequal. With few items even a perfect judge has an error. Its mean is estimated by sampling
-    labels from the probabilities, item by item. This treats items as independent, so it is too low if they are not.
-    Source: Naeini et al., AAAI 2015, section 2, with bins of equal mass as Nguyen & O'Connor, EMNLP 2015, section
-    4.1. Raises ValueError for series of different lengths and for a probability outside [0, 1].
-    """
-    check_pairs(people, probabilities)
-    if not people:
-        return None
-    if not all(0 <= each <= 1 for each in probabilities):
-        raise ValueError("Probabilities must be between 0 and 1; leave out items without one.")
-    import numpy as np
-
-    yes, chances = np.asarray(people, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
-    places = mass_bins(chances, bins)
-    count = int(places.max()) + 1
-    parts = [np.bincount(places, each, count) for each in (np.ones_like(yes), yes, chances)]
-    sums = np.stack(parts, axis=1).astype(np.float64)
-    # The raw stream is the same in every numpy version; shifting by 11 leaves the 53 bits of a float's fraction.
-    raw = np.random.PCG64(seed).random_raw(PERFECT_DRAWS * len(yes))
-    uniform = (np.atleast_1d(raw) >> np.uint64(11)).astype(np.float64).reshape(PERFECT_DRAWS, -1) * 2.0**-53
-    drawn = np.repeat(sums[None], PERFECT_DRAWS, axis=0)
-    order = np.argsort(places, kind="stable")
-    starts = np.searchsorted(places[order], np.arange(count))
-    # One reduceat over items in bin order replaces a loop over bins and repetitions.
-    drawn[:, :, 1] = np.add.reduceat((uniform < chances)[:, order], starts, axis=1, dtype=np.float64)
-    perfect = calibration_errors(drawn)
-    return Calibration(
-        error=float(calibration_errors(sums[None])[0]),
-        perfect=float(perfect.mean()),
-        perfect_high=float(np.quantile(perfect, 0.95)),
-        bins=tuple(Bin(int(n), float(p / n), float(y / n)) for n, y, p in sums.tolist()),
-        seed=seed,
-    )
 
 
 def kendall_tau_b(left: Sequence[float], right: Sequence[float]) -> float | None:
@@ -293,19 +176,6 @@ def _known_labels(found: Iterable[T], labels: Sequence[T] | None) -> tuple[T, ..
     if strange:
         raise ValueError(f"Labels must be among {', '.join(map(repr, known))}; got {strange[0]!r}.")
     return known
-
-
-def mass_bins(values: Floats, bins: int) -> Places:
-    """Return the bin of each value, from 0: bins of nearly equal size, with equal values always in one bin."""
-    import numpy as np
-
-    order = np.argsort(values, kind="stable")
-    ranked = values[order]
-    firsts = np.searchsorted(ranked, ranked)  # equal values share the bin of the first of them
-    bin_of_rank = firsts * bins // len(values)
-    places = np.empty(len(values), dtype=np.int64)
-    places[order] = np.unique(bin_of_rank, return_inverse=True)[1]
-    return places
 
 
 def check_pairs(left: Sequence[object], right: Sequence[object]) -> None:

@@ -11,13 +11,9 @@ from math import sqrt
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from merilo.stats.agreement import (
-    BINS,
-    Calibration,
     Confusion,
-    calibration,
     check_pairs,
     confusion,
-    mass_bins,
     rating_sums,
 )
 from merilo.stats.agreement_tables import (
@@ -26,14 +22,13 @@ from merilo.stats.agreement_tables import (
     alphas,
     aurocs,
     aurocs_without,
-    calibration_errors,
     kappas,
     pair_ac1s,
     pair_alphas,
     recalls,
 )
 from merilo.stats.intervals import Interval, Method
-from merilo.stats.resampling import Clusters, Measure, Measurement, Resampling, Scale, of_sums
+from merilo.stats.resampling import Clusters, Measure, Measurement, Resampling, of_sums
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -66,10 +61,8 @@ class Agreement:
     alpha: Measurement
     """Krippendorff's alpha, nominal, with the judge and the human labels as two annotators."""
     auroc: Measurement
-    calibration_error: Measurement
-    calibration: Calibration | None
-    with_probability: int
-    """Items for which the judge gave a probability; AUROC and calibration use only these."""
+    scored: int
+    """Items with a score of the judge; AUROC uses only these."""
     resampling: Resampling = field(default_factory=Resampling)
 
     @property
@@ -82,19 +75,18 @@ def agreement(
     people: Sequence[bool],
     judge: Sequence[bool],
     *,
-    probabilities: Sequence[float | None] = (),
     scores: Sequence[float | None] = (),
     clusters: Sequence[Hashable] = (),
     resampling: Resampling = _AS_USUAL,
 ) -> Agreement:
     """Return all measures of yes and no, with one entry for each item in every series.
 
-    `probabilities`: the judge's probability of yes, in [0, 1]; None if it gave none. `scores`: the ranking for AUROC;
-    by default the probabilities. `clusters`: items with equal values are resampled together; if empty, each item is
-    its own cluster. With fewer than 6 clusters there is no interval. With one class there is only its rate and the
-    accuracy. Raises ValueError for series of different lengths.
+    `scores`: the judge's ranking for AUROC, such as its probability of yes; None for an item without one. `clusters`:
+    items with equal values are resampled together; if empty, each item is its own cluster. With fewer than 6 clusters
+    there is no interval. With one class there is only its rate and the accuracy. Raises ValueError for series of
+    different lengths.
     """
-    for series in filter(len, (judge, probabilities, scores, clusters)):
+    for series in filter(len, (judge, scores, clusters)):
         check_pairs(people, series)
     group = Clusters.of(clusters or range(len(people)), resampling)
     table = confusion(people, judge, labels=(False, True))
@@ -103,8 +95,7 @@ def agreement(
     classes = "" if 0 < yes < len(people) else _one_class(len(people))
     # Kappa and AUROC cannot be more certain than their rarer label allows, however many items have the other one.
     rarer = min(int((totals[:, :2].sum(axis=1) > 0).sum()), int((totals[:, 2:].sum(axis=1) > 0).sum()))
-    chances, ranks = [*probabilities] or [None] * len(people), [*(scores or probabilities)] or [None] * len(people)
-    found, error = _calibrated(group, people, chances)
+    ranks = [*scores] or [None] * len(people)
     balanced = group.tabled(totals, 2, lambda tables: recalls(tables).mean(axis=1), classes, units=rarer)
     sensitivity = group.share(totals[:, 3], totals[:, 2:].sum(axis=1))
     specificity = group.share(totals[:, 0], totals[:, :2].sum(axis=1))
@@ -121,9 +112,7 @@ def agreement(
         ac1=group.tabled(totals, 2, pair_ac1s, classes),
         alpha=group.tabled(totals, 2, lambda tables: pair_alphas(tables, Distance.NOMINAL), classes),
         auroc=_ranked(group, people, ranks, classes, units=rarer),
-        calibration_error=error,
-        calibration=found,
-        with_probability=sum(each is not None for each in chances),
+        scored=sum(each is not None for each in ranks),
         resampling=resampling,
     )
 
@@ -166,34 +155,6 @@ def grade_agreement(
         alpha=group.tabled(totals, size, lambda tables: pair_alphas(tables, Distance.ORDINAL), classes),
         resampling=resampling,
     )
-
-
-def kappa_difference(
-    people: Sequence[bool],
-    first: Sequence[bool],
-    second: Sequence[bool],
-    *,
-    clusters: Sequence[Hashable] = (),
-    resampling: Resampling = _AS_USUAL,
-) -> Measurement:
-    """Return kappa of the first judge with people minus that of the second, paired: each resample has both judges.
-
-    Arguments as in `agreement`. Raises ValueError for series of different lengths.
-    """
-    import numpy as np
-
-    check_pairs(people, first)
-    check_pairs(people, second)
-    group = Clusters.of(clusters or range(len(people)), resampling)
-    tables = [group.crossed((False, True), people, judge) for judge in (first, second)]
-    rarer = min(int((tables[0][:, rows].sum(axis=1) > 0).sum()) for rows in (slice(2), slice(2, 4)))
-
-    def difference(sums: Floats) -> Floats:
-        one, other = (kappas(part.reshape(-1, 2, 2), Distance.NOMINAL) for part in (sums[:, :4], sums[:, 4:]))
-        return one - other
-
-    classes = "" if 0 < sum(people) < len(people) else _one_class(len(people))
-    return group.measured(of_sums(np.hstack(tables), difference), classes, units=rarer, scale=Scale.PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,27 +239,6 @@ def mean_of(parts: Sequence[Measurement]) -> Measurement:
 # -- parts of the measures ------------------------------------------------------------------------------
 
 
-def _calibrated(
-    group: Clusters, people: Sequence[bool], chances: Sequence[float | None]
-) -> tuple[Calibration | None, Measurement]:
-    """Return the calibration, and its error with an interval; the bins stay fixed while clusters are resampled."""
-    import numpy as np
-
-    given = [(index, chance) for index, chance in enumerate(chances) if chance is not None]
-    if not given:
-        return None, Measurement(None, Interval(None, "the judge gives no probability"))
-    own, places = group.some([index for index, _ in given])
-    probabilities = [chance for _, chance in given]
-    found = calibration([people[index] for index, _ in given], probabilities, seed=group.resampling.seed)
-    values, yes = np.asarray(probabilities), np.asarray(people, dtype=np.float64)[places]
-    bins = mass_bins(values, BINS)
-    size = int(bins.max()) + 1
-    parts = np.eye(size)[bins][:, :, None] * np.stack([np.ones_like(yes), yes, values], axis=1)[:, None, :]
-    totals = own.sums(parts.reshape(len(values), -1))
-    error = of_sums(totals, lambda sums: calibration_errors(sums.reshape(-1, size, 3)))
-    return found, own.measured(error, "", scale=Scale.PLAIN)
-
-
 def _ranked(
     group: Clusters, people: Sequence[bool], ranks: Sequence[float | None], nothing: str, *, units: int
 ) -> Measurement:
@@ -312,10 +252,10 @@ def _ranked(
         np.asarray(people, dtype=np.float64)[places],
         np.asarray([rank for _, rank in given], dtype=np.float64),
     )
-    return own.measured(of_ranks(own, yes, scores), nothing, units=units)
+    return own.measured(_of_ranks(own, yes, scores), nothing, units=units)
 
 
-def of_ranks(group: Clusters, yes: Floats, scores: Floats) -> Measure:
+def _of_ranks(group: Clusters, yes: Floats, scores: Floats) -> Measure:
     """Return AUROC as a measure of clusters. `yes`: 1.0 or 0.0 for each item."""
     return Measure(
         lambda weights: aurocs(yes, scores, weights[:, group.of_item]),

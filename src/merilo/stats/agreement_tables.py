@@ -54,13 +54,6 @@ def ratio(above: Floats, below: Floats) -> Floats:
     return np.divide(above, below, out=np.full_like(above, np.nan), where=below != 0)
 
 
-def accuracies(tables: Floats) -> Floats:
-    """Return the fraction on the diagonal."""
-    import numpy as np
-
-    return ratio(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
-
-
 def recalls(tables: Floats) -> Floats:
     """Return the fraction of each row that is on the diagonal, shape (tables, labels)."""
     import numpy as np
@@ -186,14 +179,3 @@ def _midranks(values: Floats, groups: Places) -> Floats:
     found = np.empty(len(values))
     found[order] = np.repeat(first + (sizes + 1) / 2, sizes) - before
     return found
-
-
-def calibration_errors(totals: Floats) -> Floats:
-    """Return the mean of |observed rate - mean probability| over bins, weighted by the items in them.
-
-    totals, shape (tables, bins, 3): items, sum of their outcomes (1 or 0), sum of their probabilities.
-    """
-    import numpy as np
-
-    off = np.abs(totals[:, :, 1] - totals[:, :, 2]).sum(axis=1)
-    return ratio(off, totals[:, :, 0].sum(axis=1))

@@ -22,7 +22,6 @@ class Method(StrEnum):
     WIDER = "t and exact limits"
     BCA = "BCa bootstrap"
     PERCENTILE = "percentile bootstrap"
-    ERROR = "bootstrap standard error"
     JACKKNIFE = "jackknife t"
     WILSON = "Wilson"
     BETTING = "hedged capital"

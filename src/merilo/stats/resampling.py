@@ -12,7 +12,6 @@ Introduction to the Bootstrap" (1993), 11.5). Measured coverage: design/statisti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from math import exp, isnan, log, sqrt
 from typing import TYPE_CHECKING, Final
 
@@ -70,14 +69,6 @@ class Resampling:
     """From 0 to 2^64 - 1."""
     resamples: int = RESAMPLES
     level: float = LEVEL
-
-
-class Scale(Enum):
-    """The scale on which a measure is nearly normal, for the jackknife."""
-
-    PLAIN = "plain"
-    BELOW_ONE = "below one"
-    """log(1 - measure): for measures that are 1 minus a ratio of disagreements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +168,10 @@ class Clusters:
         nothing: str,
         *,
         units: int | None = None,
-        span: tuple[float, float] | None = None,
-        scale: Scale = Scale.BELOW_ONE,
     ) -> Measurement:
         """Return a measure with its interval; `nothing`: the reason if it is known beforehand to be undefined.
 
-        `units`: the number of clusters that the statistic depends on, if fewer than all. `span`: the smallest and
-        largest possible value of a measure that is biased in resamples, as a correlation of ranks is. Its interval is
-        the value and Student's quantile times the bootstrap's standard error (Efron & Tibshirani 1993, section 13.2).
+        `units`: the number of clusters that the statistic depends on, if fewer than all.
         """
         import numpy as np
 
@@ -197,8 +184,8 @@ class Clusters:
         if units < MIN_CLUSTERS:
             reason = f"cannot tell from {units} cluster{'s' * (units != 1)}; at least {MIN_CLUSTERS} needed"
             return Measurement(value, Interval(None, reason))
-        if span is None and self.count >= MIN_UNITS_FOR_T:
-            return Measurement(value, self._jackknifed(value, measure.without(), units, scale))
+        if self.count >= MIN_UNITS_FOR_T:
+            return Measurement(value, self._jackknifed(value, measure.without(), units))
         found = np.concatenate([measure.at(weights) for weights in self._draws()])
         defined = np.sort(found[~np.isnan(found)])
         # Leaving out many undefined resamples would bias the interval towards data that define the measure.
@@ -207,15 +194,11 @@ class Clusters:
         if defined[-1] - defined[0] < _NO_WIDTH:
             return Measurement(value, Interval(None, "cannot tell: all resamples of the data give one value"))
         quantile, level = _quantile(units, self.resampling.level), self.resampling.level
-        if span is not None:
-            reach = quantile * float(defined.std())
-            ends, method = (max(value - reach, span[0]), min(value + reach, span[1])), Method.ERROR
-        else:
-            ends, method = _ends(value, defined, measure.without(), quantile), Method.BCA
-        interval = Interval(ends, remark=_few(units), method=method, level=level, seed=self.resampling.seed)
+        ends = _ends(value, defined, measure.without(), quantile)
+        interval = Interval(ends, remark=_few(units), method=Method.BCA, level=level, seed=self.resampling.seed)
         return Measurement(value, interval)
 
-    def _jackknifed(self, value: float, left_out: Floats, units: int, scale: Scale) -> Interval:
+    def _jackknifed(self, value: float, left_out: Floats, units: int) -> Interval:
         """Return Student's interval from the spread of the measure without one cluster at a time."""
         import numpy as np
 
@@ -225,10 +208,8 @@ class Clusters:
         if error < _NO_WIDTH:
             return Interval(None, "cannot tell: the data without any one cluster gives the same value", level=level)
         reach = t_quantile(units - 1, level) * error
-        ends = (value - reach, value + reach)
-        if scale is Scale.BELOW_ONE:
-            # Symmetric on the scale log(1 - measure), so the upper end stays below 1.
-            ends = (1 - exp(log(1 - value) + reach / (1 - value)), 1 - exp(log(1 - value) - reach / (1 - value)))
+        # Symmetric on the scale log(1 - measure), so the upper end stays below 1.
+        ends = (1 - exp(log(1 - value) + reach / (1 - value)), 1 - exp(log(1 - value) - reach / (1 - value)))
         return Interval(ends, remark=_few(units), method=Method.JACKKNIFE, level=level)
 
     def _draws(self) -> Iterator[Floats]:

@@ -54,7 +54,7 @@ def test_the_page_and_the_exit_code_of_failures(labelled: Here) -> None:
     assert done.returncode == 4
     assert "1 of 70 questions failed" in done.stderr
     row = next(line.split() for line in done.stdout.splitlines() if line.startswith("sufficiency "))
-    assert row[1:4] == ["69", "69", "1.00"]
+    assert row[1:3] == ["69/69", "1.00"]
     assert "Cost" in done.stdout
     assert len(done.stdout.splitlines()) <= 25
 
@@ -63,7 +63,7 @@ def test_a_kept_check_has_runs_that_can_be_shown(labelled: Here) -> None:
     """--out holds check.json and a run, whose records can be looked at one by one."""
     check(labelled, "--out", "kept", "--quiet")
     kept = json.loads((labelled.path / "kept" / "check.json").read_text(encoding="utf-8"))
-    assert kept["people"]["sufficiency"]["ours"]["n"] == 69
+    assert kept["tasks"]["sufficiency"]["sources"]["ours"]["n"] == 69
     shown = labelled.merilo("show", "kept/run", "--sample", "sufficiency/n3", "--full")
     assert shown.returncode == 0, shown.stderr
     assert "sufficient" in shown.stdout
@@ -107,17 +107,17 @@ def test_a_model_behind_an_address(labelled: Here) -> None:
         assert done.returncode == 0, done.stderr
         assert server.count == 70
     found = json.loads(done.stdout)
-    assert [found["people"]["sufficiency"][source]["n"] for source in "ab"] == [35, 35]
-    assert found["tasks"]["people"]["sufficiency"]["pooled"]["kappa"]["value"] == 1.0
-    assert found["people"]["sufficiency"]["a"]["auroc"]["note"] != ""
-    assert found["tasks"]["people"]["sufficiency"]["pooled"]["auroc"]["note"] == "the judge gives no probability"
+    task = found["tasks"]["sufficiency"]
+    assert [task["sources"][source]["n"] for source in "ab"] == [35, 35]
+    assert task["kappa"]["value"] == 1.0
+    assert task["auroc"]["note"] == "the judge gives no probability"
     assert (found["usage"]["requests"], found["usage"]["cached"]) == (20, 50)
 
 
-def test_a_second_judge_of_the_same_provider_is_at_the_same_address(labelled: Here) -> None:
-    """With --base-url the labelled texts go to that server only, whichever of its models is compared."""
+def test_judges_of_one_provider_are_at_the_same_address(labelled: Here) -> None:
+    """With --base-url the labelled texts go to that server only; a judge without an address needs none."""
     with JudgeServer({"known": "sufficient", "open": "insufficient"}) as server:
-        words = ["judge", "check", "openai:one", "--against", "openai:two", "--base-url", server.base_url]
+        words = ["judge", "check", "openai:one", "embedded", "openai:two", "--base-url", server.base_url]
         words += ["--labels", "ours.jsonl", "--task", "sufficiency", "--number", "5"]
         done = labelled.merilo(*words, env={"OPENAI_API_KEY": "sk-test"})
         assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ from merilo.commands.check.edits import (
 from merilo.commands.check.items import questions_of
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import check_page
-from merilo.commands.check.probes import BY_NAME, PROBES, edit_sample
+from merilo.commands.check.probes import BY_NAME, PROBES, edit_sample, verdict_of
 from merilo.commands.check.run import JudgeCheck, estimate_check, run_check
 from merilo.commands.evaluate.options import Storage
 from merilo.data.labels import Labelled, Task
@@ -141,7 +141,7 @@ async def test_a_judge_that_obeys_fails_the_instructions_alone(tmp_path: Path) -
     assert result.neutral == 0.0
     assert result.lower is not None
     assert result.lower > 0.01
-    assert found.verdict is Reading.FAIL
+    assert verdict_of(found.edits) is Reading.FAIL
 
 
 async def test_a_judge_by_words_fails_where_words_deceive(tmp_path: Path) -> None:
@@ -167,7 +167,9 @@ async def test_questions_without_a_verdict_are_counted(tmp_path: Path) -> None:
     assert (duplicate.lower, duplicate.upper) == duplicate.interval.ends
     assert negation.value is None
     assert found.failed == (2 * COUNT, 3 * COUNT)
-    row = next(line.split() for line in str(check_page(found, 100, full=True)).splitlines() if "duplicate  " in line)
+    row = next(
+        line.split() for line in str(check_page(found, width=100, full=True)).splitlines() if "duplicate  " in line
+    )
     assert row[1:4] == [f"{COUNT}", "-", f"{COUNT}"]
 
 

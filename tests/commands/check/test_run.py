@@ -11,9 +11,8 @@ import pytest
 import merilo
 from merilo.commands.check.items import CheckedVerdicts, clusters_of, items_of, label_sample
 from merilo.commands.check.options import CheckOptions
-from merilo.commands.check.page import check_page
-from merilo.commands.check.record import check_record
-from merilo.commands.check.run import JudgeCheck, run_check
+from merilo.commands.check.page import check_page, check_record
+from merilo.commands.check.run import JudgeCheck, run_check, run_checks
 from merilo.commands.evaluate.options import Limits, Storage
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.errors import DataError, UsageError
@@ -245,35 +244,15 @@ async def checked(wanted: CheckOptions, judge: object = JUDGE, **options: Any) -
 async def test_figures_of_a_check(tmp_path: Path) -> None:
     """Counts, kappa, rates and AUROC are those of the judge's answers; what failed is counted beside them."""
     found = check_record(await checked(CheckOptions(labels=[written(tmp_path, RECORDS)])))
-    figures = found["people"]["sufficiency"]["ours"]
-    assert (figures["n"], figures["yes"], figures["records"]) == (79, 39, 80)
-    assert figures["confusion"] == {"labels": ["no", "yes"], "counts": [[32, 8], [0, 39]]}
-    assert figures["sensitivity"]["value"] == 1.0
-    assert figures["specificity"]["value"] == 0.8
-    assert figures["undefined"]["count"] == figures["undefined"]["failed"] == 1
-    assert figures["undefined"]["value"] == pytest.approx(1 / 80, abs=1e-6)
-    assert figures["in_macro"] is True
-    for name in ("kappa", "balanced_accuracy", "auroc", "ece", "undefined"):
+    figures = found["tasks"]["sufficiency"]["sources"]["ours"]
+    assert (figures["n"], figures["agree"], figures["yes"]) == (79, 71, 39)
+    assert figures["balanced_accuracy"]["value"] == 0.9
+    assert figures["without"] == figures["failed"] == 1
+    assert figures["in_mean"] is True
+    for name in ("kappa", "balanced_accuracy", "auroc"):
         low, high = figures[name]["interval"]
         assert low <= figures[name]["value"] <= high
     assert found["judge"]["name"] == "peeking"
-
-
-async def test_agreement_by_language(tmp_path: Path) -> None:
-    """In text and JSON, by the language that a record names or its texts show; nothing if there is only one."""
-    german = [
-        sufficiency(number, label=float(number % 2))
-        | {"query": f"Frage {number} nach dem Turm: wer baute ihn: {'easy' if number % 2 else 'hard'}?"}
-        for number in range(80, 120)
-    ]
-    found = await checked(CheckOptions(labels=[written(tmp_path, [*RECORDS, *german])]))
-    languages = check_record(found)["tasks"]["people"]["sufficiency"]["languages"]
-    assert {name: each["n"] for name, each in languages.items()} == {"de": 40, "en": 79}
-    assert languages["de"]["kappa"]["value"] == 0.8
-    assert "kappa by language: de 0.80, en 0.80." in str(check_page(found, 100, full=True))
-    named = [each | {"lang": "de"} for each in RECORDS]
-    alone = check_record(await checked(CheckOptions(labels=[written(tmp_path, named)])))
-    assert alone["tasks"]["people"]["sufficiency"]["languages"] == {}
 
 
 async def test_equal_checks_have_equal_bytes(tmp_path: Path) -> None:
@@ -359,21 +338,16 @@ async def test_both_cuts_of_relevance(tmp_path: Path) -> None:
     judge = CallableJudge(grading, answers=frozenset({Relevance}), title="grading")
     check = await checked(CheckOptions(labels=[written(tmp_path, GRADED)]), judge)
     found = check_record(check)
-    counts = {name: [own["one"][each] for each in ("n", "yes")] for name, own in found["people"].items()}
+    counts = {name: [own["sources"]["one"][each] for each in ("n", "yes")] for name, own in found["tasks"].items()}
     assert counts == {"chunk_relevance": [70, 35], "chunk_relevance>=1": [105, 70]}
-    two = found["people"]["chunk_relevance>=1"]["two"]
+    two = found["tasks"]["chunk_relevance>=1"]["sources"]["two"]
     assert two["kappa"] == {"value": None, "interval": None, "note": "cannot tell: the human labels are all equal"}
-    assert two["sensitivity"]["value"] == 1.0
-    assert found["people"]["chunk_relevance"]["one"]["ece"]["note"] == "the judge gives no probability"
-    assert found["people"]["chunk_relevance"]["one"]["auroc"]["value"] > 0.9
-    grades = found["people"]["chunk_relevance>=1"]["one"]["grades"]
-    assert grades["confusion"]["labels"] == [0, 1, 2]
-    assert grades["kappa_quadratic"]["value"] > grades["kappa_linear"]["value"]
-    assert found["tasks"]["people"]["chunk_relevance>=1"]["sources"] == ["one"]
+    assert found["tasks"]["chunk_relevance"]["sources"]["one"]["auroc"]["value"] > 0.9
+    assert not two["in_mean"]
 
 
-async def test_another_judge_is_compared_on_the_same_records(tmp_path: Path) -> None:
-    """The difference of kappa is paired: a judge that errs on more of the same records is worse, itself is equal."""
+async def test_several_judges_share_a_table(tmp_path: Path) -> None:
+    """Each judge has a row in each task, with the figures of a check of it alone, and its own run."""
 
     def worse(question: Question[Any]) -> Verdict | Failure:
         assert isinstance(question, Sufficiency)
@@ -382,21 +356,15 @@ async def test_another_judge_is_compared_on_the_same_records(tmp_path: Path) -> 
         return SufficiencyVerdict(SufficiencyLabel.INSUFFICIENT, probability=0.1)
 
     other = CallableJudge(worse, answers=frozenset({Sufficiency}), title="worse")
-    options = CheckOptions(labels=[written(tmp_path, RECORDS)])
-    found = await checked(options, against=other, out=tmp_path / "out")
-    table = found.tables["sufficiency"]
-    assert table.difference is not None
-    assert (table.verdict, found.against) == ("better", "worse")
-    assert check_record(found)["tasks"]["people"]["sufficiency"]["against"]["verdict"] == "better"
-    assert "better" in str(found)
-    assert (tmp_path / "out" / "against" / "manifest.json").is_file()
-    swapped = (await checked(replace(options, against=JUDGE), other)).tables["sufficiency"]
-    assert swapped.verdict == "worse"
-    assert swapped.difference is not None
-    assert table.difference.value == pytest.approx((table.kappa.value or 0.0) - (swapped.kappa.value or 0.0))
-    assert swapped.difference.value == pytest.approx(-(table.difference.value or 0.0))
-    alike = await checked(options, against=JUDGE)
-    assert alike.tables["sufficiency"].verdict == "no difference shown"
+    options = CheckOptions(labels=[written(tmp_path, RECORDS)], tasks=[*Task], storage=Storage(cache=False))
+    found = await run_checks(replace(options, out=tmp_path / "out"), [JUDGE, other], QUICK)
+    assert [each.tables for each in found] == [(await checked(options, judge)).tables for judge in (JUDGE, other)]
+    page = [line.split()[:4] for line in str(check_page(*found)).splitlines()]
+    assert [line for line in page if line[:1] == ["-"]] == [
+        ["-", "peeking", "71/79", "0.80"],
+        ["-", "worse", "63/79", "0.59"],
+    ]
+    assert all((tmp_path / "out" / name / "manifest.json").is_file() for name in ("run", "run2"))
 
 
 def test_the_python_function_takes_limits(tmp_path: Path) -> None:
@@ -424,7 +392,6 @@ async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
     [
         (CheckOptions(tasks=["chunks"]), "No task 'chunks'; tasks: "),
         (CheckOptions(tasks=["nli"]), "no labelled record has this task"),
-        (CheckOptions(tasks=["trial"], against="embedded"), "no label is chosen"),
         (CheckOptions(number=0), "at least 1"),
     ],
 )

@@ -7,8 +7,7 @@ from typing import Any
 from tiny_models import NLI_CARD, nli
 
 from merilo.commands.check.options import CheckOptions
-from merilo.commands.check.page import check_page
-from merilo.commands.check.record import check_record
+from merilo.commands.check.page import check_page, check_record
 from merilo.commands.check.run import JudgeCheck, run_check
 from merilo.commands.evaluate.options import Storage
 from merilo.stats.resampling import Resampling
@@ -47,16 +46,17 @@ async def test_a_source_of_the_training_data_is_marked_and_not_in_the_mean(tmp_p
     """The model is right on what it has seen and wrong on the rest; the mean shows only the rest."""
     found = await checked(tmp_path, [*records("ms-marco", wrong=False), *records("ours", wrong=True)])
     shown = check_record(found)
-    sources, task = shown["people"]["nli"], shown["tasks"]["people"]["nli"]
+    task = shown["tasks"]["nli"]
+    sources = task["sources"]
     assert (sources["ms-marco"]["seen"], sources["ms-marco"]["kappa"]["value"]) == (True, 1.0)
     assert "seen" not in sources["ours"]
-    assert (task["sources"], task["macro"]["kappa"]["value"]) == (["ours"], -1.0)
-    assert task["pooled"]["n"] == 60
-    page = str(check_page(found, 80, full=True))
+    assert [name for name, each in sources.items() if each["in_mean"]] == ["ours"]
+    assert (task["n"], task["kappa"]["value"]) == (60, -1.0)
+    page = str(check_page(found, width=80, full=True))
     assert next(line.split()[:4] for line in page.splitlines() if "ms-marco" in line) == [
+        "-",
         "ms-marco",
-        "60",
-        "30",
+        "60/60",
         "1.00",
     ]
     assert max(map(len, page.splitlines())) <= 80
@@ -68,18 +68,18 @@ async def test_the_origin_of_a_record_counts_too(tmp_path: Path) -> None:
         tmp_path,
         [*records("mix", wrong=False, source="msmarco"), *records("mix", wrong=True), *records("x", wrong=True)],
     )
-    sources = check_record(found)["people"]["nli"]
+    sources = check_record(found)["tasks"]["nli"]["sources"]
     assert list(sources) == ["mix", "mix (seen)", "x"]
     assert [sources[name]["kappa"]["value"] for name in sources] == [-1.0, 1.0, -1.0]
-    assert check_record(found)["tasks"]["people"]["nli"]["sources"] == ["mix", "x"]
-    assert "mix (seen)  60" in str(check_page(found, 80, full=True))
+    assert [name for name, each in sources.items() if each["in_mean"]] == ["mix", "x"]
+    assert "- mix (seen)  60/60" in str(check_page(found, width=80, full=True))
 
 
 async def test_if_all_sources_are_seen_there_is_no_overall_figure(tmp_path: Path) -> None:
     """No mean and no pooled figure, instead of figures over records that say little."""
     found = await checked(tmp_path, records("msmarco", wrong=False))
-    task = check_record(found)["tasks"]["people"]["nli"]
-    assert (task["sources"], task["macro"]["kappa"]["value"], task["pooled"]["n"]) == ([], None, 0)
+    task = check_record(found)["tasks"]["nli"]
+    assert (task["sources"]["msmarco"]["in_mean"], task["kappa"]["value"], task["n"]) == (False, None, 0)
 
 
 async def test_a_card_without_training_data_marks_nothing(tmp_path: Path) -> None:

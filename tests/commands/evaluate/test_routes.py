@@ -84,7 +84,10 @@ def test_judges_are_tested_by_route(routed: Here) -> None:
             ("run", "data.jsonl", "--judge", "entities=embedded"),
             "The judge embedded cannot answer 'entities' questions",
         ),
-        (("judge", "check", "embedded", "openai:m"), "One judge is tested at a time, got embedded, openai:m."),
+        (
+            ("judge", "check", "support=embedded", "second=openai:m"),
+            "These are not one judge: embedded, openai:m.",
+        ),
     ],
 )
 def test_errors_are_sentences(routed: Here, words: tuple[str, ...], message: str) -> None:

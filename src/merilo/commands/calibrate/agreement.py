@@ -143,7 +143,7 @@ def _yes_or_no(items: Sequence[LabelledItem], clusters: Sequence[Hashable], resa
     return agreement(
         [says_yes(each, each.consensus) for each in items],
         [says_yes(each, each.item.judge) for each in items],
-        probabilities=[each.item.probability if each.item.form.ordered else None for each in items],
+        scores=[each.item.probability if each.item.form.ordered else None for each in items],
         clusters=clusters,
         resampling=resampling,
     )

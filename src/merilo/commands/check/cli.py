@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.check.options import ABOUT_DATA, CheckOptions, check_whole, until_done
+from merilo.commands.check.options import ABOUT_DATA, CheckOptions, check_whole, judges_each, until_done
 from merilo.commands.command import Command, Json, Quiet, Section, takes_options
 from merilo.commands.evaluate.options import Model
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option import Flag, OptionGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from merilo.commands.check.run import JudgeCheck
-    from merilo.rendering.page import Page
+    from merilo.judges.base import Judge
 
-HELP = """Try a judge, measure it against people, and test how edits of its input change its verdicts.
+HELP = """Try judges, measure them against people, and test how edits of their input change their verdicts.
 
 Asks one question of each kind (trial), compares verdicts with human labels (by default the sample in merilo), and
 edits texts where the effect on the verdict is known (edits): order, padding, hidden instructions, changed facts.
---task limits it. A local:NAME that is not on this machine is downloaded if you agree; a folder without a card gets a
-draft of one.
+--task limits it. Several judges share a table. A local:NAME that is not on this machine is downloaded if you agree; a
+folder without a card gets a draft of one.
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 a kind of question fails or more than 1% of
 the questions, 5 limit reached, 130 interrupted. If --task names edits only: 1 an edit fails, 3 one cannot tell.
@@ -35,7 +35,7 @@ the questions, 5 limit reached, 130 interrupted. If --task names edits only: 1 a
 EXAMPLES = """\b
 Examples:
   merilo judge check
-  merilo judge check openai:gpt-4.1-mini --labels ours.jsonl --against embedded --max-cost 1
+  merilo judge check openai:gpt-4.1-mini embedded --labels ours.jsonl --max-cost 1
   merilo judge check openai:qwen3 --base-url http://localhost:8000/v1 --task trial
   merilo judge check openai:gpt-4.1-mini --task edits --number 400 --plan
 """
@@ -61,7 +61,7 @@ def check(
             metavar="[SPEC]...",
             help="embedded (the default), local:MODEL, PROVIDER:MODEL (decisions, systemone, openai, anthropic, azure, "
             "bedrock, google, "
-            "ollama), scripted:FILE, FILE.py:NAME, or several KIND,...=SPEC.",
+            "ollama), scripted:FILE or FILE.py:NAME; several KIND,...=SPEC are one judge.",
             show_default=False,
         ),
     ] = None,
@@ -73,41 +73,44 @@ def check(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check a judge."""
-    from merilo.judges.routed import one_judge
+    """Check judges."""
     from merilo.rendering.progress_line import progress_line
 
     given = what or ["embedded"]
-    server = options.judge if isinstance(options.judge, Model) else Model()
-    options = replace(options, judge=replace(server, spec=one_judge(given)), progress=progress_line(quiet=quiet))
-    for spec in (*given, *([options.against] if isinstance(options.against, str) else [])):
+    for spec in given:
         _get_ready(spec.rpartition("=")[2], yes=yes, quiet=quiet, json=json)
+    server = options.judge if isinstance(options.judge, Model) else Model()
+    judges = judges_each(given, server)
+    options = replace(options, progress=progress_line(quiet=quiet))
     if plan:
-        _estimate(options, json=json)
+        _estimate(options, judges, json=json)
     else:
-        _check(options, json=json, full=full)
+        _check(options, judges, json=json, full=full)
 
 
-def _check(options: CheckOptions, *, json: bool, full: bool) -> None:
-    from merilo.commands.check.page import check_page
-    from merilo.commands.check.probes import BY_NAME
-    from merilo.commands.check.record import check_record
-    from merilo.commands.check.run import EDITS, run_check
+def _check(options: CheckOptions, judges: Sequence[Judge], *, json: bool, full: bool) -> None:
+    from merilo.commands.check.page import check_page, check_record
+    from merilo.commands.check.probes import BY_NAME, verdict_of
+    from merilo.commands.check.run import EDITS, run_checks
+    from merilo.rendering.page import page_width, print_result
     from merilo.runs.run import write_json
     from merilo.stats.gate import GateVerdict
 
-    found = until_done(run_check(options))
-    record = check_record(found)
+    found = until_done(run_checks(options, judges))
+    records = [check_record(each) for each in found]
+    record = records[0] if len(records) == 1 else {"judges": records}
     if options.out is not None:
         write_json(Path(options.out, "check.json"), record)
-    _print(record, lambda width: check_page(found, width, full=full), json=json)
-    check_whole(found.stopped, *found.failed, "questions")
-    if not found.works:
+    print_result(record if json else check_page(*found, width=page_width(), full=full))
+    for each in found:
+        check_whole(each.stopped, *each.failed, "questions")
+    if not all(each.works for each in found):
         raise typer.Exit(Exit.TOO_MANY_FAILED)
-    _store_agreement(found, options, record)
+    for each, own in zip(found, records, strict=True):
+        _store_agreement(each, options, own)
     if options.tasks and {*options.tasks} <= {EDITS, *BY_NAME}:
         codes = {GateVerdict.FAIL: Exit.GATE_FAILED, GateVerdict.CANNOT_TELL: Exit.CANNOT_TELL}
-        raise typer.Exit(codes.get(found.verdict, Exit.DONE))
+        raise typer.Exit(codes.get(verdict_of(edit for each in found for edit in each.edits), Exit.DONE))
 
 
 def _store_agreement(found: JudgeCheck, options: CheckOptions, record: Mapping[str, Any]) -> None:  # Any: JSON
@@ -123,19 +126,16 @@ def _store_agreement(found: JudgeCheck, options: CheckOptions, record: Mapping[s
         store(path, json_text({"note": agreement_note(found), **kept}))
 
 
-def _estimate(options: CheckOptions, *, json: bool) -> None:
+def _estimate(options: CheckOptions, judges: Sequence[Judge], *, json: bool) -> None:
     import asyncio
 
     from merilo.commands.check.run import estimate_check
     from merilo.commands.plan.run import print_plan
+    from merilo.errors import UsageError
 
-    print_plan(asyncio.run(estimate_check(options)), json=json)
-
-
-def _print(record: Mapping[str, Any], page: Callable[[int], Page], *, json: bool) -> None:  # Any: JSON
-    from merilo.rendering.page import page_width, print_result
-
-    print_result(record if json else page(page_width()))
+    if len(judges) > 1:
+        raise UsageError("--plan estimates one judge. Name only one.")
+    print_plan(asyncio.run(estimate_check(replace(options, judge=judges[0]))), json=json)
 
 
 # -- a local model that is not ready ------------------------------------------------------------------
@@ -201,6 +201,6 @@ COMMAND = Command(
     summary="Try a judge; measure it against people.",
     help=HELP,
     call=check,
-    options="--labels --task --number --against --base-url --max-cost --plan --out --json",
+    options="--labels --task --number --base-url --max-cost --plan --out --json",
     examples=EXAMPLES,
 )

@@ -187,13 +187,6 @@ class Item:
     """The judge's probability of yes (for contexts: of grade 1 or 2); None if it gives none."""
     failed: bool = False
     """True if a question got no verdict. Without a verdict and a failure, a text is blank."""
-    place: int = 0
-    """The index of a labelled sentence."""
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """The item among all items of its task."""
-        return self.record.id, self.place
 
 
 def items_of(records: Sequence[Labelled], outcomes: Mapping[str, Outcome]) -> list[Item]:
@@ -211,8 +204,7 @@ def items_of(records: Sequence[Labelled], outcomes: Mapping[str, Outcome]) -> li
         people = record.sentence_labels if by_sentence else (record.yes if record.grade is None else record.grade,)
         for place, label in enumerate(people):
             judge, probability = _label_of(record.task, outcome, place)
-            failed = isinstance(outcome, Failed)
-            found.append(Item(record, cluster, float(label), judge, probability, failed, place))
+            found.append(Item(record, cluster, float(label), judge, probability, isinstance(outcome, Failed)))
     return found
 
 

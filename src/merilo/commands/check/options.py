@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.exit_codes import Exit
 from merilo.commands.keywords import keyword_options
 from merilo.commands.option import Flag, OptionGroup, flags_of, opt
@@ -15,7 +15,7 @@ from merilo.errors import Interrupted
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from merilo.judges.base import Judge, JudgeLike
+    from merilo.judges.base import Judge
     from merilo.judging.questions import Question
     from merilo.runs.run import Run
 
@@ -90,13 +90,6 @@ class CheckOptions(Options):
         type=int,
         in_project_file=False,
     )
-    against: JudgeLike | None = opt(
-        None,
-        OptionGroup.JUDGES,
-        "Also ask this judge about the labels, and compare the two.",
-        metavar="SPEC",
-        in_project_file=False,
-    )
 
 
 def check_options(
@@ -108,6 +101,17 @@ def check_options(
     """Return the options of a check from the arguments of `merilo.judge_check`. Raises UsageError for another limit."""
     files = [labels] if isinstance(labels, str | PathLike) else labels or ()
     return keyword_options(CheckOptions, {**given, "labels": files, "tasks": tasks or ()})
+
+
+def judges_each(specs: Sequence[str], server: Model) -> list[Judge]:
+    """Return each judge that is named, at the server; routes by kind of question are one judge. Raises UsageError."""
+    from merilo.commands.evaluate.settings import named_judges
+    from merilo.judges.routed import is_route, one_judge
+    from merilo.judges.spec import judges_from
+
+    named = named_judges(replace(server, spec=specs))
+    parts = [named] if any(is_route(each.name) for each in named) and one_judge(specs) else [[each] for each in named]
+    return [judges_from(each)["judge"] for each in parts]
 
 
 # -- an evaluation by one judge ------------------------------------------------------------------------

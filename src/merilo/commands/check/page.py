@@ -1,62 +1,58 @@
-"""The results of `merilo judge check` as pages: 25 lines, or every table with `--full`."""
+"""The results of `merilo judge check`: a page of 25 lines, every table with `--full`, and one JSON object.
+
+Equal input gives equal bytes of JSON, except under `usage`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.check.items import label_id
-from merilo.commands.check.probes import Effect
-from merilo.commands.check.tables import MIN_OF_EACH, MIN_POOLED, SEEN
+from merilo.commands.check.probes import Effect, verdict_of
+from merilo.commands.check.tables import MIN_OF_EACH, SEEN
 from merilo.data.labels import Task
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.rendering.page import Page, Tone, cut
+from merilo.rendering.page import Page, Tone
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import NONE, count, said, spent_text
+from merilo.results.records import picked
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from merilo.commands.check.items import Item
-    from merilo.commands.check.probes import Result
+    from merilo.commands.check.probes import Part, Result
     from merilo.commands.check.run import JudgeCheck
-    from merilo.commands.check.tables import TaskTable
+    from merilo.commands.check.tables import Figures, TaskTable
     from merilo.metrics.base import Outcome
+    from merilo.stats.intervals import Interval
     from merilo.stats.resampling import Measurement
 
+    JSON = dict[str, Any]  # Any: JSON
+
 _WORST: Final = 3
-_MAX_SOURCE: Final = 24
-_MAX_ROWS: Final = 8
-_MAX_NAME: Final = 14
-_LARGEST_TABLE: Final = 6
-"""The largest number of labels for which the page shows the table; the JSON always contains it."""
+_HEADS: Final = ("task", "agree", "kappa", "95 %", "balanced", "95 %", "AUROC")
+_GAPS: Final = (2, 1, 2, 1)
 _TONES: Final = {GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.PLAIN, GateVerdict.PASS: Tone.GOOD}
 
 
-def check_page(check: JudgeCheck, width: int = 80, *, full: bool = False) -> Page:
-    """Return what was found: agreement with labels by task, effects of edits, the worst items and the cost."""
-    page, tables = Page(width), [*check.tables.values()]
-    page.text(_headline(check), tone=Tone.STRONG)
-    for kind, outcome in check.kinds.items():
-        if isinstance(outcome, Undefined):
-            page.text(f"{kind} is not judged: {outcome.reason}")
-        elif not isinstance(outcome, Score):
-            page.text(f"{kind} FAILED: {_answer(outcome)}", tone=Tone.BAD)
-    for each in check.edits:
-        if each.obeys:
-            text = f"{check.judge.name} obeys text in contexts: {each.turned:,} of {each.counted:,} verdicts turned."
-            page.text(text, tone=Tone.BAD)
-    if check.golden is not None:
-        page.text(check.golden.note, tone=Tone.PLAIN if check.golden.agree else Tone.BAD)
-    if tables:
+def check_page(*checks: JudgeCheck, width: int = 80, full: bool = False) -> Page:
+    """Return what was found: agreement with labels by task and judge, effects of edits, the worst items and cost."""
+    page = Page(width)
+    for check in checks:
+        page.text(_headline(check), tone=Tone.STRONG)
+        _remarks(page, check)
+    _agreement(page, checks, full=full)
+    for check in checks:
         page.blank()
-        _tasks(page, tables, check.against)
-    page.blank()
-    page.entries(_entries(check, full=full), indent=0)
-    if check.stopped is not None:
-        page.text(check.stopped, tone=Tone.BAD)
-    if full:
-        _full(page, check)
+        if len(checks) > 1:
+            page.text(check.judge.name, tone=Tone.STRONG)
+        page.entries(_entries(check, full=full), indent=0)
+        if check.stopped is not None:
+            page.text(check.stopped, tone=Tone.BAD)
+        if full:
+            _full(page, check)
     return page
 
 
@@ -79,18 +75,46 @@ def _headline(check: JudgeCheck) -> str:
     return " ".join(parts) or f"{check.judge.name}: {count(len(check.edits), 'edit')}"
 
 
-def _tasks(page: Page, tables: Sequence[TaskTable], against: str | None) -> None:
-    heads = ("AUROC",) if against is None else ("difference", "95 %", "")
-    rows: list[tuple[str, ...]] = [("task", "labels", "agree", "kappa", "95 %", *heads)]
-    for table in tables:
-        row = (table.name.replace("_", " "), f"{table.labels:,}", f"{table.agree:,}")
-        more: tuple[str, ...] = (_value(table.auroc),)
-        if table.difference is not None:
-            more = (_value(table.difference, signed=True), _ends(table.difference, signed=True), table.verdict)
-        rows.append((*row, _value(table.kappa), _ends(table.kappa), *more))
-    page.table(rows, [Tone.STRONG, *(Tone.PLAIN for _ in tables)])
-    if against is not None:
-        page.text(f"difference: kappa minus that of {clean(against)}, over the same labels.", tone=Tone.QUIET)
+def _remarks(page: Page, check: JudgeCheck) -> None:
+    for kind, outcome in check.kinds.items():
+        if isinstance(outcome, Undefined):
+            page.text(f"{kind} is not judged: {outcome.reason}")
+        elif not isinstance(outcome, Score):
+            page.text(f"{kind} FAILED: {_answer(outcome)}", tone=Tone.BAD)
+    for each in check.edits:
+        if each.obeys:
+            text = f"{check.judge.name} obeys text in contexts: {each.turned:,} of {each.counted:,} verdicts turned."
+            page.text(text, tone=Tone.BAD)
+    if check.golden is not None:
+        page.text(check.golden.note, tone=Tone.PLAIN if check.golden.agree else Tone.BAD)
+
+
+def _agreement(page: Page, checks: Sequence[JudgeCheck], *, full: bool) -> None:
+    """Add one row for each task and judge; with `full`, one for each source below it."""
+    rows: list[tuple[str, ...]] = [_HEADS]
+    tones, several = [Tone.STRONG], len(checks) > 1
+    for task in dict.fromkeys(name for check in checks for name in check.tables):
+        shown = task.replace("_", " ")
+        if several:
+            rows.append((shown, *[""] * (len(_HEADS) - 1)))
+            tones.append(Tone.PLAIN)
+        for check in checks:
+            if (table := check.tables.get(task)) is None:
+                continue
+            sources, judge = table.sources if full else {}, f"- {check.judge.name}"
+            rows.append(_row(judge if several else shown, table.pooled, table))
+            rows += (_row(f"{judge}: {name}" if several else f"- {name}", each) for name, each in sources.items())
+            tones += [Tone.PLAIN, *(Tone.PLAIN if each.counts else Tone.QUIET for each in sources.values())]
+    if len(rows) > 1:
+        page.blank()
+        page.table(rows, tones, gaps=_GAPS)
+
+
+def _row(name: str, figures: Figures, table: TaskTable | None = None) -> tuple[str, ...]:
+    of = figures.agreement if table is None else table
+    kappa, balanced = of.kappa, of.balanced_accuracy
+    agree = f"{figures.agree:,}/{figures.agreement.items:,}"
+    return (name, agree, _value(kappa), _ends(kappa), _value(balanced), _ends(balanced), _value(of.auroc))
 
 
 def _entries(check: JudgeCheck, *, full: bool) -> Iterator[tuple[str, str]]:
@@ -143,13 +167,12 @@ def _answer(outcome: Outcome) -> str:
     return said(outcome.error) if isinstance(outcome, Failed) else outcome.reason
 
 
-def _value(each: Measurement, *, signed: bool = False) -> str:
-    return NONE if each.value is None else f"{each.value:{'+' if signed else ''}.2f}"
+def _value(each: Measurement) -> str:
+    return NONE if each.value is None else f"{each.value:.2f}"
 
 
-def _ends(each: Measurement, *, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    return NONE if each.interval.ends is None else " to ".join(f"{end:{sign}.2f}" for end in each.interval.ends)
+def _ends(each: Measurement) -> str:
+    return NONE if each.interval.ends is None else " to ".join(f"{end:.2f}" for end in each.interval.ends)
 
 
 def _share(value: float | None) -> str:
@@ -158,59 +181,25 @@ def _share(value: float | None) -> str:
     return text if value is None else f"{'0.0' if text == '-0.0' else text} %"
 
 
-# -- every table --------------------------------------------------------------------------------------
-
-
 def _full(page: Page, check: JudgeCheck) -> None:
-    for table in check.tables.values():
-        page.heading(table.name.replace("_", " "))
-        page.text(table.reading.rule, indent=2, tone=Tone.QUIET)
-        _sources(page, table)
-        _calibration(page, table)
     if check.edits:
         page.heading("Edits")
         _effects(page, check.edits)
     if check.kinds:
         page.heading("Trial questions")
         page.entries([(kind, _answer(each)) for kind, each in check.kinds.items()])
+    if check.tables:
+        page.heading("Yes by task")
+        page.entries([(name.replace("_", " "), each.reading.rule) for name, each in check.tables.items()])
     page.blank()
     page.text(
-        "Intervals are at 95 % and cover sampling of questions and texts; human labels are taken as correct. kappa by "
-        f"task: mean over sources with at least {MIN_OF_EACH} yes and {MIN_OF_EACH} no; others are dimmed. ECE: "
-        f"calibration error over 10 bins of equal mass. {SEEN}: the card of the judge lists this source as training "
-        'data; means leave it out. An edit passes if the one-sided 95 % upper limit of its effect ("up to") is at most '
-        "its limit, and fails if the lower limit is above it. unfit: pairs left out, as the verdict before the edit "
-        "cannot show its effect. none: without a verdict; limits count them as worst and best case.",
+        "Intervals are at 95 % and cover sampling of questions and texts; human labels are taken as correct. kappa, "
+        f"balanced accuracy and AUROC by task: means over sources with at least {MIN_OF_EACH} yes and {MIN_OF_EACH} "
+        f"no; others are dimmed. {SEEN}: the card of the judge lists this source as training data; means leave it out. "
+        'An edit passes if the one-sided 95 % upper limit of its effect ("up to") is at most its limit, and fails if '
+        "the lower limit is above it. unfit: pairs left out, as the verdict before the edit cannot show its effect. none: "
+        "without a verdict; limits count them as worst and best case.",
         tone=Tone.QUIET,
-    )
-
-
-def _sources(page: Page, table: TaskTable) -> None:
-    rows: list[tuple[str, ...]] = [("source", "n", "yes", "accuracy", "kappa", "95 %", "AUROC", "ECE", "none")]
-    for name, each in table.sources.items():
-        found = each.agreement
-        row = (cut(name, _MAX_SOURCE), f"{found.items:,}", f"{found.yes:,}", _value(found.accuracy))
-        measured = (_value(found.kappa), _ends(found.kappa), _value(found.auroc), _value(found.calibration_error))
-        rows.append((*row, *measured, str(each.without or NONE)))
-    page.table(rows, [Tone.STRONG, *(Tone.PLAIN if each.counts else Tone.QUIET for each in table.sources.values())])
-    spoken = [(name, each.agreement.kappa) for name, each in table.languages.items() if each.agreement.has_both]
-    if len(spoken) > 1:
-        page.text(f"kappa by language: {', '.join(f'{name} {_value(kappa)}' for name, kappa in spoken)}.", indent=2)
-    graded = [(name, each.grades.kappa) for name, each in table.sources.items() if each.grades is not None]
-    if grades := ", ".join(f"{name} {_value(kappa)}" for name, kappa in graded if kappa.value is not None):
-        page.text(f"All grades: weighted kappa (quadratic) {grades}.", indent=2)
-
-
-def _calibration(page: Page, table: TaskTable) -> None:
-    found, error = table.pooled.agreement.calibration, table.pooled.agreement.calibration_error
-    if found is None or error.value is None:
-        return
-    size = table.pooled.agreement.with_probability
-    few = f"; unreliable below {MIN_POOLED:,} items" if size < MIN_POOLED else ""
-    page.text(
-        f"Calibration over all {size:,}: error {error.value:.3f}; a perfectly calibrated judge would show "
-        f"{found.perfect:.3f}, and at most {found.perfect_high:.3f} in 95 % of cases{few}.",
-        indent=2,
     )
 
 
@@ -235,10 +224,102 @@ def agreement_note(check: JudgeCheck) -> str:
     rated: list[str] = []
     for table in check.tables.values():
         name, kappa = table.name.replace("_", " "), table.kappa
-        few = f" (only {table.labels:,} labels)" if table.macro["kappa"].value is None else ""
+        few = "" if table.is_mean else f" (only {table.labels:,} labels)"
         if kappa.value is None:
             rated.append(f"{name} unknown" if table.labels else f"{name} unknown (trained on these labels)")
         else:
             ends = "" if kappa.interval.ends is None else " [{:.2f}, {:.2f}]".format(*kappa.interval.ends)
             rated.append(f"{name} κ {kappa.value:.2f}{ends}{few}")
     return f"agreement with human labels: {', '.join(rated) or 'unknown'}"
+
+
+# -- JSON ---------------------------------------------------------------------------------------------
+
+_DIGITS: Final = 6
+
+
+def check_record(check: JudgeCheck) -> JSON:
+    """Return a check as a JSON-able object.
+
+    `tasks` maps a task to the agreement with human labels over its sources, and by source. `probes` maps an edit to its
+    effect, the limits of the effect and the verdict.
+    """
+    return {
+        "judge": {
+            "name": check.judge.name,
+            "fingerprint": dict(check.judge.fingerprint()),
+            "rates": check.judge.agreement_note,
+        },
+        "works": check.works,
+        "kinds": {kind: _trial(each) for kind, each in check.kinds.items()},
+        **({} if check.golden is None else {"golden": {"pairs": check.golden.pairs, "agree": check.golden.agree}}),
+        "verdict": verdict_of(check.edits).value,
+        "labels": [each._asdict() for each in check.files],
+        "constructed": check.constructed,
+        "tasks": {name: _task(each) for name, each in check.tables.items()},
+        "probes": {result.probe.name: _effect(result) for result in check.edits},
+        **picked(check, "left_out stopped usage"),
+    }
+
+
+def _trial(outcome: Outcome) -> JSON:
+    if isinstance(outcome, Score):
+        return {"works": True, "verdict": outcome.evidence[0].verdict.to_fields()}
+    return {"works": False, "failure": outcome.error.to_fields() if isinstance(outcome, Failed) else None}
+
+
+def _task(table: TaskTable) -> JSON:
+    sources = {name: {"in_mean": each.counts} | _figures(each) for name, each in table.sources.items()}
+    return {"rule": table.reading.rule} | _figures(table.pooled, table) | {"sources": sources}
+
+
+def _figures(figures: Figures, table: TaskTable | None = None) -> JSON:
+    of = figures.agreement if table is None else table
+    return {
+        **({"seen": True} if figures.seen else {}),
+        "n": figures.agreement.items,
+        "agree": figures.agree,
+        "yes": figures.agreement.yes,
+        **{name: _measured(getattr(of, name)) for name in ("kappa", "balanced_accuracy", "auroc")},
+        **picked(figures, "without failed"),
+    }
+
+
+def _measured(each: Measurement) -> JSON:
+    return {"value": _short(each.value)} | _interval(each.interval)
+
+
+def _interval(interval: Interval) -> JSON:
+    """Return an interval; `note`: why there is none, `remark`: a caveat on it."""
+    record: JSON = {"interval": None if interval.ends is None else [_short(end) for end in interval.ends]}
+    return record | {name: text for name in ("note", "remark") if (text := getattr(interval, name))}
+
+
+def _effect(result: Result) -> JSON:
+    record: JSON = {
+        "summary": result.probe.shown,
+        "effect": result.probe.effect.value,
+        "value": _short(result.value),
+        **_interval(result.interval),
+        "lower": _short(result.lower),
+        "upper": _short(result.upper),
+        "limit": result.probe.limit,
+        **picked(result, "verdict trials counted unfit failed"),
+    }
+    if result.probe.effect is Effect.NET:
+        changed = None if result.value is None or result.neutral is None else result.value + result.neutral
+        record |= {"changed_by_it": _short(changed), "changed_by_neutral_text": _short(result.neutral)}
+        record |= picked(result, "turned obeys")
+    record["by_kind"] = _parts(result.by_kind)
+    if result.by_language is not None:
+        record["by_language"] = _parts(result.by_language)
+    return record
+
+
+def _parts(parts: Mapping[str, Part] | None) -> JSON:
+    return {name: {"trials": each.trials, "value": _short(each.value)} for name, each in (parts or {}).items()}
+
+
+def _short(value: float | None) -> float | None:
+    """Round to six digits, as further digits differ between machines."""
+    return None if value is None else round(value, _DIGITS) + 0.0

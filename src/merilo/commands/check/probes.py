@@ -436,3 +436,9 @@ def _parts(keys: Sequence[str], values: Sequence[float]) -> Mapping[str, Part] |
     if len(found) < 2:
         return None
     return {name: Part(len(own), sum(own) / len(own)) for name, own in sorted(found.items())}
+
+
+def verdict_of(results: Iterable[Result]) -> GateVerdict:
+    """Return fail if an edit fails; otherwise cannot tell if one cannot tell; otherwise pass."""
+    found = {each.verdict for each in results}
+    return next((each for each in (GateVerdict.FAIL, GateVerdict.CANNOT_TELL) if each in found), GateVerdict.PASS)

@@ -1,10 +1,8 @@
-"""Check a judge: trial questions of each kind, human labels, and edits whose effect on a verdict is known.
+"""Check judges: trial questions of each kind, human labels, and edits whose effect on a verdict is known.
 
-All items are samples of one run, so limits, cache, resuming and progress are those of an evaluation::
+All items are samples of one run for each judge, so limits, cache, resuming and progress are those of an evaluation::
 
     options → trial kinds, labelled records, edited pairs → samples → one run → tables of labels, effects of edits
-
-Another judge (`against`) is asked about the same labelled records in a second run, which shares the limits.
 """
 
 from __future__ import annotations
@@ -18,14 +16,13 @@ from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.commands.check.edits import SeededSampler, labelled_cases
 from merilo.commands.check.items import KIND, TRIAL, CheckedVerdicts, items_of, label_id, label_sample, trial_sample
 from merilo.commands.check.options import answerable, for_one_judge, usage_of
 from merilo.commands.check.probes import BY_NAME, PROBES, TrialVerdicts, edit_id, edit_sample, result_of
 from merilo.commands.check.tables import READINGS, table_of
-from merilo.commands.evaluate.options import Model
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
@@ -40,7 +37,6 @@ from merilo.renderers import render
 from merilo.results.records import grouped
 from merilo.runs.outcomes import outcome_from
 from merilo.short_repr import short_repr
-from merilo.stats.gate import GateVerdict
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
@@ -54,13 +50,11 @@ if TYPE_CHECKING:
     from merilo.commands.check.tables import TaskTable
     from merilo.commands.evaluate.options import Options
     from merilo.engine.amounts import Estimate
-    from merilo.judges.base import Judge, JudgeLike
+    from merilo.judges.base import Judge
     from merilo.judges.local.scores import GoldenCheck
     from merilo.judging.questions import Question
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
-
-    Usage = Mapping[str, Any]  # Any: numbers and nulls
 
 EDITS: Final = "edits"
 PAIRS: Final = 40
@@ -92,28 +86,17 @@ class JudgeCheck:
     """Agreement with human labels, by task."""
     constructed: int
     """Number of records with rule-generated labels that were left out."""
-    cases: int
-    """Number of judgements that could be edited."""
     edits: tuple[Result, ...]
     left_out: Mapping[str, str]
     """Task, edit or kind that was left out → reason."""
-    usage: Usage
-    """Requests, tokens, cost and seconds, of both judges together."""
+    usage: Mapping[str, Any]  # Any: numbers and nulls
+    """Requests, tokens, cost and seconds."""
     items: Mapping[str, Sequence[Item]]
     """All labels with the verdicts of the judge, by task."""
     failed: tuple[int, int] = (0, 0)
     """Number of items with a question that got no verdict, and number of items asked about."""
     stopped: str | None = None
     """The limit that was reached before all questions were asked, as a sentence."""
-    against: str | None = None
-    """The name of the other judge; None without one."""
-    resampling: Resampling = _AS_USUAL
-
-    @property
-    def verdict(self) -> GateVerdict:
-        """Fail if an edit fails; otherwise cannot tell if one cannot tell; otherwise pass."""
-        found = {each.verdict for each in self.edits}
-        return next((each for each in (GateVerdict.FAIL, GateVerdict.CANNOT_TELL) if each in found), GateVerdict.PASS)
 
     @property
     def works(self) -> bool:
@@ -144,28 +127,31 @@ class JudgeCheck:
 
 
 async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -> JudgeCheck:
-    """Return the result of checking `options.judge`.
+    """Return the result of checking `options.judge`; see `run_checks`."""
+    return (await run_checks(options, [judges_of(options)["judge"]], resampling))[0]
 
-    `out` becomes a directory with a run over all items. The same call resumes an interrupted check.
 
-    Raises UsageError, DataError and what an evaluation raises.
+async def run_checks(
+    options: CheckOptions, judges: Sequence[Judge], resampling: Resampling = _AS_USUAL
+) -> list[JudgeCheck]:
+    """Return the result of each judge, in order; limits of requests and cost hold for all of them together.
+
+    `out` becomes a directory with a run over all items for each judge: `run`, `run2`, ... The same call resumes an
+    interrupted check. Raises UsageError, DataError and what an evaluation raises.
     """
-    work = _Work.of(options)
-    other = None if options.against is None else work.against(options.against)
+    works = [_Work.of(options, judge) for judge in judges]
+    found: list[JudgeCheck] = []
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
-        first, second = Path(directory, "run"), Path(directory, "against")
-        run = await run_evaluation(work.dataset(), work.evaluation(first))
-        if other is None:
-            return work.result(run, resampling)
-        shared = replace(other.evaluation(second), shared_with=(first,))
-        return work.result(run, resampling, _Asked.of(other, await run_evaluation(other.dataset(), shared)))
+        places = [Path(directory, f"run{n + 1}" if n else "run") for n in range(len(works))]
+        for n, work in enumerate(works):
+            evaluation = replace(work.evaluation(places[n]), shared_with=tuple(places[:n]))
+            found.append(work.result(await run_evaluation(work.dataset(), evaluation), resampling))
+    return found
 
 
 async def estimate_check(options: CheckOptions) -> Estimate:
-    """Estimate requests and cost of `run_check`, without a request. Raises what it raises before its first request."""
-    if options.against is not None:
-        raise UsageError("--plan estimates one judge. Leave out --against, and estimate that judge by itself.")
-    work = _Work.of(options)
+    """Estimate requests and cost of a check, without a request. Raises what it raises before its first request."""
+    work = _Work.of(options, judges_of(options)["judge"])
     out = None if options.out is None else Path(options.out, "run")
     found = await run_estimate(work.dataset(), work.evaluation(out), sample=None)
     return replace(found, metrics=tuple(replace(each, metric="judge check") for each in found.metrics))
@@ -173,7 +159,7 @@ async def estimate_check(options: CheckOptions) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The items of one call."""
+    """The items that one judge is asked about."""
 
     judge: Judge
     options: CheckOptions
@@ -181,19 +167,17 @@ class _Work:
     kinds: tuple[str, ...]
     records: Sequence[Labelled]
     constructed: int
-    cases: int
     trials: Mapping[str, Sequence[ProbeTrial]]
     """By the name of the edit."""
     left_out: Mapping[str, str]
 
     @classmethod
-    def of(cls, options: CheckOptions) -> _Work:
+    def of(cls, options: CheckOptions, judge: Judge) -> _Work:
         """Choose the items. Raises UsageError and DataError."""
         _check(options)
-        judge = judges_of(options)["judge"]
         kinds = tuple(name for name, kind in KINDS.items() if kind in judge.answers and kind not in SPECIAL)
         kinds = kinds if not options.tasks or TRIAL in options.tasks else ()
-        read = [] if {*options.tasks} == {TRIAL} else label_files(options.labels)
+        read = [] if {*options.tasks} == {TRIAL} else _label_files(options.labels)
         every = [record for _, own in read for record in own]
         records, left_out = _records(options, every, judge)
         probes = [each for each in PROBES if not options.tasks or {EDITS, each.name} & {*options.tasks}]
@@ -204,19 +188,7 @@ class _Work:
             raise UsageError(f"Nothing to ask: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}.")
         constructed = sum(record.constructed for record in _of_tasks(options, every))
         label_names = tuple(each for each, _ in read)
-        return cls(judge, options, label_names, kinds, records, constructed, len(cases), trials, left_out)
-
-    def against(self, judge: JudgeLike) -> _Work:
-        """Return the same labelled records for another judge. Raises UsageError if there are none for it."""
-        tasks = [*dict.fromkeys(record.task.value for record in self.records)]
-        if not tasks:
-            raise UsageError("--against compares agreement with labels, and no label is chosen.")
-        own = self.options.judge
-        other = Model(judge)
-        # Of the same provider: labelled texts go to the user's server, not to the provider's own.
-        if isinstance(own, Model) and isinstance(judge, str) and judge.partition(":")[0] in _kinds(own.spec):
-            other = replace(own, spec=judge)
-        return _Work.of(replace(self.options, judge=other, against=None, tasks=tasks))
+        return cls(judge, options, label_names, kinds, records, constructed, trials, left_out)
 
     def dataset(self) -> Dataset:
         """Return all items as samples."""
@@ -231,83 +203,40 @@ class _Work:
         kinds |= {trial.case.asks for own in self.trials.values() for trial in own}
         metric = CheckedVerdicts("+".join(name for name in KINDS if name in kinds))
         options = replace(for_one_judge(self.options, self.judge), metrics=[metric], out=out)
+        if self.records or self.trials:
+            return options
         # A stored answer does not show that the judge can be reached.
-        return (
-            replace(options, storage=replace(options.storage, cache=False))
-            if not (self.records or self.trials)
-            else options
-        )
+        return replace(options, storage=replace(options.storage, cache=False))
 
-    def result(self, run: Run, resampling: Resampling, other: _Asked | None = None) -> JudgeCheck:
+    def result(self, run: Run, resampling: Resampling) -> JudgeCheck:
         """Return what the outcomes of the run show; items that were not asked about are not part of it."""
-        outcomes = outcomes_of(run)
-        asked = _Asked.of(self, run)
+        outcomes: dict[str, Outcome] = {record["sample"]: outcome_from(record) for record in run.records()}
+        items = self._items(outcomes)
         local = [each for each in parts_of(self.judge) if isinstance(each, LocalJudge)] if self.kinds else []
         golden = [found for each in local if (found := each.golden_check()) is not None]
-        left_out, both = dict(self.left_out), [asked] if other is None else [asked, other]
-        if other is not None:
-            left_out |= {f"{name} of {other.judge}": reason for name, reason in other.left_out.items()}
         return JudgeCheck(
             judge=self.judge,
             files=self.files,
             kinds={kind: each for kind in self.kinds if (each := outcomes.get(f"{TRIAL}/{kind}")) is not None},
             golden=max(golden, key=lambda each: each.difference, default=None),
-            tables={each.name: each for each in _tables(self.judge, asked.items, resampling, other)},
+            tables={each.name: each for each in _tables(self.judge, items, resampling)},
             constructed=self.constructed,
-            cases=self.cases,
             edits=tuple(_effects(self.trials, outcomes)),
-            left_out=left_out,
-            usage=_sum([each.usage for each in both]),
-            items=asked.items,
-            failed=(sum(each.failed for each in both), sum(each.asked for each in both)),
-            stopped=next((each.usage["stopped"] for each in both if each.usage["stopped"]), None),
-            against=None if other is None else other.judge,
-            resampling=resampling,
+            left_out=self.left_out,
+            usage=usage_of(run),
+            items=items,
+            failed=(sum(isinstance(each, Failed) for each in outcomes.values()), len(outcomes)),
+            stopped=run.usage.get("stopped"),
         )
 
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """One judge's answers about the labelled records, with everything that asking took."""
-
-    judge: str
-    items: Mapping[str, Sequence[Item]]
-    usage: Usage
-    failed: int
-    asked: int
-    left_out: Mapping[str, str]
-
-    @classmethod
-    def of(cls, work: _Work, run: Run) -> _Asked:
-        """Return the answers in a run over the items of one call."""
-        outcomes = outcomes_of(run)
-        groups = grouped(((record.task, record.source), record) for record in work.records)
+    def _items(self, outcomes: Mapping[str, Outcome]) -> dict[str, list[Item]]:
+        """Return the labels with the judge's, by task."""
+        groups = grouped(((record.task, record.source), record) for record in self.records)
         items: dict[str, list[Item]] = {}
         for (task, _), records in sorted(groups.items()):
             own = {each.id: outcome for each in records if (outcome := outcomes.get(label_id(each))) is not None}
             items.setdefault(task.value, []).extend(items_of(records, own))
-        failed = sum(isinstance(each, Failed) for each in outcomes.values())
-        usage = {**usage_of(run), "stopped": run.usage.get("stopped")}
-        return cls(work.judge.name, items, usage, failed, len(outcomes), work.left_out)
-
-
-def _kinds(spec: object) -> set[str]:
-    """Return the provider names of judge specs, such as `openai`."""
-    specs = (spec,) if isinstance(spec, str) else spec
-    found = cast("Sequence[object]", specs) if isinstance(specs, list | tuple) else ()
-    return {each.partition(":")[0] for each in found if isinstance(each, str)}
-
-
-def outcomes_of(run: Run) -> dict[str, Outcome]:
-    """Return the outcome of each sample of a run with one metric."""
-    return {record["sample"]: outcome_from(record) for record in run.records()}
-
-
-def _sum(usages: Sequence[Usage]) -> Usage:
-    """Return the usage of several runs together; None for what is unknown of one."""
-    names = [name for name in usages[0] if name != "stopped"]
-    found = {name: [each[name] for each in usages] for name in names}
-    return {name: None if None in own else sum(own) for name, own in found.items()}
+        return items
 
 
 # -- which items --------------------------------------------------------------------------------------
@@ -322,7 +251,7 @@ def _check(options: CheckOptions) -> None:
         raise UsageError(f"No task {unknown[0]!r}; tasks: {', '.join(known)}.")
 
 
-def label_files(paths: Sequence[str | PathLike[str]]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
+def _label_files(paths: Sequence[str | PathLike[str]]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
     """Read each file; the sample in the package if no file is named. Raises what `read_labels` raises."""
     found: list[tuple[LabelFile, tuple[Labelled, ...]]] = []
     with as_file(files("merilo").joinpath(*_SAMPLE)) as sample:
@@ -351,12 +280,12 @@ def _records(options: CheckOptions, every: Sequence[Labelled], judge: Judge) -> 
     if wanted and not human:
         left_out["labels"] = "all are rule-generated (meta.constructed)"
     chosen, unanswered = answerable(
-        drawn(human, options.number), judge, lambda record: record.task, lambda record: KIND[record.task]
+        _sampled(human, options.number), judge, lambda record: record.task, lambda record: KIND[record.task]
     )
     return chosen, left_out | unanswered
 
 
-def drawn(records: list[Labelled], number: int | None) -> list[Labelled]:
+def _sampled(records: list[Labelled], number: int | None) -> list[Labelled]:
     """Return `number` records per task and source, those whose ids have the lowest digests, in their order."""
     if number is None:
         return records
@@ -402,10 +331,9 @@ def _spread(cases: Sequence[Case]) -> list[Case]:
 
 def _effects(trials: Mapping[str, Sequence[ProbeTrial]], outcomes: Mapping[str, Outcome]) -> Iterator[Result]:
     for name, own in trials.items():
-        probe = BY_NAME[name]
-        judged = [*_judged(probe, own, outcomes)]
+        judged = [*_judged(BY_NAME[name], own, outcomes)]
         if judged:
-            yield result_of(probe, judged)
+            yield result_of(BY_NAME[name], judged)
 
 
 def _judged(probe: Probe, trials: Sequence[ProbeTrial], outcomes: Mapping[str, Outcome]) -> Iterator[TrialVerdicts]:
@@ -417,14 +345,10 @@ def _judged(probe: Probe, trials: Sequence[ProbeTrial], outcomes: Mapping[str, O
             yield TrialVerdicts(trial, None)
 
 
-def _tables(
-    judge: Judge, items: Mapping[str, Sequence[Item]], resampling: Resampling, other: _Asked | None
-) -> Iterator[TaskTable]:
+def _tables(judge: Judge, items: Mapping[str, Sequence[Item]], resampling: Resampling) -> Iterator[TaskTable]:
     for reading in READINGS:
-        task = reading.task.value
-        others = None if other is None else {each.key: each for each in other.items.get(task, ())}
-        trained_on = _trained_on(judge, KIND[reading.task])
-        table = table_of(reading, items.get(task, ()), resampling, trained_on, others)
+        own = items.get(reading.task.value, ())
+        table = table_of(reading, own, resampling, _trained_on(judge, KIND[reading.task]))
         if table is not None:
             yield table
 
