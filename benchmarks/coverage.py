@@ -2,7 +2,7 @@
 
     python benchmarks/coverage.py                 one line per figure, with its limit; about half an hour of CPU
     python benchmarks/coverage.py --studies 200   a tenth
-    python benchmarks/coverage.py gates           one part: speed, intervals, clusters, compare, gates, sequential,
+    python benchmarks/coverage.py gates           one part: speed, intervals, clusters, compare, gates,
                                                   correction, labels, decisions, agreement
 
 Too long for a plain `make bench`; run it by `make bench ARGS=coverage.py`, or one part by
@@ -104,9 +104,6 @@ def gates(studies: int) -> None:
             for kind, cells in (("", simulated_gates.clustered), ("drop, ", simulated_gates.clustered_drop)):
                 cell = cells(name, size, studies=fewer, seed=SEED)
                 _cell(f"{kind}{name}, {size} clusters of 10", cell, CLUSTERED_WRONG + _slack(CLUSTERED_WRONG, fewer))
-    decided, contradicted = simulated_gates.stopped_early(fewer, seed=SEED)
-    report("gates stopped early: decisions", decided)
-    report("gates stopped early: decisions that the samples so far do not claim", contradicted, at_most=0)
 
 
 def _zero_one_gates(size: int) -> None:
@@ -132,15 +129,6 @@ def _cell(where: str, found: simulated_gates.Cell, limit: float) -> None:
 def _wrong(where: str, found: simulated_gates.Wrong, limit: float | None = None) -> None:
     for name, share in (("pass", found.passes), ("fail", found.fails)):
         report(f"gates {name} wrongly: {where}", round(share, 8), at_most=limit)  # beyond that there is rounding only
-
-
-def sequential(studies: int) -> None:
-    """Report how often the truth is ever missed over 1 to 1,000 samples; the naive interval must fail."""
-    limit = 0.05 + _slack(0.05, studies)
-    for name in simulated.SEQUENTIAL:
-        looks = simulated.ever_missed(name, studies=studies, seed=SEED)
-        report(f"ever missed: {name}", looks.sequence, at_most=limit)
-        report(f"ever missed by the usual interval: {name}", looks.naive, at_least=limit)
 
 
 def correction(studies: int) -> None:
@@ -184,12 +172,11 @@ def agreement(studies: int) -> None:
 
 
 def speed(studies: int) -> None:
-    """Report the time to compare and summarise 1,000,000 outcomes, and to compute a confidence sequence of 1,000."""
+    """Report the time to compare and summarise 1,000,000 outcomes."""
     del studies
     from merilo.stats.column import Column
     from merilo.stats.compare import compare as compare_columns
     from merilo.stats.means import mean_interval
-    from merilo.stats.sequential import confidence_sequence
 
     source = np.random.default_rng(SEED)
     first, second = (source.random(500_000).tolist() for _ in range(2))
@@ -203,10 +190,6 @@ def speed(studies: int) -> None:
     compare_columns({"metric": (columns[0], columns[1])}, clusters=clusters)
     report("1,000,000 outcomes: summary and comparison, CPU s", time.process_time() - started, at_most=10)
     report("1,000,000 outcomes: peak MB", peak_mb(), at_most=1_000)
-    started = time.process_time()
-    for _ in range(10):
-        confidence_sequence(first[:1_000], (0.0, 1.0))
-    report("confidence sequence of 1,000: CPU ms", (time.process_time() - started) * 100, at_most=50)
 
 
 def _slack(share: float, studies: int) -> float:
@@ -220,7 +203,6 @@ PARTS = {  # speed first: the peak is that of the whole process
     "clusters": clusters,
     "compare": compare,
     "gates": gates,
-    "sequential": sequential,
     "correction": correction,
     "labels": labels,
     "decisions": decisions,

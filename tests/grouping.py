@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from merilo.commands.evaluate.options import Limits, Model, Reading, Storage, Until
+from merilo.commands.evaluate.options import Limits, Model, Reading, Storage
 from merilo.commands.evaluate.pipeline_options import Calls
 from merilo.commands.option import docs_of
 
-_PARTS = {"limits": Limits, "storage": Storage, "reading": Reading, "until": Until, "calls": Calls, "judge": Model}
+_PARTS = {"limits": Limits, "storage": Storage, "reading": Reading, "calls": Calls, "judge": Model}
 _PART = {name: part for part, make in reversed(_PARTS.items()) for name in docs_of(make)}
 _RENAMED = {
-    "until_decided": ("until", "suite"),
     "pipeline_version": ("calls", "version"),
     "pipeline_concurrency": ("calls", "concurrency"),
 }

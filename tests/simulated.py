@@ -5,9 +5,7 @@ Shared by tests/stats (some hundred studies a cell) and benchmarks/coverage.py (
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
-from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +16,6 @@ from merilo.stats.compare import Conclusion, compare
 from merilo.stats.correction import Labels, correct
 from merilo.stats.means import mean_interval
 from merilo.stats.paired import paired_test
-from merilo.stats.sequential import _most
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,46 +199,6 @@ def skewed_alarms(size: int, *, studies: int, seed: int) -> float:
         p = paired_test(differences, (-1.0, 1.0)).p
         alarms += p is not None and p <= 0.05
     return alarms / studies
-
-
-SEQUENTIAL = ("Beta(2,2)", "Beta(.5,4.5)", "70 % ones", "rate .8")
-
-
-@dataclass(frozen=True)
-class Looks:
-    """Looking often: the share of studies in which the truth was ever outside the interval."""
-
-    sequence: float
-    naive: float
-    """The usual 95 % interval, looked at after every 10 samples."""
-
-
-def decided_at(values: Numbers, mean: float, level: float = 0.95) -> tuple[int, int]:
-    """Return the samples after which one-sided limits at any time show that the mean of values in [0, 1] is higher
-    than `mean`, and lower; one more than all if they never do.
-    """
-    return tuple(_refuted_at(gains, -log(1 - level)) for gains in (values / mean - 1, (1 - values) / (1 - mean) - 1))
-
-
-def _refuted_at(gains: Numbers, needed: float) -> int:
-    if _most(gains) < needed:
-        return len(gains) + 1
-    return 1 + bisect_left(range(1, len(gains) + 1), True, key=lambda size: _most(gains[:size]) >= needed)
-
-
-def ever_missed(name: str, *, studies: int, seed: int, size: int = 1_000) -> Looks:
-    """Over 1 to `size` samples."""
-    shape, source = SHAPES[name], np.random.default_rng([seed, 3])
-    missed = naive = 0
-    times = np.arange(10, size + 1, 10)
-    for _ in range(studies):
-        values = shape.quantile(source.random(size))
-        sums, squares = np.cumsum(values)[times - 1], np.cumsum(values**2)[times - 1]
-        means = sums / times
-        errors = np.sqrt(np.maximum(squares / times - means**2, 0) / (times - 1))
-        naive += bool((abs(means - shape.mean) > 1.96 * errors).any())
-        missed += min(decided_at(values, shape.mean, 0.975)) <= size
-    return Looks(missed / studies, naive / studies)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
-from simulated import SHAPES, Shape, decided_at, nested
+from simulated import SHAPES, Shape, nested
 
-from merilo.stats.histogram import Histogram
 from merilo.stats.intervals import wilson_ends
-from merilo.stats.limits import exact_limits
 from merilo.stats.means import mean_interval
 from merilo.stats.paired import paired_of
 
@@ -273,23 +271,6 @@ def clustered_drop(name: str, clusters: int, *, studies: int, seed: int, members
 
 
 CLUSTERED = ("mean of 5 grades", "Beta(.5,4.5)", "70 % ones", "92 % ones", "rate .8", "rate .95", "Beta(20,1)")
-
-
-def stopped_early(studies: int, *, seed: int) -> tuple[int, int]:
-    """Return how many gates that look after every score decide, and how many of them the scores so far do not claim."""
-    source, decided, contradicted = np.random.default_rng([seed, 4]), 0, 0
-    shapes = list(GRADED.values())
-    for study in range(studies):
-        shape = shapes[study % len(shapes)]
-        values = shape.quantile(source.random(300))
-        asked = float(np.clip(shape.mean + source.uniform(-0.2, 0.2), 0.01, 0.99))
-        above, below = decided_at(values, asked, 0.975)
-        if min(above, below) <= len(values):
-            so_far = values[: min(above, below)]
-            low, high = exact_limits(Histogram.of(so_far, UNIT).points(), UNIT, len(so_far), 0.95)
-            decided += 1
-            contradicted += not (low >= asked if above < below else high < asked)
-    return decided, contradicted
 
 
 def _columns(found: list[Interval]) -> tuple[Numbers, Numbers]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         plan,
         report,
     )
-    from merilo.commands.evaluate.options import Limits, Model, Reading, Storage, Until
+    from merilo.commands.evaluate.options import Limits, Model, Reading, Storage
     from merilo.commands.evaluate.pipeline_options import Calls
     from merilo.data.load import load
     from merilo.data.sample import Context, Dataset, Sample
@@ -58,7 +58,6 @@ __all__ = [
     "ScriptedJudge",
     "Storage",
     "Undefined",
-    "Until",
     "UsageError",
     "aevaluate",
     "aevaluate_pipeline",

@@ -246,6 +246,8 @@ def _usage_message(error: Exception) -> str | None:
     path = getattr(context, "command_path", "merilo")
     message = str(format_message())
     if option := getattr(error, "option_name", None):
+        if gone := guesses("gone").get(f"{path} {option}".removeprefix("merilo ")):
+            return gone[0]
         message = f"No such option: {option}.{_meant(option, context)}"
     elif message.startswith("Got unexpected extra"):
         message = f"{message}. Separate metrics and other lists by commas: --metrics A,B."

@@ -17,10 +17,10 @@ from merilo.commands.option import flags_of, options_from
 
 ROW = {"user_input": "When?", "retrieved_contexts": ["It was completed in 1889."]}
 WRONG: Any = 3
-KEYWORDS = "judge mapping language cluster limit draws out reading limits storage until progress".split()
+KEYWORDS = "judge mapping language cluster limit draws out reading limits storage progress".split()
 
 
-def test_evaluate_has_thirteen_keywords() -> None:
+def test_evaluate_has_twelve_keywords() -> None:
     """Data and metrics come first; the other functions of evaluation take the same."""
     for function in (merilo.evaluate, merilo.aevaluate, merilo.plan):
         assert [*inspect.signature(function).parameters] == ["data", "metrics", *KEYWORDS]
@@ -47,8 +47,6 @@ def test_a_part_is_an_object_or_a_dict(as_dict: bool, tmp_path: Path) -> None:
         ({"max_cost": 2}, "use limits=Limits(max_cost_usd=2)"),
         ({"cache": False}, "use storage=Storage(cache=False)"),
         ({"shard": "1/2"}, "use reading=Reading(shard=...)"),
-        ({"baseline": "runs/old"}, 'use until=Until("gates.toml", baseline=...)'),
-        ({"until_decided": "gates.toml"}, 'use until=Until("gates.toml")'),
         ({"base_url": "http://a"}, 'use judge=Model("openai:MODEL", base_url=...)'),
         ({"api_key": "sk-1"}, 'use judge=Model("openai:MODEL", api_key_env="NAME")'),
         ({"model": "gpt"}, 'use judge="openai:gpt-4.1-mini"'),
@@ -76,7 +74,6 @@ def test_a_wrong_keyword_is_told_the_one_that_is_meant(wrong: dict[str, Any], ad
         ({"limits": {"max_cost": 2}}, "Limits has no 'max_cost'; did you mean 'max_cost_usd'?"),
         ({"limits": {"rpm": 2}}, "Limits has no 'rpm'; did you mean 'requests_per_minute'?"),
         ({"limits": 3}, "limits takes Limits(...) or a dict with its fields, got int."),
-        ({"until": "gates.toml"}, "until takes Until(...) or a dict with its fields, got str."),
         ({"limits": {"concurrency": "4"}}, "limits.concurrency must be a whole number, got '4'."),
         ({"limits": merilo.Limits(concurrency=True)}, "limits.concurrency must be a whole number, got True."),
         ({"limits": {"concurrency": None}}, "limits.concurrency must be a whole number, got None."),
@@ -107,21 +104,16 @@ def test_functions_of_runs_check_the_types_of_their_arguments() -> None:
 
 def test_none_is_the_default_of_a_part() -> None:
     """As in the signature."""
-    assert keyword_options(Options, {"limits": None, "until": None, "judge": None}) == Options()
+    assert keyword_options(Options, {"limits": None, "judge": None}) == Options()
 
 
 def test_flags_make_the_same_options() -> None:
-    """The flags of a command become the parts; without `--until` there is none."""
+    """The flags of a command become the parts."""
     values = {
         name: flag.default if flag.read is None else flag.read(flag.default) for name, flag in flags_of(Options).items()
     }
     made = options_from(Options, values)
-    assert (made.limits, made.storage, made.reading, made.until) == (
-        *(Options().limits, Options().storage),
-        Options().reading,
-        None,
-    )
-    assert options_from(Options, {**values, "until": "gates.toml"}).until == merilo.Until("gates.toml")
+    assert (made.limits, made.storage, made.reading) == (Options().limits, Options().storage, Options().reading)
 
 
 def in_python(message: str) -> str:

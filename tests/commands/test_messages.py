@@ -10,6 +10,8 @@ from command_line import Here
 from each_case import each_case
 
 import merilo
+from merilo.cli import outcome
+from merilo.data.guesses import guesses
 
 ROW = {"question": "When was the mill built?", "contexts": ["The mill was built in 1820."], "answer": "In 1820."}
 LINE = json.dumps(ROW) + "\n"
@@ -110,6 +112,13 @@ def wrong(here: Here, files: dict[str, str | bytes], command: str) -> str:
 def test_a_mistake_is_told_what_is_meant(here: Here, content: str, command: str, message: str) -> None:
     """In one message on standard error, with exit code 2."""
     assert message in wrong(here, {"d.jsonl": content}, command)
+
+
+@each_case(("former", "message"), [(former, advice[0]) for former, advice in guesses("gone").items()])
+def test_a_former_option_names_what_to_use(former: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one message that has nothing else, with exit code 2."""
+    assert outcome([*former.split(), "x"]) == 2
+    assert " ".join(capsys.readouterr().err.split()) == message
 
 
 @each_case(

@@ -21,7 +21,7 @@ from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.rate_limits import RequestLimits
-from merilo.engine.schedule import BLOCK, InFlightBounds, early_stop_bounds, in_flight_bounds, stream
+from merilo.engine.schedule import BLOCK, InFlightBounds, in_flight_bounds, stream
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
@@ -122,10 +122,9 @@ async def test_unfinished_samples_are_bounded(tmp_path: Path) -> None:
 
 
 def test_there_is_room_enough_for_the_limit() -> None:
-    """Of samples with one question each, several times what may be in the air; where any may be the last, no more."""
+    """Of samples with one question each, several times what may be in flight."""
     assert in_flight_bounds(1).window >= 2 * BLOCK
     assert (in_flight_bounds(256).window, in_flight_bounds(256).waiting) == (1_024, 512)
-    assert (early_stop_bounds(256).window, early_stop_bounds(256).span) == (256, 1)
 
 
 async def test_no_sample_is_begun_while_enough_waits(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from merilo.stats.corrected_pairs import PairLabels, correct_pairs
 from merilo.stats.correction import Labels, correct
 from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
 from merilo.stats.intervals import t_quantile
-from merilo.stats.sequential import level_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,22 +110,6 @@ def test_exchanging_the_runs_changes_the_sign(seed: int) -> None:
     )
     assert second.difference == pytest.approx(-(first.difference or 0.0), abs=1e-9)
     assert second.p == pytest.approx(first.p, abs=1e-9)
-
-
-def test_labels_until_decided_have_wider_limits() -> None:
-    """The interval has a level that holds at any time, and p is on the same scale as that level."""
-    one, two, labels = study(40)
-    looked = replace(labels, sequential=True)
-    plain, wide = (correct_pairs(one.values - two.values, each.differences(), PAIR) for each in (labels, looked))
-    assert wide.nominal == pytest.approx(level_at(40))
-    assert wide.corrected.interval.level == 0.95
-    ends, wider = plain.corrected.interval.ends, wide.corrected.interval.ends
-    assert ends is not None
-    assert wider is not None
-    assert wider[0] < ends[0] < ends[1] < wider[1]
-    assert (wide.corrected.p or 0) > (plain.corrected.p or 0)
-    excluded = wider[0] > 0 or wider[1] < 0
-    assert ((wide.corrected.p or 0) <= 0.05) == excluded
 
 
 def test_labels_of_samples_beyond_the_columns_are_refused() -> None:

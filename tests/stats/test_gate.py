@@ -6,9 +6,8 @@ from scipy import stats
 
 from merilo.stats.column import Column, Missing
 from merilo.stats.compare import Conclusion, Policy, compare
-from merilo.stats.gate import Decision, GateVerdict, drop_decision, drop_decisions, gate_minimum
+from merilo.stats.gate import Decision, GateVerdict, drop_decisions, gate_minimum
 from merilo.stats.means import mean_interval
-from merilo.stats.sequential import confidence_sequence
 
 UNIT = (0.0, 1.0)
 SOURCE = np.random.default_rng(9)
@@ -171,16 +170,3 @@ def test_nothing_to_judge_cannot_tell() -> None:
         drop(BASE, -0.1)
     with pytest.raises(ValueError, match="between 0 and 1"):
         gate_minimum(BASE, 0.5, level=95)
-
-
-def test_runs_that_could_stop_have_confidence_sequences() -> None:
-    """Minimums and drops take the interval that holds at any time, which is the wider one."""
-    found = gate_minimum(BASE, 0.6, early=1)
-    assert (found.lower, found.upper) == confidence_sequence(SCORES, UNIT).ends
-    known = compare({"m": (shifted(-0.05), BASE)}, early=1)["m"]
-    assert known.interval.ends == confidence_sequence(shifted(-0.05).values - BASE.values, (-1.0, 1.0)).ends
-    assert known.p is not None
-    assert known.interval.ends is not None
-    assert (known.p <= 0.05) is (known.interval.ends[1] < 0)
-    decision = drop_decision(known, 0.02, higher_is_better=True)
-    assert (decision.lower, decision.upper) == known.interval.ends

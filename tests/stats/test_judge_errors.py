@@ -73,17 +73,6 @@ def test_clusters_widen_the_interval_and_five_give_none() -> None:
     assert few.difference == pytest.approx(0.2)
 
 
-def test_labels_until_decided_have_wider_limits() -> None:
-    """The interval must hold at any time."""
-    given = labels([0.2, 0.0] * 20, [0.0] * 40)
-    plain, looked = (
-        judge_error_difference(each, UNIT).interval.ends for each in (given, replace(given, sequential=True))
-    )
-    assert plain is not None
-    assert looked is not None
-    assert looked[0] < plain[0] < plain[1] < looked[1]
-
-
 # -- simulation ----------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from math import sqrt
 
 import numpy as np
 import pytest
-import simulated
 import simulated_gates
 from each_case import each_case
 from hypothesis import given
@@ -165,19 +164,3 @@ def test_scores_that_happen_to_be_0_or_1_change_no_method() -> None:
     other[0] = 0.999
     first, second = (mean_interval(each, UNIT).interval.ends for each in (ones, other))
     assert second == pytest.approx(first, abs=1e-5)
-
-
-@pytest.mark.parametrize("name", ["Beta(4,2)", "0, 1/2 or 1", "92 % ones"])
-def test_a_gate_that_stopped_early_claims_nothing_that_exact_limits_do_not(name: str) -> None:
-    """Where looking after every sample decides, the exact limits of the samples so far decide the same."""
-    shape, source, decided = simulated_gates.GRADED[name], np.random.default_rng(6), 0
-    for _ in range(60):
-        values = shape.quantile(source.random(300))
-        for asked in (shape.mean - 0.1, shape.mean - 0.03, min(0.99, shape.mean + 0.06)):
-            above, below = simulated.decided_at(values, asked, 0.975)
-            if min(above, below) > len(values):
-                continue
-            decided += 1
-            low, high = limits(values[: min(above, below)])
-            assert low >= asked if above < below else high < asked
-    assert decided > 30

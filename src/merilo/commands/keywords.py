@@ -149,7 +149,7 @@ def _meant(
         if word in known:
             return f"use {meant}" if meant != word else f"did you mean {meant}="
         if keyword := next((keyword for keyword, make in parts.items() if meant in docs_of(make)), None):
-            first = {"judge": '"openai:MODEL", ', "until": '"gates.toml", '}.get(keyword, "")
+            first = '"openai:MODEL", ' if keyword == "judge" else ""
             shown = repr(value) if isinstance(value, bool | int | float) else "..."
             return f"use {keyword}={parts[keyword].__name__}({first}{meant}={shown})"
         if not word.isidentifier() and "data" in known:

@@ -107,17 +107,15 @@ def flag_name(option: str, flag: Flag) -> str:
 
 
 def options_from(make: type[O], values: Mapping[str, Any]) -> O:  # Any: values of options
-    """Return the options with these values; an optional part is None if all its values are the defaults."""
+    """Return the options with these values."""
     given: dict[str, Any] = {}  # Any: as above
     for each in _fields(make):
         if "part" not in each.metadata:
             given |= {each.name: values[each.name]} if each.name in values else {}
             continue
         inner = _fields(each.metadata["part"])
-        made = each.metadata["part"](
-            **{one.name: values[name] for one in inner if (name := _option(each, one)) in values}
-        )
-        given[each.name] = None if made == each.metadata["part"]() and each.default is None else made
+        known = {one.name: values[name] for one in inner if (name := _option(each, one)) in values}
+        given[each.name] = each.metadata["part"](**known)
     return make(**given)
 
 

@@ -38,18 +38,11 @@ class InFlightBounds:
     """Maximum number of unfinished samples."""
     waiting: float = inf
     """Maximum number of judge sessions that wait for a reply."""
-    span: int = _SPAN
-    """Maximum number of windows between the oldest unfinished sample and the newest."""
 
 
 def in_flight_bounds(concurrency: int) -> InFlightBounds:
     """Return bounds that keep `concurrency` requests in flight, with limited memory and early first results."""
     return InFlightBounds(window=max(2 * BLOCK, 4 * concurrency), waiting=max(2 * BLOCK, 2 * concurrency))
-
-
-def early_stop_bounds(concurrency: int) -> InFlightBounds:
-    """Return bounds for a run that may stop at any sample: as few samples as keep `concurrency` requests in flight."""
-    return InFlightBounds(window=max(1, concurrency), span=1)
 
 
 class _ActiveSample:
@@ -97,7 +90,7 @@ class _Stream:
     def _places(self) -> int:
         room = self._room
         # finished samples wait for older ones, since results are yielded in order: the second term bounds them
-        return min(room.window - self._unfinished, room.span * room.window - len(self.active))
+        return min(room.window - self._unfinished, _SPAN * room.window - len(self.active))
 
     def begin_some(self) -> None:
         """Start the plans of the next few samples, as many as the bounds allow."""

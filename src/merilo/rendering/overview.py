@@ -8,7 +8,7 @@ import sys
 from itertools import chain
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.remote import without_secrets
 from merilo.judges.routed import recorded_parts
@@ -118,7 +118,6 @@ def overview_record(
         "complete": run.complete,
         "stopped": usage.get("stopped"),
         "raise_to": usage.get("raise_to"),
-        "until_decided": run.until_decided,
         "data": manifest.data,
         "origin": manifest.origin,
         "cluster": manifest.cluster,
@@ -178,7 +177,6 @@ def overview_page(
     if known:
         page.heading(HUMAN_LABELS)
         page.entries([(marks.name(metric), text) for metric, text in label_rows(known)])
-    until_decided(page, run)
     _noise(page, run)
     interpret_means(page, run)
     for heading, entries in sections(run, aggregates, known):
@@ -362,41 +360,6 @@ def _bounded(aggregate: Aggregate) -> str:
 def _flagged(aggregate: Aggregate) -> str:
     """Return the flags of scored samples, each with its number of samples."""
     return "; ".join(f"{flag} ({count(amount, 'sample')})" for flag, amount in aggregate.flags.items())
-
-
-def until_decided(page: Page, run: Run) -> None:
-    """Add the gates, when each was decided, and the samples saved; nothing if the run could not stop early."""
-    found = run.until_decided
-    if found is None:
-        return
-    from merilo.stats.gate import GateVerdict  # late, as few runs have gates
-
-    tones = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.STRONG}
-    taken, saved = int(found["samples"]), int(found["saved"])
-    of = f"{count(taken, 'sample')} of {taken + saved:,}"
-    decided = f"All gates decided after {of}: {count(saved, 'sample')} saved"
-    page.heading(decided if found["decided"] else f"Not all gates decided after {of}")
-    marks = WeakMarks.of(run.manifest)
-    for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.results.early_stopping` made
-        verdict = GateVerdict(gate["verdict"])
-        text = _gate_text(gate, marks, decided=verdict is not GateVerdict.CANNOT_TELL)
-        page.entry(verdict.value, text, column=15, indent=2, tone=tones[verdict])
-    rule = cast("Mapping[str, object]", run.manifest.until or {})
-    units = "Samples" if rule.get("cluster") is None else "Clusters"
-    order = f"{units} were taken in random order (seed {rule.get('seed')})."
-    page.text(f"{order} {found['note']}", indent=2, tone=Tone.QUIET)
-
-
-def _gate_text(gate: dict[str, Any], marks: WeakMarks, *, decided: bool) -> str:  # Any: JSON
-    drop = gate["kind"] == "drop"
-    bound = f"{'minimum' if gate['higher_is_better'] else 'maximum'} {gate['asked']:g}"
-    if drop:
-        bound = f"largest drop {gate['asked']:g}"
-    limits = "" if gate["lower"] is None else f"; limits {gate['lower']:.3f} to {gate['upper']:.3f}"
-    if drop and limits:
-        limits = f"; improvement {gate['lower']:+.3f} to {gate['upper']:+.3f}"
-    when = f", decided after {count(int(gate['samples']), 'sample')}" if decided else ""
-    return f"{marks.name(str(gate['metric']))}: {bound}{limits}{when}."
 
 
 def _noise(page: Page, run: Run) -> None:

@@ -177,20 +177,6 @@ class _Described:
         return tuple([None if (count := self.counts[at]) < 0 else count for at in positions])
 
 
-def other_questions(base: Run, records: Iterable[str], metrics: Sequence[str]) -> list[str]:
-    """Return the ids of the samples that ask another question in a run, by content; each must be in that run.
-
-    `records`: the stored JSON of the samples.
-    """
-    fields = _question_fields(metrics)
-    own: dict[str, bytes] = {}
-    for text in records:
-        record: Record = _DECODE(text)[0]
-        own[record["id"]] = _digest(_values(record, fields))
-    found = _described(base, own, lambda record: _digest(_values(record, fields)))
-    return [sample for sample, digest in own.items() if found[sample] != digest]
-
-
 def questions_digest(records: Iterable[str]) -> bytes:
     """Return a digest of the questions of these samples, whatever their order. Raises RunError for a damaged sample.
 

@@ -100,7 +100,6 @@ class Summary:
     samples: Whole
     metrics: tuple[Aggregate, ...]
     """In the order of the metrics, then of the composites."""
-    until_decided: Annotated[Mapping[str, Any] | None, Checked(shapes.UntilDecided | None)] = None  # Any: JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +134,6 @@ class Manifest:
     """Field or metadata key whose equal values put samples in one cluster; None if samples are not clustered."""
     origin: str | None = None
     """Source of the scores if merilo did not compute them; otherwise None."""
-    until: Annotated[Mapping[str, object] | None, Checked(shapes.Until | None)] = None
-    """The gates and the seed of a run that could stop early, with the baseline's outcomes. Its samples, and so its
-    outcomes, are in the random order of that seed. None: all samples were taken, in the order of the data."""
     format: Whole = FORMAT
     draws: Mapping[str, Whole] = field(default_factory=dict[str, int])
     """Text of each metric that asks its judge several times → number of draws; empty if all ask once."""
@@ -173,7 +169,6 @@ class Manifest:
             "splitter",
             "language",
             "cluster",
-            "until",
             "draws",
             "wordings",
             "shard",

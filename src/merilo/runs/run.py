@@ -237,17 +237,12 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """False if the run was interrupted before its last sample and, with minimums, before they were decided."""
+        """False if the run was interrupted before its last sample."""
         return self._summary.complete
 
     @cached_property
     def _summary(self) -> Summary:
         return read_summary(self.file(SUMMARY))
-
-    @property
-    def until_decided(self) -> Mapping[str, Any] | None:  # Any: JSON
-        """For a run that could stop early: its gates, and the samples taken and saved. None for any other run."""
-        return self._summary.until_decided
 
     @property
     def done(self) -> int:

@@ -8,7 +8,6 @@ listed are ignored.
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
@@ -18,12 +17,6 @@ from pydantic_core import CoreSchema, core_schema
 def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
     if ends[0] > ends[1]:
         raise ValueError("the lower end is above the upper one")
-    return ends
-
-
-def _rising(ends: list[int]) -> list[int]:
-    if any(one >= other for one, other in pairwise((0, *ends))):
-        raise ValueError("the ends of clusters do not rise")
     return ends
 
 
@@ -59,28 +52,6 @@ class _Shape(BaseModel):
     model_config = ConfigDict(strict=True, defer_build=True)
 
 
-class _Gate(_Shape):
-    metric: str
-    asked: Number
-    higher_is_better: bool
-    verdict: Literal["pass", "fail", "cannot tell"]
-    samples: Whole
-    lower: Number | None
-    upper: Number | None
-    level: Number
-    kind: Literal["minimum", "drop"]
-
-
-class UntilDecided(_Shape):
-    """The result of a run that could stop early."""
-
-    decided: bool
-    samples: Whole
-    saved: Whole
-    gates: list[_Gate]
-    note: str
-
-
 class _Unread(_Shape):
     judge: str
     samples: Whole
@@ -97,20 +68,6 @@ class Judge(_Shape):
     weak: list[str] = _ABSENT
     weak_kinds: list[str] = _ABSENT
     unread: dict[str, _Unread] = _ABSENT
-
-
-class Until(_Shape):
-    """The gates of a run that can stop early."""
-
-    minimums: dict[str, Number]
-    drops: dict[str, Amount]
-    level: Annotated[float, Field(gt=0.5, lt=1)]
-    undefined: Literal["drop", "worst"] | None
-    seed: Whole
-    cluster: str | None
-    ends: Annotated[list[Whole], AfterValidator(_rising)]
-    baseline: dict[str, list[Number | Literal["undefined", "failed"]]]
-    strict: bool = _ABSENT
 
 
 class Scale(_Shape):

@@ -35,7 +35,7 @@ from merilo.runs.schema import EXCHANGE_SEALED, FORMAT, INDEXES, SCHEMA, STORE_S
 from merilo.runs.store_errors import StoreErrorContext, other_format_error, require_store, store_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.data.sample import Sample
@@ -114,35 +114,17 @@ class Store:
                 " seal INTEGER)"
             )
 
-    def accept_samples(self, place: Callable[[str], bytes] | None = None) -> None:
-        """Replace the present samples by those added since `expect_samples`, except the samples of other shards.
-
-        `place`: a sort key by id that determines their order; None for the order in which they were added.
-        """
+    def accept_samples(self) -> None:
+        """Replace the present samples by those added since `expect_samples`, except the samples of other shards."""
         self.commit()
         with self._error_context:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM incoming WHERE record = ''")
-            if place is not None:
-                self._put_in_order(place)
             self._db.execute("DROP TABLE samples")
             self._db.execute("ALTER TABLE incoming RENAME TO samples")
             self._db.execute(INDEXES[0])
             schema.replace_samples(self._db)
             self._db.execute("COMMIT")
-
-    def incoming_ids(self) -> Iterator[str]:
-        """Yield the ids of the samples added since `expect_samples`, in the order in which they were added."""
-        self.commit()
-        with self._error_context:
-            yield from (sample_id for (sample_id,) in self._db.execute("SELECT id FROM incoming ORDER BY row"))
-
-    def _put_in_order(self, place: Callable[[str], bytes]) -> None:
-        """Renumber the incoming samples; first to negative rows, since row numbers are unique at any time."""
-        ids = [sample_id for (sample_id,) in self._db.execute("SELECT id FROM incoming")]
-        rows = [(-row, sample_id) for row, sample_id in enumerate(sorted(ids, key=place), start=1)]
-        self._db.executemany("UPDATE incoming SET row = ? WHERE id = ?", rows)
-        self._db.execute("UPDATE incoming SET row = -row")
 
     def positions(self, ids: Sequence[str]) -> dict[str, int]:
         """Return those of these ids that were added already, each with its sample's position from 1."""
@@ -170,13 +152,9 @@ class Store:
         for record in self.sample_records():
             yield self._sample(record)
 
-    def sample_records(self, *, incoming: bool = False) -> Iterator[str]:
-        """Yield the stored JSON of all samples in dataset order, read in pages.
-
-        `incoming`: read the samples added since `expect_samples`, before `accept_samples`.
-        """
-        last, table = 0, "incoming" if incoming else "samples"
-        page = f"SELECT row, id, record, seal FROM {table} WHERE row > ? ORDER BY row LIMIT ?"  # noqa: S608  our own constants
+    def sample_records(self) -> Iterator[str]:
+        """Yield the stored JSON of all samples in dataset order, read in pages."""
+        last, page = 0, "SELECT row, id, record, seal FROM samples WHERE row > ? ORDER BY row LIMIT ?"
         while rows := self._page(page, last):
             for _, sample_id, record, sealed in rows:
                 self._check_row(sealed, sample_id, record)

@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from merilo.stats.means import mean_interval, ratio_interval
     from merilo.stats.paired import paired_test
     from merilo.stats.power import samples_needed
-    from merilo.stats.sequential import confidence_sequence
 
 __all__ = [
     "cohen_kappa",
-    "confidence_sequence",
     "correct",
     "correct_pairs",
     "drop_decision",

@@ -120,7 +120,6 @@ def compare(
     level: float = LEVEL,
     labels: Mapping[Key, PairLabels] | None = None,
     ignore_undefined: bool = False,
-    early: int = 0,
 ) -> dict[Key, Comparison]:
     """Compare each metric of two runs, with conclusions for the primary ones (by default all).
 
@@ -137,8 +136,6 @@ def compare(
     "cannot tell". A retriever that returns nothing for hard questions therefore gains no advantage. With an infinite
     range there is no conclusion then. `ignore_undefined`: leave Undefined ones out without this check.
 
-    `early`: as in `paired_of`; columns are then in the random order of the run that could stop. Labels are not used.
-
     Raises ValueError if columns have different lengths or ranges.
     """
     check_level(level)
@@ -148,11 +145,9 @@ def compare(
             f"Primary metrics must be among those compared, {list(pairs)}; got {sorted(map(str, unknown))}."
         )
     codes = None if clusters is None else coded(clusters)
-    own: Mapping[Key, PairLabels] = {} if labels is None or early else labels
+    own: Mapping[Key, PairLabels] = {} if labels is None else labels
     found = {
-        key: _compared(
-            _Pairing.of(*pair, undefined, ignore_undefined=ignore_undefined), codes, level, early, own.get(key)
-        )
+        key: _compared(_Pairing.of(*pair, undefined, ignore_undefined=ignore_undefined), codes, level, own.get(key))
         for key, pair in pairs.items()
     }
     return _read(found, [key for key in pairs if key in named], level)
@@ -246,7 +241,7 @@ class _Pairing:
 
 
 def _compared(
-    pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, early: int, labels: PairLabels | None
+    pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, labels: PairLabels | None
 ) -> Comparison:
     if codes is not None:
         same_length(len(pairing.first), len(codes), "clusters")
@@ -262,7 +257,7 @@ def _compared(
     means = by_judge
     if own is not None and used is not None:
         means = own.means(pairing.values, used.tuning or 0.0)
-    test = corrected or paired_of(differences, clusters, span, level, early)
+    test = corrected or paired_of(differences, clusters, span, level)
     deviation = float(differences.std(ddof=1)) if test.error is not None and len(differences) > 1 else 0.0
     counts = _counts(pairing, differences)
     return Comparison(
@@ -279,8 +274,8 @@ def _compared(
         superiority=(counts.wins + counts.ties / 2) / counts.pairs if counts.pairs else None,
         detectable=_detectable(test, level),
         clusters=test.units if codes is not None else None,
-        least=_extreme(pairing, codes, level, early, used, least=True),
-        most=_extreme(pairing, codes, level, early, used, least=False),
+        least=_extreme(pairing, codes, level, used, least=True),
+        most=_extreme(pairing, codes, level, used, least=False),
         by_judge=None if corrected is None else by_judge,
         correction=correction,
     )
@@ -322,7 +317,6 @@ def _extreme(
     pairing: _Pairing,
     codes: NDArray[np.int64] | None,
     level: float,
-    early: int,
     corrected: PairedCorrection | None,
     *,
     least: bool,
@@ -337,7 +331,7 @@ def _extreme(
         pairs = int(pairing.both.sum())
         test = with_missing(corrected, pairs, differences[pairing.one_sided[every]], span, level)
     else:
-        test = paired_of(differences, None if codes is None else codes[every], span, level, early)
+        test = paired_of(differences, None if codes is None else codes[every], span, level)
     return None if test.difference is None else ExtremeCase(test.difference, test.interval, test.p)
 
 

@@ -10,7 +10,6 @@ from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Labels, 
 from merilo.stats.distributions import t_cdf
 from merilo.stats.intervals import LEVEL, Interval, Method, check_level, few_clusters, t_quantile, too_few_clusters
 from merilo.stats.paired import PairedTest, paired_of
-from merilo.stats.sequential import level_at
 from merilo.stats.sums import codes_of, numbers, summed
 
 if TYPE_CHECKING:
@@ -34,17 +33,15 @@ class PairLabels:
     first: tuple[Floats, Floats]
     """Values of the first column by human labels, and by the judge on the same items."""
     second: tuple[Floats, Floats]
-    sequential: bool = False
-    """As in `Labels`."""
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, float, float, float, float]], *, sequential: bool = False) -> PairLabels:
+    def of(cls, rows: Sequence[tuple[int, float, float, float, float]]) -> PairLabels:
         """Return the labels of rows: position; human and judge of the first; human and judge of the second."""
         import numpy as np
 
         columns = np.array(rows, dtype=np.float64).reshape(len(rows), 5).T
         places = columns[0].astype(np.int64)
-        return cls(places, (columns[1], columns[2]), (columns[3], columns[4]), sequential)
+        return cls(places, (columns[1], columns[2]), (columns[3], columns[4]))
 
     def among(self, counting: NDArray[np.bool_]) -> PairLabels:
         """Return the labels of the samples for which `counting` is true, with their positions among these."""
@@ -53,7 +50,7 @@ class PairLabels:
         own = counting[self.places]
         places = (np.cumsum(counting) - 1)[self.places[own]]
         first, second = ((each[0][own], each[1][own]) for each in (self.first, self.second))
-        return PairLabels(places, first, second, self.sequential)
+        return PairLabels(places, first, second)
 
     def exchanged(self) -> PairLabels:
         """Return the labels with the two columns exchanged."""
@@ -62,7 +59,7 @@ class PairLabels:
     def differences(self) -> Labels:
         """Return the labels of the differences, first - second."""
         human, judge = (one - two for one, two in zip(self.first, self.second, strict=True))
-        return Labels(self.places, human, judge, self.sequential)
+        return Labels(self.places, human, judge)
 
     def means(self, judged: tuple[Floats, Floats], tuning: float) -> tuple[float, float]:
         """Return the two corrected means whose difference is the corrected difference.
@@ -90,8 +87,6 @@ class PairedCorrection:
     """λ: the weight of the judge's differences, 0 to 1; None if there is no corrected difference."""
     labelled: int
     """Labelled pairs."""
-    nominal: float
-    """The level of the corrected interval; that of the request unless labels are sequential."""
 
     @property
     def decides(self) -> bool:
@@ -142,22 +137,13 @@ def corrected_pairs_of(
     alone = paired_of(differences, codes, span, level)
     found = labels.by_sample()
     labelled = len(found.sample)
-    nominal = level_at(labelled, level) if labels.sequential else level
     human = float(found.human.mean()) if labelled else None
     why = _why_not(found, codes)
     if why:
         nothing = PairedTest(None, Interval(None, why, level=level), None, None, labelled)
-        return PairedCorrection(alone, nothing, human, None, labelled, nominal)
-    corrected, tuning = _corrected(differences, found, codes, span, nominal)
-    corrected = replace(
-        corrected, interval=replace(corrected.interval, level=level), p=_at_any_time(corrected.p, level, nominal)
-    )
-    return PairedCorrection(alone, corrected, human, tuning, labelled, nominal)
-
-
-def _at_any_time(p: float | None, level: float, nominal: float) -> float | None:
-    """Return a p-value that is at most 1 - level exactly if the given one is at most 1 - nominal."""
-    return None if p is None else min(1.0, p * (1 - level) / (1 - nominal))
+        return PairedCorrection(alone, nothing, human, None, labelled)
+    corrected, tuning = _corrected(differences, found, codes, span, level)
+    return PairedCorrection(alone, corrected, human, tuning, labelled)
 
 
 def _why_not(labels: Labels, codes: NDArray[np.int64] | None) -> str:
@@ -233,7 +219,7 @@ def with_missing(
     value = share * test.difference + (1 - share) * centre
     spread = float(missing.var()) * (1 - share) + share * (1 - share) * (test.difference - centre) ** 2
     error = sqrt((share * test.error) ** 2 + spread / (pairs + len(missing)))
-    half = t_quantile(test.freedom, found.nominal) * error
+    half = t_quantile(test.freedom, level) * error
     ends = (max(value - half, span[0]), min(value + half, span[1]))
-    p = _at_any_time(2 * t_cdf(test.freedom, -abs(value) / error), level, found.nominal)
+    p = 2 * t_cdf(test.freedom, -abs(value) / error)
     return replace(test, difference=value, error=error, p=p, interval=replace(test.interval, ends=ends))

@@ -19,7 +19,6 @@ from merilo.stats.intervals import (
     too_few_clusters,
 )
 from merilo.stats.means import MeanEstimate, mean_interval
-from merilo.stats.sequential import level_at
 from merilo.stats.strata import Stratum, stratified_limits
 from merilo.stats.sums import codes_of, numbers, same_length, summed
 
@@ -54,21 +53,12 @@ class Labels:
     """The position of the item's sample among all that were judged."""
     human: NDArray[np.float64]
     judge: NDArray[np.float64]
-    sequential: bool = False
-    """True if labels were given until they decided, so that limits must hold at any time."""
 
     @classmethod
-    def of(
-        cls,
-        sample: Sequence[int],
-        human: Sequence[float],
-        judge: Sequence[float],
-        *,
-        sequential: bool = False,
-    ) -> Labels:
+    def of(cls, sample: Sequence[int], human: Sequence[float], judge: Sequence[float]) -> Labels:
         """Return labels of items, in any order; each item once. A sample's number is the mean of its labelled items.
 
-        `sequential`: as in the attribute. Raises ValueError for unequal lengths and numbers that are not finite.
+        Raises ValueError for unequal lengths and numbers that are not finite.
         """
         import numpy as np
 
@@ -76,7 +66,7 @@ class Labels:
         people, judged = numbers(human, "human labels"), numbers(judge, "labels of the judge")
         for what, each in (("human labels", people), ("labels of the judge", judged)):
             same_length(len(places), len(each), what)
-        return cls(places, people, judged, sequential)
+        return cls(places, people, judged)
 
     @property
     def samples(self) -> int:
@@ -91,7 +81,7 @@ class Labels:
 
         places, own, items = np.unique(self.sample, return_inverse=True, return_counts=True)
         human, judge = (summed(own, each, len(places)) / items for each in (self.human, self.judge))
-        return Labels(places, human, judge, self.sequential)
+        return Labels(places, human, judge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +155,7 @@ def correct(
     raw = mean_interval(numbers_of_judge, span, clusters=names, level=level)
     design = _Design.of(numbers_of_judge, labels, codes)
     human = _human(design, span, level)
-    nominal = level_at(len(design.places), level) if labels.sequential else level
-    alone = _human(design, span, nominal) if labels.sequential else human
-    corrected, tuning = _corrected(design, span, nominal, seed, alone)
-    corrected = replace(corrected, interval=replace(corrected.interval, level=level))
+    corrected, tuning = _corrected(design, span, level, seed, human)
     reported, reason = _choice(human, corrected, len(design.places))
     return Correction(raw, human, corrected, tuning, len(design.places), reported, reason, seed)
 

@@ -14,8 +14,7 @@ from merilo.stats.compare import Conclusion, Policy, compare
 from merilo.stats.correction import DECIDING_LABELLED, Labels, correct
 from merilo.stats.intervals import LEVEL, Interval, check_level
 from merilo.stats.means import mean_interval
-from merilo.stats.sequential import sequence_of
-from merilo.stats.sums import coded, same_length
+from merilo.stats.sums import same_length
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -64,7 +63,6 @@ def gate_minimum(
     clusters: Sequence[Hashable] | None = None,
     undefined: Policy | None = None,
     level: float = LEVEL,
-    early: int = 0,
     labels: Labels | None = None,
 ) -> Decision:
     """Pass if all of the mean's interval is at least `at_least`, fail if all of it is below.
@@ -74,10 +72,8 @@ def gate_minimum(
     otherwise the gate cannot tell; so it cannot in an infinite range. `Policy.DROP` leaves Undefined outcomes out,
     `Policy.WORST` counts them as the worst value.
 
-    `early`: for samples in random order from a run that could stop at any of them, the size of its largest cluster (1
-    without clusters); the interval is then a confidence sequence. 0: for a run of a fixed size. `labels`: their samples
-    are positions among the scored ones. From 20 labelled samples on, mean and interval are those of `correct`. Missing
-    outcomes then count in proportion to their number, as labels say nothing about them.
+    `labels`: their samples are positions among the scored ones. From 20 labelled samples on, mean and interval are
+    those of `correct`. Missing outcomes then count in proportion to their number, as labels say nothing about them.
     """
     check_level(level)
     if clusters is not None:
@@ -89,11 +85,11 @@ def gate_minimum(
     if undefined is Policy.WORST:
         column = column.filled(column.worst, column.undefined)
     unknown = column.failed if undefined is Policy.DROP else ~column.scored
-    value, interval = _mean(column, clusters, level, early)
+    value, interval = _mean(column, clusters, level)
     extremes: list[Ends] = []
     if unknown.any():
         sides = [column.filled(end, unknown) for end in column.span if isfinite(end)]
-        extremes = [_mean(side, clusters, level, early)[1].ends for side in sides] if len(sides) == 2 else [None]
+        extremes = [_mean(side, clusters, level)[1].ends for side in sides] if len(sides) == 2 else [None]
     return _minimum(_Found(value, interval.ends, extremes, interval.note), at_least, column, level)
 
 
@@ -104,7 +100,6 @@ def drop_decisions(
     clusters: Sequence[Hashable] | None = None,
     undefined: Policy | None = None,
     level: float = LEVEL,
-    early: int = 0,
     labels: Mapping[str, PairLabels] | None = None,
 ) -> dict[str, Decision]:
     """Return the decision on each metric's drop from a baseline, by one comparison of all these metrics.
@@ -119,7 +114,6 @@ def drop_decisions(
         level=level,
         labels=None if undefined is Policy.WORST else labels,  # they correct scored samples only
         ignore_undefined=undefined is Policy.DROP,
-        early=early,
     )
     return {
         key: drop_decision(each, allowed[key], higher_is_better=pairs[key][0].higher_is_better)
@@ -166,16 +160,9 @@ class _Found:
     corrected: bool = False
 
 
-def _mean(
-    column: Column, clusters: Sequence[Hashable] | None, level: float, early: int
-) -> tuple[float | None, Interval]:
-    values = column.values[column.scored]
+def _mean(column: Column, clusters: Sequence[Hashable] | None, level: float) -> tuple[float | None, Interval]:
     names = None if clusters is None else _among(clusters, column)
-    if early:
-        codes = None if names is None else coded(names)
-        value = float(values.mean()) if len(values) else None
-        return value, sequence_of(values, column.span, codes=codes, largest=early, level=level)
-    found = mean_interval(values, column.span, clusters=names, level=level)
+    found = mean_interval(column.values[column.scored], column.span, clusters=names, level=level)
     return found.value, found.interval
 
 

@@ -24,7 +24,6 @@ class Method(StrEnum):
     PERCENTILE = "percentile bootstrap"
     JACKKNIFE = "jackknife t"
     WILSON = "Wilson"
-    BETTING = "hedged capital"
     CORRECTED = "stratified score"
     PREDICTION_POWERED = "prediction-powered t"
 

@@ -66,7 +66,7 @@ def judge_error_difference(
     if clusters is not None:
         same_length(len(errors), len(clusters), "clusters")
     silent = np.zeros(len(errors))
-    own = Labels(np.arange(len(errors)), errors - others, silent, labels.sequential)
+    own = Labels(np.arange(len(errors)), errors - others, silent)
     found = correct_pairs(silent, own, difference_span(difference_span(span)), clusters=clusters, level=level)
     if not len(errors):
         return ErrorDifference(None, None, None, found.corrected.interval, 0)

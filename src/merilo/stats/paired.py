@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from merilo.stats.histogram import Histogram
 from merilo.stats.intervals import FEWEST_CLUSTERS, LEVEL, Interval, Method, check_level
 from merilo.stats.limits import Summarised
-from merilo.stats.sequential import sequence_of, sequential_p
 from merilo.stats.sums import Sums, codes_of, numbers
 
 if TYPE_CHECKING:
@@ -70,13 +69,8 @@ def paired_of(
     codes: NDArray[np.int64] | None,
     span: tuple[float, float],
     level: float,
-    early: int = 0,
 ) -> PairedTest:
-    """Test as `paired_test` does, from arrays that are known to be valid.
-
-    `early`: for pairs in the random order of a run that could stop at any of them, the size of its largest cluster (1
-    without clusters). The interval is then a confidence sequence. 0: for a run of a fixed size.
-    """
+    """Test as `paired_test` does, from arrays that are known to be valid."""
     import numpy as np
 
     if not len(differences):
@@ -84,10 +78,6 @@ def paired_of(
     if codes is not None:
         codes = np.unique(codes, return_inverse=True)[1]
     sums = Sums.of(differences, np.ones(len(differences)), codes)
-    if early:
-        interval = sequence_of(differences, span, codes=codes, largest=early, level=level)
-        p = None if interval.ends is None else sequential_p(differences, span, codes=codes, largest=early)
-        return PairedTest(sums.value, interval, p, None, sums.count, None, interval.note)
     spread = None if sums.count < 2 or sums.equal else sums.spread
     points = Histogram.of(differences, span).points()
     varied = None if codes is None else sums.varied

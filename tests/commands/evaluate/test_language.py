@@ -72,23 +72,19 @@ def test_a_run_and_its_pages_are_russian(data: Here) -> None:
         assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
-def test_stops_limits_and_gates_are_russian(data: Here) -> None:
-    """A limit, how to resume, requests and early stopping are in Russian; the exit codes stay."""
-    (data.path / "gates.toml").write_text("[minimums]\nfaithfulness = 0.5\n", encoding="utf-8")
+def test_limits_are_russian(data: Here) -> None:
+    """A limit, how to resume and requests are in Russian; the exit codes stay."""
     with JudgeServer() as server:
         judge = ("--judge", "openai:test-model", "--base-url", server.base_url, "--language", "ru", "--no-cache")
         limited = data.merilo("run", "data.jsonl", *judge, "--max-requests", "5", "--out", "runs/limited")
         empty = data.merilo("run", "data.jsonl", *judge, "--max-requests", "0")
-        gated = data.merilo(
-            *("run", "data.jsonl", *judge, "--metrics", "faithfulness", "--until", "gates.toml"),
-            *("--out", "runs/gated"),
-        )
-        sample = data.merilo("show", "runs/gated", "--sample", "р1")
-    assert (limited.returncode, empty.returncode, gated.returncode) == (5, 5, 0)
+        whole = data.merilo("run", "data.jsonl", *judge, "--metrics", "faithfulness", "--out", "runs/whole")
+        sample = data.merilo("show", "runs/whole", "--sample", "р1")
+    assert (limited.returncode, empty.returncode, whole.returncode) == (5, 5, 0)
     assert "Достигнут лимит: 5 запросов (--max-requests)" in limited.stderr
     assert "Продолжить с большим лимитом: merilo run data.jsonl" in limited.stderr
     assert empty.stderr.endswith("Запуск не сохранён.\n")
-    for done in (limited, empty, gated):
+    for done in (limited, empty, whole):
         assert english(done.stdout + done.stderr) == set()
     foreign = r"\{.*?\}|As the test wants it\.|ru/\w+\.v\d"  # raw replies, the judge's reason, and files of rubrics
     assert english(re.sub(foreign, "", sample.stdout, flags=re.DOTALL)) == set()

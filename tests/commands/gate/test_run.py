@@ -513,7 +513,6 @@ level = 0.9
 cluster = "document"
 undefined = "worst"
 cannot_tell = "fail"
-seed = 7
 
 [minimums]
 faithfulness = 0.8
@@ -527,7 +526,6 @@ level: 0.9
 cluster: document
 undefined: worst
 cannot_tell: fail
-seed: 7
 minimums: {faithfulness: 0.8, nDCG@10: 0.4}
 max_drop: {faithfulness: 0.02}
 """
@@ -546,7 +544,6 @@ def test_a_suite_is_the_same_in_toml_and_yaml(tmp_path: Path) -> None:
         cluster="document",
         undefined=Policy.WORST,
         cannot_tell=CannotTell.FAIL,
-        seed=7,
     )
 
 
@@ -565,7 +562,6 @@ def test_a_suite_is_the_same_in_toml_and_yaml(tmp_path: Path) -> None:
         ({"cannot_tell": "maybe"}, "cannot_tell must be pass or fail, got the text 'maybe'"),
         ({"trust_judge": "yes"}, "trust_judge must be true or false, got the text 'yes'"),
         ({"cluster": 3}, "cluster must be the name of a field, got the number 3"),
-        ({"seed": -1}, r"seed must be a whole number from 0 to 2\^53, got -1"),
     ],
 )
 def test_a_suite_with_a_fault_is_refused(record: dict[str, Any], sentence: str) -> None:
@@ -691,16 +687,6 @@ def test_answers_that_cannot_be_compared_with_their_replies_are_said(tmp_path: P
         seal_again(run)
         (note,) = gate_run(run, Suite(minimums={METRIC: 0.0})).notes
         assert "were not compared with their raw replies" in note
-
-
-def test_a_run_that_could_stop_early_has_the_first_samples(tmp_path: Path) -> None:
-    """A sample that was taken out of such a run is missing, although it need not have all samples of the data."""
-    rivers = [{**row, "reference_context_ids": ["a"], "retrieved_context_ids": ["a"]} for row in rows(40)]
-    stop = Suite(minimums={"reciprocal_rank": 0.5})
-    run = merilo.evaluate(rivers, out=tmp_path / "run", metrics=["reciprocal_rank"], until={"suite": stop}).path
-    seal_again(removed_sample(run))
-    with pytest.raises(RunError, match="its samples are not those of the store"):
-        gate_run(run, Suite(minimums={"reciprocal_rank": 0.1}))
 
 
 def test_a_sample_of_a_large_run_is_recomputed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

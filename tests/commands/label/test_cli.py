@@ -110,8 +110,7 @@ def test_tasks_are_drawn_and_the_next_commands_shown(run: Here) -> None:
         (("data.jsonl",), "No task to label in data.jsonl."),
         (("none.jsonl",), "No such file: none.jsonl."),
         (("none",), "No such run: none"),
-        (("out", "--labels", "t.jsonl", "--html", "t.html"), "leave out --out, --html and --until"),
-        (("out", "--until", "compare", "--html", "t.html"), "leave out --out, --html and --json"),
+        (("out", "--labels", "t.jsonl", "--html", "t.html"), "leave out --out and --html"),
         (("out", "-o", "t.parquet", "--metric", "faithfulness"), "A file of tasks ends in .jsonl or .csv"),
     ],
 )

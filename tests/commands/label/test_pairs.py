@@ -31,7 +31,6 @@ from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
 from merilo.stats.gate import GateVerdict
-from merilo.stats.sequential import level_at
 
 Row = dict[str, Any]
 METRIC = "context_relevance"
@@ -132,14 +131,6 @@ def test_labels_of_another_seed_add_to_the_earlier_ones(tmp_path: Path) -> None:
         labelled(first, second, tmp_path / name, 20, seed=seed)
         counts.append(len(labels_of(open_again(first)[0])))
     assert counts == [100, 200, 200]
-
-
-def test_labels_until_a_decision_replace_the_earlier_ones(tmp_path: Path) -> None:
-    """Their limits hold for the labels of one draw, so other labels for the same pair do not join them."""
-    first, second = pair(tmp_path, 60)
-    labelled(first, second, tmp_path / "a.jsonl", 20)
-    labelled(first, second, tmp_path / "b.jsonl", 10, seed=1, sequential=True)
-    assert all(each.ticket.sequential for each in labels_of(open_again(first)[0]))
 
 
 # -- comparing ----------------------------------------------------------------------------------------
@@ -461,52 +452,6 @@ def test_the_library_draws_pairs_too(tmp_path: Path) -> None:
 
 
 # -- until decided -------------------------------------------------------------------------------------
-
-
-def test_labels_stop_at_the_first_check_that_decides(tmp_path: Path) -> None:
-    """A large difference is decided after 20 of 320 samples; later intervals have the same level."""
-    first, second = pair(tmp_path, 320, lift=2, shared=0)
-    runs = [str(first.path), str(second.path)]
-    path = tasks_file(runs, label_run(first, samples=320, other=second, sequential=True))
-    typed = "\n".join(str(by_grade(task)) for task in read_tasks(path)) + "\n"
-    arguments = ["label", *runs, "--until", "compare"]
-    done = Here(tmp_path).merilo(*arguments, stdin=typed)
-    assert (done.returncode, done.stderr) == (0, "")
-    shown = " ".join(done.stdout.split())
-    assert re.search(r"b is better: context_relevance .* corrected by [0-9]+ labelled questions", shown)
-    assert sum(bool(task["label"]) for task in read_tasks(path)) == 20 * 6
-    found = merilo.compare(*open_again(first, second))
-    correction = found.metrics[METRIC].comparison.correction
-    assert correction is not None
-    assert (correction.labelled, found.verdict) == (20, Verdict.BETTER)
-    assert correction.nominal == level_at(20)
-
-
-def test_labels_that_decide_nothing_end_with_the_last_task(tmp_path: Path) -> None:
-    """Two equal systems are not decided by 30 samples, and the end says so."""
-    first, second = pair(tmp_path, 30, lift=0, shared=0)
-    runs = [str(first.path), str(second.path)]
-    path = tasks_file(runs, label_run(first, samples=30, other=second, sequential=True))
-    typed = "\n".join(str(by_grade(task)) for task in read_tasks(path)) + "\n"
-    arguments = ["label", *runs, "--until", "compare"]
-    done = Here(tmp_path).merilo(*arguments, stdin=typed)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Not decided by the labels so far." in " ".join(done.stdout.split())
-
-
-def test_labels_for_gates_stop_when_the_suite_is_decided(tmp_path: Path) -> None:
-    """A minimum far below the corrected mean is met at the first check."""
-    first, second = pair(tmp_path, 120, shared=0)
-    suite = tmp_path / "gates.toml"
-    suite.write_text(f"[minimums]\n{METRIC} = 0.1\n", encoding="utf-8")
-    path = tasks_file([first.path], label_run(first, samples=320, sequential=True))
-    typed = "\n".join(str(by_grade(task)) for task in read_tasks(path)) + "\n"
-    done = Here(tmp_path).merilo("label", str(first.path), "--until", str(suite), stdin=typed)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "pass: context_relevance" in " ".join(done.stdout.split())
-    assert sum(bool(task["label"]) for task in read_tasks(path)) == 20 * 3
-    wrong = Here(tmp_path).merilo("label", str(second.path), "--until", "compare")
-    assert "needs two runs" in wrong.stderr
 
 
 def test_the_draw_and_the_comparison_tell_how_many_labels_decide(tmp_path: Path) -> None:

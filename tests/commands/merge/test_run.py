@@ -315,13 +315,6 @@ def test_only_an_equal_run_may_be_there(here: Path, tmp_path: Path) -> None:
     assert canonical(merge(parts, tmp_path / "empty")) == canonical(first)
 
 
-def test_options_that_look_across_samples_are_refused_with_a_shard(tmp_path: Path) -> None:
-    """Early stopping takes the samples in random order."""
-    (tmp_path / "suite.toml").write_text("[minimums]\ncontext_relevance = 0.5\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="stops early"):
-        evaluated(tmp_path / "run", rows(4), "1/2", until_decided=tmp_path / "suite.toml")
-
-
 @each_case("text", ["0/2", "3/2", "1", "1/2/3", "a/b", "-1/2", "", "1/0"])
 def test_a_shard_is_a_number_of_another(text: str, tmp_path: Path) -> None:
     """Anything but I/N with I from 1 to N is refused before the data is read."""

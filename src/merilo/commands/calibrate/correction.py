@@ -88,7 +88,7 @@ def correction_of(scores: RunScores, metric: str, found: MatchedLabels, *, level
         return replace(nothing, labelled=len(found.samples), reason=reason)
     labels = labels_among(scores, metric, found)
     both = _corrected(scores, metric, labels, level)
-    return _labels_alone(both, labels) if found.broken else both
+    return _labels_alone(both) if found.broken else both
 
 
 def _corrected(scores: RunScores, metric: str, labels: Labels, level: float) -> Correction:
@@ -98,14 +98,14 @@ def _corrected(scores: RunScores, metric: str, labels: Labels, level: float) -> 
     return correct(column.values[column.scored], labels, column.span, clusters=clusters, level=level)
 
 
-def _labels_alone(found: Correction, labels: Labels) -> Correction:
+def _labels_alone(found: Correction) -> Correction:
     """Return the mean of the labels alone, as the reported one.
 
     The corrected mean weights labels by the number of samples at each of the judge's scores. Among these are samples
     that have no value by labels, and their number is unknown.
     """
     why = "human labels leave some samples without a value, so the judge's scores cannot weight the others"
-    alone = found.human.interval.ends is not None and found.labelled >= FEWEST_LABELLED and not labels.sequential
+    alone = found.human.interval.ends is not None and found.labelled >= FEWEST_LABELLED
     return replace(
         found,
         corrected=replace(found.corrected, value=None, error=None, interval=Interval(None, why)),
@@ -118,7 +118,7 @@ def _labels_alone(found: Correction, labels: Labels) -> Correction:
 def labels_among(scores: RunScores, metric: str, found: MatchedLabels) -> Labels:
     """Return the labels of a metric, with the positions of their samples among the scored ones."""
     place = _places(scores, metric)
-    return Labels.of([place[each] for each in found.samples], found.people, found.judge, sequential=found.sequential)
+    return Labels.of([place[each] for each in found.samples], found.people, found.judge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,4 +329,4 @@ def _pair_labels(first: RunScores, own: MatchedLabels, other: MatchedLabels) -> 
         for at, sample in enumerate(own.samples)
         if sample in theirs and sample in places
     ]  # fmt: skip
-    return PairLabels.of(rows, sequential=own.sequential) if rows else None
+    return PairLabels.of(rows) if rows else None

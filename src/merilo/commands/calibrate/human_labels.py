@@ -218,22 +218,19 @@ def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
 def earlier_labels(run: Run, labels: Sequence[HumanLabel], *, whole: bool = False) -> list[HumanLabel]:
     """Return the labels stored with the run that count together with these, which are for the same purposes.
 
-    A later label of the same item by the same annotator takes the place of the earlier one. Labels until a decision
-    take the place of those of other draws, since their planned looks count the labels of one draw. `whole`: the labels
-    are all that their annotators gave in these draws, so an earlier one that is not among them was withdrawn.
+    A later label of the same item by the same annotator takes the place of the earlier one. `whole`: the labels are all
+    that their annotators gave in these draws, so an earlier one that is not among them was withdrawn.
     """
-    purposes, draws = {_purpose(each) for each in labels}, draws_of(labels)
+    purposes = {_purpose(each) for each in labels}
     names = [(each, name) for each in labels for name in (each.annotator, each.file)]
     given = {(_item(each), name) for each, name in names}
     answered = {(draw_of(each), each.ticket.probability, name) for each, name in names} if whole else set[object]()
-    alone = any(draw.sequential for draw in draws)
 
     def remains(each: HumanLabel) -> bool:
-        draw = draw_of(each)
-        if _purpose(each) not in purposes or (alone and (whole or draw not in draws)):
-            return False
-        return (_item(each), each.annotator) not in given and (
-            (draw, each.ticket.probability, each.annotator) not in answered
+        return (
+            _purpose(each) in purposes
+            and (_item(each), each.annotator) not in given
+            and (draw_of(each), each.ticket.probability, each.annotator) not in answered
         )
 
     return [each for each in _attached(run) if remains(each)]

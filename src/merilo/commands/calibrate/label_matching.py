@@ -56,8 +56,6 @@ class MatchedLabels:
     """Reason why the labels cannot be used for the metric; empty if they can."""
     elsewhere: str = ""
     """Reason why the labels cannot correct this run's mean: they were drawn from other samples. Empty if they can."""
-    sequential: bool = False
-    """True if labels were given until they decided."""
     aside: int = 0
     """Number of labels from other calls of `merilo label` for the metric, which cannot be combined with these."""
 
@@ -133,7 +131,6 @@ def matched(
     """
     draw, labels, aside = candidate
     found = MatchedLabels(draw.metric, draw.unit, draw.population, aside=aside)
-    found.sequential = draw.sequential
     by_sample = grouped((each.ticket.sample, each) for each in labels)
     own_cases = {sample: case for sample in by_sample if (case := cases.get((sample, metric))) is not None}
     # All samples must qualify: those that do alone, such as samples with one item, do not represent the others.

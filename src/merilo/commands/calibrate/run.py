@@ -134,8 +134,6 @@ def label_agreement(
     if attach and second is not None:
         written = opened(second.path, labels=False)
         compared = label_agreement(written, attached_file(written), metrics=metrics)
-    if this.manifest.until is not None:
-        remarks.append("This run stopped once its gates were decided, so its means are biased, corrected or not.")
     _, _, differ = people_and_judge(this, own)
     return LabelledRun(this, found, tuple(remarks), people.problems, attach, LEVEL, differ, compared)
 

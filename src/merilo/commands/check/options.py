@@ -43,7 +43,7 @@ ABOUT_DATA: Final = (
     "cluster",
     "limit",
     "draws",
-    *(name for name in flags_of(Options) if name.startswith(("reading.", "until"))),
+    *(name for name in flags_of(Options) if name.startswith("reading.")),
     "limits.runner",
     "limits.workers",
     "storage.batch",

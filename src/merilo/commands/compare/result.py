@@ -198,8 +198,6 @@ class RunComparison:
     undefined: Policy = Policy.DROP
     cluster: str | None = None
     """The field that clusters the samples; None: no clusters."""
-    sequential: bool = False
-    """True if a run could stop early: intervals are confidence sequences, which labels do not correct."""
 
     @property
     def names(self) -> tuple[str, ...]:

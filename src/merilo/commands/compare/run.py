@@ -21,7 +21,6 @@ from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
 from merilo.results.basis import Basis, basis_of, judged_by_embedded, not_comparable, score_affecting_differences
 from merilo.results.contents import equal_inputs, equal_questions
-from merilo.results.early_stopping import stop_of
 from merilo.results.sample_detail import cases_of
 from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import opened
@@ -94,14 +93,11 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         found_in = read_scores(run, metrics=[*own], cluster=cluster, like=scores[0].ids if scores else ())
         scores.append(under_common_names(found_in, own))
     paired = in_common(scores, names)
-    early = _early(measured)
-    if early:  # confidence sequences need the random order in which the run could stop
-        paired = paired._replace(scores=_in_order_of(paired.scores, scores[-1].ids))
     questions = equal_questions(paired.scores, names, metrics, across_data=wanted.across_data)
     matching = [each.at(questions.positions) for each in paired.scores] if questions.other else paired.scores
     primary = None if wanted.primary is None else _primary(measured[0], chosen, wanted.primary)
-    labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only or bool(early))
-    found = _compared(matching, primary, wanted, labels.labels, early)
+    labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only)
+    found = _compared(matching, primary, wanted, labels.labels)
     contexts = by_same_contexts(matching, questions.contexts, policy, wanted.level)
     pair = _Pairs(matching, contexts.comparisons, labels, questions.other_contexts, differing, wanted.level)
     rows = [
@@ -128,7 +124,6 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         contexts=contexts.numbers,
         other_questions=questions.other,
         notes=(
-            *([SEQUENTIAL] if early else ()),
             *questions.notes,
             *labels.notes,
             *import_notes(measured, names, chosen),
@@ -136,7 +131,6 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         level=wanted.level,
         undefined=policy,
         cluster=(wanted.cluster or measured[0].manifest.cluster) if matching[0].clusters is not None else None,
-        sequential=bool(early),
     )
 
 
@@ -153,31 +147,6 @@ def _checked(runs: Sequence[object], wanted: ComparisonRequest) -> Policy:
         return Policy(wanted.undefined)
     except ValueError:
         raise UsageError(f"undefined must be drop or worst, got {wanted.undefined!r}.") from None
-
-
-SEQUENTIAL = "A run could stop early (--until), so intervals are confidence sequences, which are wider."
-
-
-def _early(runs: Sequence[Run]) -> int:
-    """Return the size of the largest cluster of the run that could stop early, as in `stats.compare`; 0 for none.
-
-    Raises UsageError unless that run is the second of two.
-    """
-    stops = [stop_of(run.manifest) for run in runs]
-    if not any(stops):
-        return 0
-    if len(runs) > 2 or stops[0] is not None or stops[1] is None:
-        raise UsageError(
-            f"{runs[0].path} could stop early (--until), so not all its samples have scores. Only the second of two "
-            "runs may do so. Evaluate all samples of the base, and compare one run with it."
-        )
-    return stops[1].largest
-
-
-def _in_order_of(scores: Sequence[RunScores], ids: Sequence[str]) -> list[RunScores]:
-    places = {sample: place for place, sample in enumerate(ids)}
-    order = sorted(range(len(scores[0].ids)), key=lambda at: places[scores[0].ids[at]])
-    return [each.at(order) for each in scores]
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
@@ -246,7 +215,6 @@ def _compared(
     primary: Sequence[str] | None,
     wanted: ComparisonRequest,
     labels: Mapping[tuple[str, int], PairLabels],
-    early: int,
 ) -> dict[tuple[str, int], Comparison]:
     base, *others = (each.columns for each in scores)
     pairs = {
@@ -264,7 +232,6 @@ def _compared(
             undefined=Policy(wanted.undefined),
             level=wanted.level,
             labels=labels,
-            early=early,
         )
     except ValueError as error:  # Undefined cannot count as the worst score if the range is infinite
         raise UsageError(str(error)) from None

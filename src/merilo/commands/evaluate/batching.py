@@ -95,8 +95,6 @@ def batches_of(path: Path, metrics: Iterable[Metric], roles: JudgeRoles, options
         return None
     from merilo.providers.batch_apis import check_batches
 
-    if options.until is not None:
-        raise UsageError("--batch cannot be combined with --until, which stops between single samples.")
     asked = {
         id(judge): judge
         for metric in metrics

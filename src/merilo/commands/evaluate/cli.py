@@ -261,6 +261,6 @@ COMMAND = Command(
     help=HELP,
     call=run,
     options="--metrics --judge --base-url --map --language --limit --cluster --by --draws --max-cost --concurrency "
-    "--rpm --out --plan --batch --until --full --markdown --json --quiet",
+    "--rpm --out --plan --batch --full --markdown --json --quiet",
     examples=EXAMPLES,
 )

@@ -126,7 +126,6 @@ def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
         raise UsageError(f"workers must be at least 1, got {options.limits.workers} (--workers).")
     others = {
         "--shard": options.reading.shard,
-        "--until": options.until,
         "--batch": options.storage.batched or None,
     }
     for name, value in others.items():

@@ -8,12 +8,12 @@ import time
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
-from merilo.engine.budget import Reached, spent_record
+from merilo.engine.budget import spent_record
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.event_loop import rare_collections
 from merilo.engine.rounds import Batches, in_rounds
-from merilo.engine.schedule import early_stop_bounds, in_flight_bounds, stream
+from merilo.engine.schedule import in_flight_bounds, stream
 from merilo.errors import ProviderDown, RunError
 from merilo.judges.routed import each_judge
 from merilo.rendering.wording import count, spent_so_far
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from merilo.engine.progress import ProgressDispatcher
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
-    from merilo.results.early_stopping import EarlyStopState
     from merilo.runs.manifest import Manifest
     from merilo.runs.outcomes import OutcomeRecord, Result
     from merilo.runs.store import Store
@@ -81,7 +80,6 @@ class RunEvaluation:
         self._progress = audience
         self._rounds = rounds
         self._batches = batches
-        self._deciding = _deciding(manifest, selection)
         self._part = part_of(path / OUTCOMES)
         self._tallies = Tallies(spans_of(selection.metrics), selection.composites, manifest.fingerprint)
         self._done = 0
@@ -141,32 +139,15 @@ class RunEvaluation:
             samples, metrics = self._store.samples(), self._selection.metrics
             async with aclosing(self._results(samples, metrics, dispatcher)) as coming:
                 async for results in coming:
-                    cluster = next(clusters)
-                    if self._decided:  # answers that were in flight are stored, but not counted
-                        continue
-                    self._tallies.add({result.metric: result.outcome for result in results}, cluster)
+                    self._tallies.add({result.metric: result.outcome for result in results}, next(clusters))
                     out.writelines(result.line() for result in results)
                     out.flush()  # `merilo view` counts the lines of a run in progress; it costs microseconds
                     self._done += 1
                     self._progress.advance(1)
-                    if self._deciding is not None:
-                        self._decide(self._deciding, results, cluster, dispatcher)
                     for notice in (*dispatcher.notices(), *self._answers.notices()):
                         if notice not in quoted:
                             quoted.add(notice)
                             self._progress.note(notice)
-
-    @property
-    def _decided(self) -> bool:
-        return self._deciding is not None and self._deciding.decided
-
-    def _decide(
-        self, deciding: EarlyStopState, results: list[Result], cluster: int | None, dispatcher: Dispatcher
-    ) -> None:
-        """Add a sample to the gates; stop sending once all are decided."""
-        deciding.add(results, cluster)
-        if deciding.decided:
-            dispatcher.halt(Reached("Every gate is decided."))
 
     def _results(
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
@@ -186,9 +167,8 @@ class RunEvaluation:
         """Yield the results of each sample, for judges that are asked by single requests."""
         concurrency = self._options.limits.concurrency
         driver = AsyncDriver(self._answers, dispatcher)
-        room = in_flight_bounds(concurrency) if self._deciding is None else early_stop_bounds(concurrency)
         try:
-            async for results in stream(samples, metrics, driver, room):
+            async for results in stream(samples, metrics, driver, in_flight_bounds(concurrency)):
                 yield results
         finally:
             await driver.close()
@@ -203,15 +183,11 @@ class RunEvaluation:
 
     def _finish(self, dispatcher: Dispatcher, seconds: float, ended: BaseException | None) -> None:
         """Write results and usage. `ended`: the error that stopped the run, if any."""
-        aggregates = self._tallies.aggregates()
-        deciding, reached = self._deciding, dispatcher.reached
-        if deciding is not None:
-            aggregates = [deciding.valid(aggregate) for aggregate in aggregates]
+        reached = dispatcher.reached
         summary = {
             "complete": self._complete,
             "samples": self._done,
-            "metrics": [aggregate.to_fields() for aggregate in aggregates],
-            **({} if deciding is None else {"until_decided": deciding.record(self._manifest.samples)}),
+            "metrics": [aggregate.to_fields() for aggregate in self._tallies.aggregates()],
         }
         usage = {
             **self._spent(),
@@ -264,21 +240,12 @@ class RunEvaluation:
     @property
     def _complete(self) -> bool:
         """True if there is nothing left to do."""
-        return self._decided or self._done == self._manifest.samples
+        return self._done == self._manifest.samples
 
 
 def spent_elsewhere(options: Options) -> Balance:
     """Return what other run directories have spent of the same budget."""
     return sum(map(balance_in, options.shared_with), Balance())
-
-
-def _deciding(manifest: Manifest, selection: Selection) -> EarlyStopState | None:
-    """Return what decides the gates of a run; None if it does not stop early."""
-    if manifest.until is None:
-        return None
-    from merilo.results.early_stopping import EarlyStop
-
-    return EarlyStop.of_record(manifest.until).deciding(selection.metrics)
 
 
 def _timeouts(dispatcher: Dispatcher) -> str:

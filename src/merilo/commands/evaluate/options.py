@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from merilo.commands.gate.suite import Suite
     from merilo.engine.budget import Budget, Pricer, Unanswered
     from merilo.engine.leases import SharedLimits
     from merilo.engine.progress import Progress
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from merilo.judges.base import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.providers.prices import PricesLike
-    from merilo.runs.run import Run
 
 _DATA: Final = OptionGroup.DATA
 _JUDGES: Final = OptionGroup.JUDGES
@@ -279,39 +277,6 @@ class Reading:
     )
 
 
-@dataclass(frozen=True)
-class Until:
-    """The gates whose decision ends the run. Samples, or whole clusters, are taken in random order until then."""
-
-    suite: str | PathLike[str] | Suite | None = opt(
-        None,
-        _OUTPUT,
-        "Take samples in random order; stop when each gate of this suite is decided.",
-        details="a suite file (see `gate`). The run stops when each gate of it is decided.",
-        metavar="SUITE",
-        in_project_file=False,
-    )
-    _: KW_ONLY
-    baseline: Run | str | PathLike[str] | None = opt(
-        None,
-        _OUTPUT,
-        "The run that max_drop of the suite of --until compares with.",
-        details="the run, or its directory, that `max_drop` of the suite compares with. None: the suite has no "
-        "`max_drop`.",
-        metavar="RUN",
-        in_project_file=False,
-    )
-
-    @property
-    def rule(self) -> Suite | None:
-        """The suite, after `checked` has read it from its file."""
-        from merilo.commands.gate.suite import Suite
-
-        if isinstance(self.suite, Suite | None):
-            return self.suite
-        raise TypeError(f"The suite in {str(self.suite)!r} has not been read.")
-
-
 Judges: TypeAlias = "JudgeLike | Model | Mapping[str, Any] | Sequence[Any]"  # Any: judges, or the fields of a Model
 AsDict: TypeAlias = Mapping[str, Any]
 """The fields of a part, as a dict."""
@@ -389,9 +354,6 @@ class Options:
     reading: Reading = part(Reading, "the records to read: a `Reading`, or a dict with its keys.")
     limits: Limits = part(Limits, "limits of money, requests and time: a `Limits`, or a dict with its keys.")
     storage: Storage = part(Storage, "cache, log and batches: a `Storage`, or a dict with its keys.")
-    until: Until | None = part(
-        Until, "stop when gates are decided: an `Until`, or a dict with its keys. None: evaluate all.", default=None
-    )
     progress: Progress | None = keyword(
         None, "a `Progress` that receives the state of the run. None: nothing is shown."
     )
@@ -432,5 +394,4 @@ class Keywords(TypedDict, total=False):
     reading: Reading | AsDict | None
     limits: Limits | AsDict | None
     storage: Storage | AsDict | None
-    until: Until | AsDict | None
     progress: Progress | None

@@ -38,13 +38,10 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.commands.evaluate.options import Options
-    from merilo.commands.evaluate.selection import Selection
-    from merilo.commands.evaluate.stopping import Stopping
     from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
     from merilo.data.sample import Dataset
     from merilo.judges.base import Judge
-    from merilo.runs.manifest import Manifest
 
 
 async def run_evaluation(data: str | PathLike[str] | Records | ForeignRecords, options: Options) -> Run:
@@ -123,12 +120,8 @@ async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], option
 
 def _resumed(path: Path, dataset: Dataset, ready: Prepared, options: Options, store: Store) -> Resumed:
     """Return the manifest of a new run or of one that is resumed, and store it. Raises what `resumed` raises."""
-    manifest = manifest_of(dataset, ready, options)
-    stopping = _stopping(options, manifest, ready.selection, store)
-    if stopping is not None:
-        manifest = replace(manifest, until=stopping.rule.record())
-    found = resumed(path, manifest)
-    store.accept_samples(None if stopping is None else stopping.place)
+    found = resumed(path, manifest_of(dataset, ready, options))
+    store.accept_samples()
     if found.manifest.cluster is not None:
         check_clusters(store, found.manifest.cluster)
     _store_manifest(path, store, found)
@@ -142,14 +135,6 @@ def _store_manifest(path: Path, store: Store, found: Resumed) -> None:
         store.put_copy(MANIFEST, json_text(found.manifest.to_fields()))
     if not there:
         write_json(path / MANIFEST, found.manifest.to_fields())
-
-
-def _stopping(options: Options, manifest: Manifest, selection: Selection, store: Store) -> Stopping | None:
-    if options.until is None:
-        return None
-    from merilo.commands.evaluate.stopping import stopping_of
-
-    return stopping_of(options, manifest, selection.metrics, store)
 
 
 def _check_age_of_prices(judges: Mapping[str, Judge], options: Options, audience: ProgressDispatcher) -> None:

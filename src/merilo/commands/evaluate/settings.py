@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 
 def checked(options: Options) -> Options:
-    """Return the options with a single metric as a list and the suite of `until` read from its file.
-
-    Raises UsageError for options that cannot be used, and DataError for a suite that cannot be read.
-    """
+    """Return the options with a single metric as a list. Raises UsageError for options that cannot be used."""
     if isinstance(options.metrics, str):
         options = replace(options, metrics=metric_texts([options.metrics]))
     if options.metrics is not None and not options.metrics:
@@ -35,20 +32,13 @@ def checked(options: Options) -> Options:
         raise UsageError(f"draws must be from 1 to {MOST_DRAWS}, got {options.draws} (--draws).")
     uses_installed_prompts(options)
     _ = options.limits.of_requests, options.limits.budget
-    if options.until is not None:
-        from merilo.commands.evaluate.stopping import with_stop
-
-        options = with_stop(options)
     return options
 
 
 def check_shard(options: Options) -> None:
-    """Raise UsageError for a shard that is not one, or for options whose result depends on samples of other shards."""
-    if options.reading.shard is None:
-        return
-    Shard.parse(options.reading.shard)
-    if options.until is not None:
-        raise UsageError("A run that stops early takes samples in random order from all data. Leave out --shard.")
+    """Raise UsageError for a shard that is not one."""
+    if options.reading.shard is not None:
+        Shard.parse(options.reading.shard)
 
 
 def named_judges(given: Judges) -> list[NamedSpec]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from secrets import SystemRandom
 from typing import TYPE_CHECKING, Final
@@ -130,9 +130,8 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
 def _check_manifest(scores: RunScores, store: Store) -> None:
     """Raise RunError if samples are missing or were added, or if the manifest is not that of the store."""
     run = scores.run
-    whole = run.manifest.until is not None or run.done == run.manifest.samples == store.sample_count()
-    # A run that could stop early has the first samples, so none between them is missing.
-    if not whole or not set(scores.ids) <= set(islice(store.sample_ids(), run.done)):
+    whole = run.done == run.manifest.samples == store.sample_count()
+    if not whole or not set(scores.ids) <= set(store.sample_ids()):
         raise _different(run.path, "its samples are not those of the store")
     copy = store.remark(MANIFEST)
     if copy is not None and json.loads(copy) != json.loads(read_json_bytes(run.file(MANIFEST))):

@@ -70,8 +70,6 @@ class Gate:
     """Number of unscored samples that could change the decision; for a drop, unscored in one of the two runs."""
     deciding: tuple[str, ...] = ()
     """If it cannot tell because of samples without a score: ids of some of the failed ones."""
-    sequential: bool = False
-    """True if the run could stop early: the interval is a confidence sequence."""
     same_outputs: bool = False
     """True if inputs and outcomes of the metric are equal in both runs on every sample; the gate then passes."""
     weak: bool = False

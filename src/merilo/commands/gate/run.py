@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import UsableLabels, usable_labels
 from merilo.commands.compare.result import Verdict
-from merilo.commands.compare.run import SEQUENTIAL, ComparisonRequest, compare_runs
+from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind, Number
 from merilo.commands.gate.suite import LabelPolicy
 from merilo.errors import RunError, UsageError
 from merilo.rendering.wording import count
 from merilo.results.basis import Basis, basis_of, judged_by_embedded
 from merilo.results.contents import MAX_OTHER
-from merilo.results.early_stopping import check_own_clusters, stop_of
 from merilo.results.records import first_of
 from merilo.results.scores import read_scores
 from merilo.runs.run import Run, metric_in, opened
@@ -55,11 +54,10 @@ def gate_run(
 
     Drops are decided by the comparison of the run with the baseline (`compare_runs`). A baseline that does not exist is
     a state: drops are not checked, and `suite.first_run` says what that counts as. Human labels attached to the runs
-    correct means and drops (from 20 labelled samples or pairs on), unless `judge_only`. Intervals of a run that could
-    stop early (`--until`) are confidence sequences, which are not corrected. `across_data`: as `equal_questions` takes
-    it. Raises UsageError for a suite without gates or with a metric that the run does not have, and if runs are not
-    comparable; DataError if the runs have no sample in common or samples lack a cluster; RunError if a run is
-    incomplete or unreadable.
+    correct means and drops (from 20 labelled samples or pairs on), unless `judge_only`. `across_data`: as
+    `equal_questions` takes it. Raises UsageError for a suite without gates or with a metric that the run does not have,
+    and if runs are not comparable; DataError if the runs have no sample in common or samples lack a cluster; RunError
+    if a run is incomplete or unreadable.
     """
     this = opened(run)
     _check_asked(suite, baseline)
@@ -79,16 +77,12 @@ def gate_run(
         check_asked(text, most, recorded_scale(this.manifest, text).span, is_drop=True)
     minimums = _by_text(this, suite.means)
     scores = read_scores(this, metrics=[*minimums, *drops] or None, cluster=suite.cluster)
-    stop = stop_of(this.manifest)
-    if stop is not None:
-        check_own_clusters(scores, stop)
     _check_maximums(this, suite)
     labels: UsableLabels[Labels] = UsableLabels({}, ())
-    if minimums and not judge_only and stop is None:
+    if minimums and not judge_only:
         labels = usable_labels(scores, list(minimums))
-    early = 0 if stop is None else stop.largest
-    gates = minimum_gates(scores, minimums, suite, labels, early=early)
-    notes = [*labels.notes, *([SEQUENTIAL] if stop is not None else [])]
+    gates = minimum_gates(scores, minimums, suite, labels)
+    notes = [*labels.notes]
     found = None
     if base is not None and drops:
         found = _compared(base, this, drops, suite, across_data=across_data, judge_only=judge_only)
@@ -186,8 +180,7 @@ def _compared(
         ),
     )
     side = found.sides[0]
-    part = run.manifest.until is not None  # a run that stopped early has only some of the samples
-    if side.absences > MAX_OTHER * side.scored and not part and not across_data:
+    if side.absences > MAX_OTHER * side.scored and not across_data:
         raise UsageError(
             f"{side.absences:,} of the {side.scored:,} samples of the baseline {base.path} are not in {run.path}, such "
             f"as {side.absent[0]!r}. More than one in ten are missing, so the runs are not comparable. Give each "
@@ -215,11 +208,11 @@ MAX_DECIDING = 20
 
 
 def minimum_gates(
-    scores: RunScores, asked: Mapping[str, float], suite: Suite, labels: UsableLabels[Labels], *, early: int
+    scores: RunScores, asked: Mapping[str, float], suite: Suite, labels: UsableLabels[Labels]
 ) -> list[Gate]:
-    """Return the gates on means; `early`: as in `gate_minimum`."""
+    """Return the gates on means."""
     own = labels.labels
-    found = [_minimum(scores, text, least, suite, own.get(text), early=early) for text, least in asked.items()]
+    found = [_minimum(scores, text, least, suite, own.get(text)) for text, least in asked.items()]
     return [_withheld(gate, suite, _unfit(scores, gate.metric, suite, labels)) for gate in found]
 
 
@@ -235,7 +228,7 @@ def _unfit(scores: RunScores, metric: str, suite: Suite, labels: UsableLabels[La
 
 def drop_gates(found: RunComparison, asked: Mapping[str, float], suite: Suite) -> list[Gate]:
     """Return the gates on drops, by the comparison of a run with its baseline."""
-    gates = [_drop(found, row, asked[row.metric]) for row in found.rows_of(1)]
+    gates = [_drop(row, asked[row.metric]) for row in found.rows_of(1)]
     return [_withheld(gate, suite, "") for gate in gates]
 
 
@@ -257,7 +250,7 @@ def _policy(suite: Suite, column_worst: float) -> Policy | None:
     return suite.undefined
 
 
-def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: Labels | None, *, early: int) -> Gate:
+def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: Labels | None) -> Gate:
     column = scores.columns[text]
     check_asked(text, asked, column.span)
 
@@ -268,7 +261,6 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: L
             clusters=scores.clusters,
             undefined=_policy(suite, column.worst),
             level=suite.level,
-            early=early,
             labels=labels,
         )
 
@@ -282,7 +274,6 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: L
         samples=scored,
         missing=len(column) - scored if suite.undefined is not Policy.DROP else int(column.failed.sum()),
         deciding=_named(scores.ids, column.failed, decision),
-        sequential=bool(early),
         basis=basis_of(text, corrected=decision.corrected),
         labelled=0 if labels is None else labels.samples,
         by_judge=_number(decided(None)) if decision.corrected else None,
@@ -293,7 +284,7 @@ def _number(decision: Decision) -> Number | None:
     return None if decision.value is None else Number(decision.value, decision.lower, decision.upper)
 
 
-def _drop(found: RunComparison, row: Row, asked: float) -> Gate:
+def _drop(row: Row, asked: float) -> Gate:
     each, counts, sign = row.comparison, row.comparison.counts, 1.0 if row.higher_is_better else -1.0
     decision = drop_decision(each, asked, higher_is_better=row.higher_is_better)
     same = row.verdict is Verdict.NO_CHANGE
@@ -310,7 +301,6 @@ def _drop(found: RunComparison, row: Row, asked: float) -> Gate:
         samples=counts.pairs,
         missing=counts.left_out,
         deciding=row.one_sided[:failed] if decision.open else (),
-        sequential=found.sequential,
         same_outputs=same,
         basis=row.basis,
         labelled=row.labelled,

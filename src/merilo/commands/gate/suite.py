@@ -14,15 +14,12 @@ from merilo.data.check import shown
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
 from merilo.stats.compare import Policy
-from merilo.stats.intervals import LEVEL, SEED
+from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
     from os import PathLike
 
 E = TypeVar("E", bound=StrEnum)
-
-MAX_SEED = 2**53
-"""Seeds below this are the same number in TOML, YAML and JSON."""
 
 
 class LabelPolicy(StrEnum):
@@ -55,8 +52,6 @@ class Suite:
     """True: the embedded judge alone may decide minimums. Its level is not calibrated, so by default it cannot."""
     labels: LabelPolicy | None = None
     """required: without 20 labelled samples (pairs for a drop) a gate cannot tell."""
-    seed: int = SEED
-    """Seed of the order in which `merilo run --until` evaluates samples."""
     maximums: Mapping[str, float] = field(default_factory=dict[str, float])
     """Metric for which lower is better, by full text or name → its maximum mean."""
     first_run: FirstRun | None = None
@@ -79,8 +74,6 @@ class Suite:
                 raise UsageError(f"{name} must be 0 or more, got {value:g}; write 0.05 to allow a drop of 0.05.")
         if not 0.5 < self.level < 1:
             raise UsageError(f"The level must be between 0.5 and 1, got {self.level}; write 0.95 for 95 %.")
-        if not 0 <= self.seed < MAX_SEED:
-            raise UsageError(f"seed must be a whole number from 0 to 2^53, got {self.seed}.")
 
     @property
     def means(self) -> Mapping[str, float]:
@@ -168,12 +161,6 @@ def _drop(value: object) -> float | dict[str, float] | None:
     return _numbers(cast("object", value), "max_drop")
 
 
-def _seed(value: object) -> int:
-    if isinstance(value, bool):
-        raise UsageError(f"seed must be a whole number, got {shown(value)}.")
-    return _typed(value, int, "seed", "a whole number")
-
-
 T = TypeVar("T")
 
 
@@ -193,7 +180,6 @@ _READERS: Final[Mapping[str, Callable[[object], Any]]] = {  # Any: values of sev
     "cannot_tell": lambda value: one_of(CannotTell, value, "cannot_tell"),
     "trust_judge": lambda value: _typed(value, bool, "trust_judge", "true or false"),
     "labels": lambda value: one_of(LabelPolicy, value, "labels"),
-    "seed": _seed,
     "first_run": lambda value: one_of(FirstRun, value, "first_run"),
 }
 """Field of a suite → function that reads its value from a file or an argument."""

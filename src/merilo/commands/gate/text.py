@@ -228,7 +228,7 @@ def _record(found: Gates, gate: Gate) -> dict[str, Any]:  # Any: JSON
         **picked(gate.decision, "value lower upper"),
         "baseline_mean": None if gate.means is None else gate.means[0],
         "run_mean": None if gate.means is None else gate.means[1],
-        **picked(gate, "samples missing sequential same_outputs deciding basis labelled"),
+        **picked(gate, "samples missing same_outputs deciding basis labelled"),
         "by_judge": None if gate.by_judge is None else gate.by_judge._asdict(),
         "withheld": gate.withheld or None,
         "advice": gate_advice(found, gate) or None,
@@ -281,7 +281,7 @@ def _labels(found: Gates, gate: Gate) -> str:
 def _needed(found: Gates, gate: Gate) -> str:
     """Return a sentence on the number of questions or labels that would decide; empty if it cannot be estimated."""
     decision = gate.decision
-    if gate.sequential or decision.lower is None or decision.upper is None or decision.value is None:
+    if decision.lower is None or decision.upper is None or decision.value is None:
         return ""
     width = 2 * normal_quantile((1 + decision.level) / 2)  # of an interval, in standard errors
     error = (decision.upper - decision.lower) / width

@@ -14,7 +14,6 @@ from merilo.commands.option_values import metric_texts
 from merilo.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from merilo.commands.label.interview import UntilDecided
     from merilo.commands.label.run import Tasks
 
 HELP = """Ask people about a few samples of a run, or of a pair of runs, to correct the judge.
@@ -55,9 +54,7 @@ def label(
     ] = None,
     items: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, help="Contexts or statements per sample. [default: all; 3 if over 12, or with --until]"
-        ),
+        typer.Option(metavar="N", min=1, help="Contexts or statements per sample. [default: all; 3 if over 12]"),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other samples.")] = 0,
     html: Annotated[
@@ -72,12 +69,6 @@ def label(
             metavar="FILE", help="Attach the labels of this file, and compare the judge with them. Repeatable."
         ),
     ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHAT", help="Stop once `compare` or the gates of a suite file are decided (up to 320 samples)."
-        ),
-    ] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Only write the tasks: a new .jsonl or .csv file.")
     ] = None,
@@ -88,7 +79,7 @@ def label(
 ) -> None:
     """Draw tasks, ask for their labels, or attach labels."""
     runs = [each for each in (what, other) if each is not None]
-    _check(labels=labels, out=out, html=html, until=until, json=json)
+    _check(labels=labels, out=out, html=html, json=json)
     if labels:
         _attach_files(runs, labels, metric, full=full, json=json)
         return
@@ -98,52 +89,36 @@ def label(
         _label_file(what, html, annotator, json=json)
         return
     from merilo.commands.calibrate.people import labelling_price, readable_labels, seconds_of, without_labelled
-    from merilo.commands.label.interview import MOST, UntilDecided
     from merilo.commands.label.page import drawn_page
-    from merilo.commands.label.run import SOME, label_run, tasks_file
+    from merilo.commands.label.run import label_run, tasks_file
     from merilo.commands.label.task_file import TaskFile
     from merilo.rendering.page import page_width, show, write
     from merilo.runs.run import Run
 
-    tasks = label_run(
-        what,
-        out,
-        metric=metric,
-        samples=number or (None if until is None else MOST),
-        items=items or (None if until is None else SOME),
-        seed=seed,
-        other=other,
-        sequential=until is not None,
-    )
+    tasks = label_run(what, out, metric=metric, samples=number, items=items, seed=seed, other=other)
     attached = readable_labels(*(Run.open(run) for run in runs))
     tasks = replace(tasks, seconds=seconds_of(attached, annotator))
     if out is not None or html is not None:
         _report(tasks, runs, out, html, json=json)
         return
-    if until is None:  # labels until a decision are those of one draw
-        tasks = without_labelled(tasks, attached, annotator)
+    tasks = without_labelled(tasks, attached, annotator)
     file = tasks_file(runs, tasks)
     if all(task.label for task in TaskFile(file).tasks):
-        _attach(runs, file, "")
+        _attach(runs, file)
         write(f"\nAll tasks of this draw are labelled. For more: {labelling_price(runs, tasks.metric).advice}\n")
         return
     show(drawn_page(tasks, runs, str(file), None, page_width(), asked=True))
-    decided = None
-    if until is not None:
-        decided = UntilDecided.of(until, runs, tasks.metric, str(file))
     try:
-        _ask(file, annotator, decided)
+        _ask(file, annotator)
     finally:
-        _attach(runs, file, "" if decided is None else decided.ending)
+        _attach(runs, file)
 
 
-def _check(*, labels: list[str] | None, out: str | None, html: str | None, until: str | None, json: bool) -> None:
+def _check(*, labels: list[str] | None, out: str | None, html: str | None, json: bool) -> None:
     """Raise UsageError for options that exclude each other."""
     only_writes = out is not None or html is not None
-    if labels and (only_writes or until is not None):
-        raise UsageError("--labels attaches labels; leave out --out, --html and --until.")
-    if until is not None and (only_writes or json):
-        raise UsageError("--until asks in this terminal; leave out --out, --html and --json.")
+    if labels and only_writes:
+        raise UsageError("--labels attaches labels; leave out --out and --html.")
     if json and not (only_writes or labels):
         raise UsageError("Labelling is a dialogue; leave out --json, or name a file for the tasks: --out tasks.jsonl.")
 
@@ -167,21 +142,21 @@ def _label_file(file: str, html: str | None, annotator: str, *, json: bool) -> N
     print_result(record if json else file_page(amount, html, page_width(), pair=pair))
 
 
-def _ask(path: Path, annotator: str, until: UntilDecided | None = None) -> bool:
+def _ask(path: Path, annotator: str) -> bool:
     """Ask for the labels of a file; return True if it has any at the end."""
     from merilo.commands.label.interview import ask_tasks
     from merilo.commands.label.task_file import TaskFile
 
     try:
         file = TaskFile(path)
-        ask_tasks(file, annotator=annotator, decided=until)
+        ask_tasks(file, annotator=annotator)
     except KeyboardInterrupt:
         raise Interrupted(f"Stopped. The answers are saved in {path}; repeat the command to resume.") from None
     return any(task.label for task in file.tasks)
 
 
-def _attach(runs: list[str], path: Path, decision: str) -> None:
-    """Attach the labels given so far to the runs, and report it; `decision`: what they decided, if they should."""
+def _attach(runs: list[str], path: Path) -> None:
+    """Attach the labels given so far to the runs, and report it."""
     from merilo.commands.calibrate.human_labels import attach_files
     from merilo.commands.calibrate.people import people_and_judge, readable_labels
     from merilo.commands.label.page import Agreed, attached_page
@@ -195,7 +170,7 @@ def _attach(runs: list[str], path: Path, decision: str) -> None:
     for each in map(Run.open, runs):
         agreed, verdicts, differ = people_and_judge(each, readable_labels(each))
         found.append(Agreed(agreed, verdicts, tuple(f"{one.sample} {one.about} ({one.words})" for one in differ)))
-    show(attached_page(TaskFile(path), runs, decision, found, page_width()))
+    show(attached_page(TaskFile(path), runs, found, page_width()))
 
 
 def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, full: bool, json: bool) -> None:
@@ -231,6 +206,6 @@ COMMAND = Command(
     summary="Ask people about a few samples, to correct the judge.",
     help=HELP,
     call=label,
-    options="--metric --number --items --seed --html --annotator --labels --until --out --json",
+    options="--metric --number --items --seed --html --annotator --labels --out --json",
     examples=EXAMPLES,
 )

@@ -1,30 +1,17 @@
-"""The terminal form that shows the tasks of a file one by one, saves each label at once, and may end at a decision."""
+"""The terminal form that shows the tasks of a file one by one and saves each label at once."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.calibrate.human_labels import attach_files
-from merilo.commands.compare.result import DECIDED
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
-from merilo.commands.gate.run import gate_run
-from merilo.commands.gate.suite import read_suite
 from merilo.commands.label.task_file import READ, keys_of, meant, named
 from merilo.commands.label.tasks import read_seconds
-from merilo.errors import UsageError
 from merilo.rendering.page import Page, Span, Tone, page_width, show, write
 from merilo.rendering.wording import count
-from merilo.results.basis import Basis
-from merilo.stats.correction import DECIDING_LABELLED
-from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from merilo.commands.gate.suite import Suite
     from merilo.commands.label.task_file import Key, OpenTask, TaskFile
 
 _BACK, _SKIP, _QUIT = "b", "s", "q"
@@ -32,17 +19,16 @@ _WORDS: Final = {"back": _BACK, "skip": _SKIP, "quit": _QUIT}
 _TAKEN: Final = frozenset({_BACK, _SKIP, _QUIT, *_WORDS})
 
 
-def ask_tasks(file: TaskFile, *, annotator: str = "", decided: Callable[[int], bool] | None = None) -> int:
+def ask_tasks(file: TaskFile, *, annotator: str = "") -> int:
     """Ask for a label of every unlabelled task, in file order, until the last task or `q`.
 
-    Return the number of tasks labelled for the first time. `decided`: called with the number of labelled samples
-    before each task; True ends the dialogue.
+    Return the number of tasks labelled for the first time.
     """
     answered = 0
     if file.unread:
         write(f"{count(file.unread, 'line')} without a readable task, left unchanged.\n")
     at = _next(file, -1)
-    while at is not None and not (decided is not None and decided(file.finished)):
+    while at is not None:
         task = file.tasks[at]
         keys = keys_of(task, _TAKEN)
         show(_page(file, at, task))
@@ -123,67 +109,3 @@ def _goodbye(file: TaskFile, *, ended: bool) -> None:
         text += f"; {left} skipped" if ended else f"; {left} left"
         text += ". Repeat the command to label " + ("it" if left == 1 else "them")
     write(f"\n{text}.\n")
-
-
-# -- labels until they decide --------------------------------------------------------------------------
-
-COMPARE: Final = "compare"
-MOST: Final = 320
-"""Samples that are drawn for labels until they decide."""
-_STEP: Final = 5
-"""Labelled samples between two checks; a check may come at any time, but the annotator waits for it."""
-
-
-@dataclass(slots=True)
-class UntilDecided:
-    """The decision that labels are given for: a comparison of the two runs, or the gates of a suite."""
-
-    runs: Sequence[str]
-    metric: str
-    file: str
-    suite: Suite | None
-    """None: the comparison."""
-    result: str = ""
-    """The decision in one sentence; empty before it is made."""
-    _checked: int = 0
-    """Labelled samples at the last check."""
-
-    @classmethod
-    def of(cls, what: str, runs: Sequence[str], metric: str, file: str) -> UntilDecided:
-        """Return the decision that `compare` or the path of a suite names. Raises UsageError."""
-        if what == COMPARE:
-            if len(runs) == 1:
-                raise UsageError("--until compare needs two runs: merilo label A B.")
-            return cls(runs, metric, file, None)
-        suite, (*baseline, run) = read_suite(what), runs
-        gate_run(run, suite, baseline=baseline[0] if baseline else None)  # raises for gates that cannot be checked
-        return cls(runs, metric, file, suite)
-
-    def __call__(self, labelled: int) -> bool:
-        """Return True once this number of labelled samples decides."""
-        if self.result or labelled < max(DECIDING_LABELLED, self._checked + _STEP):
-            return bool(self.result)
-        self._checked = labelled
-        attach_files(self.runs, [self.file])
-        self.result = self._compared() if self.suite is None else self._gated(self.suite)
-        return bool(self.result)
-
-    @property
-    def ending(self) -> str:
-        """The decision, or that there is none."""
-        return self.result or "Not decided by the labels so far"
-
-    def _compared(self) -> str:
-        found = compare_runs(self.runs, ComparisonRequest(metrics=[self.metric], samples=0))
-        row = found.rows[0]
-        return found.conclusion if row.basis is Basis.LABELS and row.verdict in DECIDED else ""
-
-    def _gated(self, suite: Suite) -> str:
-        *baseline, run = self.runs
-        found = gate_run(run, suite, baseline=baseline[0] if baseline else None)
-        own = [gate for gate in found.gates if gate.metric == self.metric]
-        if not own:
-            raise UsageError(f"The suite has no gate on {self.metric}, so labels of it decide nothing.")
-        if any(gate.verdict is GateVerdict.CANNOT_TELL or gate.basis is not Basis.LABELS for gate in own):
-            return ""
-        return "; ".join(f"{gate.verdict}: {gate.reading}" for gate in own)

@@ -305,14 +305,12 @@ def attach_page(file: str, width: int) -> Page:
     return page
 
 
-def attached_page(file: TaskFile, runs: Sequence[str], decision: str, found: Sequence[Agreed], width: int) -> Page:
+def attached_page(file: TaskFile, runs: Sequence[str], found: Sequence[Agreed], width: int) -> Page:
     """Return what was answered and attached, where the judge differs most, and the command that uses the labels.
 
-    `decision`: what the labels decided, if they should. `found`: by run, how often the judge agrees.
+    `found`: by run, how often the judge agrees.
     """
     page = Page(width)
-    if decision:
-        page.text(f"{decision}.".replace("..", "."))
     done = [task for task in file.tasks if task.label]
     seconds = sum(task.seconds or 0 for task in done)
     took = f" in {round(seconds / 60):,} min" if seconds >= _MINUTE else ""

@@ -100,13 +100,11 @@ def label_run(
     items: int | None = SOME,
     seed: int = 0,
     other: Run | str | PathLike[str] | None = None,
-    sequential: bool = False,
 ) -> Tasks:
     """Draw tasks for annotators and write them to `out`; documented at `merilo.label`.
 
     `samples`, `items`: None, as `merilo label` has it, for whole samples, 30 to 40 of them, or 3 items of each of 40 if
     samples are long (design/labels-and-correction.md).
-    `sequential`: the tasks are labelled until they decide, so later limits must hold at any time.
     """
     if min(each for each in (samples, items, 1) if each is not None) < 1:
         raise UsageError(f"A draw needs at least 1 sample and 1 item per sample, got {samples} and {items}.")
@@ -117,7 +115,7 @@ def label_run(
     for each in runs:
         if text not in each.manifest.metrics:
             raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
-    tasks = _Drawing(tuple(runs), text, samples, items, seed, sequential).tasks()
+    tasks = _Drawing(tuple(runs), text, samples, items, seed).tasks()
     if out is not None:
         write_tasks(Path(out), tasks.lines)
     return tasks
@@ -184,7 +182,6 @@ class _Drawing:
     samples: int | None
     items: int | None
     seed: int
-    sequential: bool = False
 
     def tasks(self) -> Tasks:
         scores = [read_scores(run, metrics=(self.metric,), cluster="") for run in self.runs]
@@ -270,7 +267,6 @@ class _Drawing:
                 labels=labels,
                 among=drawn_from.mark,
                 other=others[0] if others else "",
-                sequential=self.sequential,
             )
 
         if unit is Unit.VALUE:

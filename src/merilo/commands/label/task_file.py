@@ -106,12 +106,6 @@ class TaskFile:
             )
 
     @property
-    def finished(self) -> int:
-        """The number of samples whose tasks are all labelled."""
-        every, left = {task.sample for task in self.tasks}, {task.sample for task in self.tasks if not task.label}
-        return len(every) - len(left)
-
-    @property
     def time_left(self) -> str:
         """The time that the tasks without a label take, by the seconds of those with one."""
         known = [task.seconds for task in self.tasks if task.seconds is not None]

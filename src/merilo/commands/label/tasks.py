@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VERSIONS: Final = (1, 2, 3)
-"""Versions of the ticket format: the second added the digest of the population, the third the second run of a pair and
-labels until they decide."""
+"""Versions of the ticket format: the second added the digest of the population, the third the second run of a pair."""
 _MIN_PROBABILITY: Final = 1e-9
 _MAX_ITEMS: Final = 10**12
 _SEALED: Final = "k"
-_UNIFORM: Final = False
-"""The field of the ticket format that was true for tasks drawn by the judge's scores."""
+_NOT_STRATIFIED: Final = False
+_NOT_SEQUENTIAL: Final = False
+"""Fields of the ticket format that were true for draws which merilo no longer has."""
 COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "seconds", "metric", "run", "seed", "ticket")
 """Columns of every task; the texts to read come after the question and have their own columns."""
 _LONGEST_LINE: Final = 2**22
@@ -109,8 +109,6 @@ class Ticket:
     """Digest of the samples that could have been drawn, 16 hexadecimal digits; empty in tickets of version 1."""
     other: str = ""
     """Fingerprint of the second run's samples if the task was drawn from a pair of runs; empty otherwise."""
-    sequential: bool = False
-    """True if the tasks are labelled until they decide."""
 
     def drawn_from(self, fingerprint: str) -> bool:
         """Return True if the task was drawn from a run over the samples with this fingerprint."""
@@ -118,10 +116,10 @@ class Ticket:
 
     def sealed(self) -> str:
         """Return the ticket encoded as one word."""
-        *own, labels, among, other, sequential = (getattr(self, each.name) for each in fields(self))
-        version = 3 if other or sequential else 2 if among else 1
-        added = [among, other, sequential] if version == 3 else [among] if among else []
-        record = [version, *own, _UNIFORM, labels, *added]
+        *own, labels, among, other = (getattr(self, each.name) for each in fields(self))
+        version = 3 if other else 2 if among else 1
+        added = [among, other, _NOT_SEQUENTIAL] if other else [among] if among else []
+        record = [version, *own, _NOT_STRATIFIED, labels, *added]
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         return _SEALED + base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
@@ -139,7 +137,7 @@ class Ticket:
 def unsealed(text: str) -> Ticket | None:
     """Return the ticket that `Ticket.sealed` encoded; None for any other text.
 
-    Raises DataError for a task that an older version drew by the judge's scores.
+    Raises DataError for a task of a draw that merilo no longer has.
     """
     if not text.startswith(_SEALED):
         return None
@@ -153,9 +151,10 @@ def unsealed(text: str) -> Ticket | None:
         fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = own
         if version not in _VERSIONS or not _MIN_PROBABILITY <= probability <= 1 or not 1 <= population <= _MAX_ITEMS:
             return None
-        if stratified:
+        if stratified or sequential:
+            option = "--stratify" if stratified else "--until"
             raise DataError(
-                "The tasks were drawn with --stratify, which merilo no longer has. Draw new ones: merilo label RUN."
+                f"The tasks were drawn with {option}, which merilo no longer has. Draw new ones: merilo label RUN."
             )
         return Ticket(
             str(fingerprint),
@@ -169,7 +168,6 @@ def unsealed(text: str) -> Ticket | None:
             tuple(str(label) for label in labels),
             among,
             other,
-            sequential,
         )
     except (binascii.Error, ValueError, TypeError, IndexError, RecursionError, OverflowError):
         return None

@@ -16,7 +16,7 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
-from merilo.rendering.overview import command, lead, overview_page, overview_record, title, unpriced, until_decided
+from merilo.rendering.overview import command, lead, overview_page, overview_record, title, unpriced
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, cut, cut_id, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks, left_out_note, unread_line
@@ -169,7 +169,6 @@ def summary_page(
         _read_first(page, view, worst)
         page.blank()
         _cautions(page, view, again)
-        until_decided(page, view.run)
         if commands:
             _next(page, view)
         if len(page.lines) <= MAX_LINES or rows <= _MIN_ROWS:

@@ -28,7 +28,6 @@ from merilo.judges.measured_agreement import decided_kinds
 from merilo.judging.json_types import as_list, as_object, compact
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import metric_text, parse_recorded
-from merilo.results.early_stopping import stop_of
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.directory import built
@@ -199,8 +198,6 @@ def recompute(
         manifest = _manifest(run.manifest, chosen, everything=asked is None)
         found, done = Recomputation(manifest=manifest), 0
         tallies = Tallies(spans_of(chosen.metrics), chosen.composites, manifest.fingerprint)
-        stop = stop_of(manifest)
-        deciding = None if stop is None else stop.deciding(chosen.metrics, lenient=True)
         clusters = cluster_numbers(store, manifest.cluster)
         for sample, outcomes in _samples(run, store):
             results = [
@@ -208,20 +205,12 @@ def recompute(
                 for text, metric in chosen.metrics.items()
             ]
             recorded.forget()
-            cluster = next(clusters)
-            tallies.add({result.metric: result.outcome for result in results}, cluster)
+            tallies.add({result.metric: result.outcome for result in results}, next(clusters))
             for result in results:
                 write(found.compared(result, outcomes.get(result.metric)))
-            if deciding is not None:
-                deciding.add(results, cluster)
             done += 1
-    aggregates, complete = tallies.aggregates(), done == manifest.samples
-    if deciding is not None:
-        aggregates = [deciding.valid(each) for each in aggregates]
-        complete = complete or (deciding.decided and run.file(SUMMARY).exists() and run.complete)
-    found.summary = {"complete": complete, "samples": done, "metrics": [each.to_fields() for each in aggregates]}
-    if deciding is not None:
-        found.summary["until_decided"] = deciding.record(manifest.samples)
+    metrics = [each.to_fields() for each in tallies.aggregates()]
+    found.summary = {"complete": done == manifest.samples, "samples": done, "metrics": metrics}
     return found
 
 

@@ -137,9 +137,7 @@ def _read_samples(found: Verification, run: Run, store: Store) -> None:
     if found.samples != manifest.samples:
         numbers = f"its store has {found.samples:,} samples, its manifest {manifest.samples:,}"
         raise RunError(f"{run.path} is damaged: {numbers}.")
-    if manifest.until is not None:  # stored in random order, while the fingerprint is of the order of the data
-        found.notes.append("The order of the data is not stored, so its fingerprint was not checked.")
-    elif fingerprint.hexdigest() != manifest.fingerprint:
+    if fingerprint.hexdigest() != manifest.fingerprint:
         raise RunError(f"{run.path} is damaged: its samples do not match its manifest.")
     found.answers = sum(store.asked(key) is not None for key in store.keys())  # noqa: SIM118  a store is not a dict
 

@@ -41,7 +41,7 @@ Examples:
   merilo watch answers.jsonl --state prod.watch --rebase 14d
 """
 _WITHOUT: Final = (
-    "limit draws out until.suite until.baseline reading.skip_invalid reading.shard reading.qrels reading.documents "
+    "limit draws out reading.skip_invalid reading.shard reading.qrels reading.documents "
     "limits.runner limits.workers limits.max_requests limits.max_seconds storage.retry_failed storage.batch "
     "storage.batch_files"
 )
