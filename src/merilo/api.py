@@ -296,8 +296,6 @@ def label(
     *,
     metric: str | None = None,
     number: int | None = None,
-    items: int | None = None,
-    seed: int = 0,
     labels: None = None,
     html: str | PathLike[str] | None = None,
     out: str | PathLike[str] | None = None,
@@ -321,8 +319,6 @@ def label(
     *,
     metric: str | None = None,
     number: int | None = None,
-    items: int | None = None,
-    seed: int = 0,
     labels: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     html: str | PathLike[str] | None = None,
     out: str | PathLike[str] | None = None,
@@ -332,9 +328,10 @@ def label(
     With `other`, items are sampled from a pair of runs: samples that both runs scored, and the items of both in random
     order. Their labels correct a comparison of the two runs.
 
-    An item is a context or a statement if the metric is a sum over these. If the metric needs whole samples, all items
-    of a sample are taken. If its value does not follow from such labels, the item is the value itself. Neither the
-    texts nor their order or ids reveal the judge's verdicts.
+    An item is a context or a statement. All items of a sample are taken, so that labels also correct metrics that need
+    whole samples; 3 of each if samples have more than 12 on average. If the metric's value does not follow from such
+    labels, the item is the value itself. Neither the texts nor their order or ids reveal the judge's verdicts. A draw
+    does not depend on the verdicts, and contains each smaller draw.
 
     With `labels`, they are stored with the runs. The result then compares the judge with them: for each metric,
     `metrics[text].correction` holds the judge's mean, the mean of the labels and the corrected mean. Its `estimate` is
@@ -345,9 +342,6 @@ def label(
         other: the second run of a pair, or its directory.
         metric: the metric whose judge is checked. None: the only one that has a judge; with `labels`, all.
         number: number of samples to draw from those with a score. None: 30 to 40, for about 240 labels.
-        items: maximum number of contexts or statements per sample; all if the metric needs whole samples. None: all,
-            so that labels also correct metrics that need whole samples; 3 if samples have more than 12 on average.
-        seed: seed of the draw. The same seed draws the same samples whatever the verdicts.
         labels: one or more files of items with labels filled in, sampled from this run or from another run over the
             same samples: .jsonl, .csv, .tsv or .json. Several annotators may label the same items.
         html: a file for the page on which annotators label the items in a browser.
@@ -366,7 +360,7 @@ def label(
 
         metrics = None if metric is None else [metric]
         return label_agreement(run, labels, metrics=metrics, other=other, attach=True)
-    tasks = label_run(run, out, metric=metric, samples=number, items=items, seed=seed, other=other)
+    tasks = label_run(run, out, metric=metric, samples=number, items=None, other=other)
     if html is not None:
         from merilo.commands.label.page import write_label_page
 

@@ -37,7 +37,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     label_run(run, here / "first.jsonl", samples=22)
     fill_in(here / "first.jsonl", lambda _: "0")
     label_agreement(run, here / "first.jsonl", attach=True)
-    label_run(run, here / "labels.jsonl", samples=22, seed=1)
+    label_run(run, here / "labels.jsonl", samples=23)
     fill_in(here / "labels.jsonl", by_grade)
     (here / "new.html").write_text("an older page", encoding="utf-8")
     return here

@@ -21,7 +21,7 @@ HOSTILE = '=HYPERLINK("http://x")\n"quoted", and; more\t\x1b[31m'
 
 def task(number: int, *, text: str = "A text.", settled: bool = False) -> TaskLine:
     mark = "" if settled else f"{number:032x}"
-    one = Ticket("f" * 32, "m", f"s{number}", Unit.ITEMS, mark, 0.5, 40, 0, labels=("no", "yes"))
+    one = Ticket("f" * 32, "m", f"s{number}", Unit.ITEMS, mark, 0.5, 40, labels=("no", "yes"))
     return TaskLine(one, "Is it?", (("context", text),), "no; yes", SETTLED if settled else "")
 
 

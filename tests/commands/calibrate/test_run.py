@@ -1,7 +1,6 @@
 """A run beside labels of people: what is corrected, what is not, and what is said of it."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,12 @@ from labelled_run import (
 from seals import seal_again
 
 import merilo
-from merilo.commands.calibrate.correction import corrected_of, correction_of, match
-from merilo.commands.calibrate.human_labels import LABELS, read_people
+from merilo.commands.calibrate.correction import corrected_of
+from merilo.commands.calibrate.human_labels import LABELS
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.calibrate.text import people_page, people_record
 from merilo.commands.label.run import label_run
-from merilo.commands.label.tasks import Unit, unsealed
+from merilo.commands.label.tasks import Unit
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.errors import DataError, RunError, UsageError
@@ -39,7 +38,6 @@ from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision
 from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.results.scores import read_scores
 from merilo.stats.correction import Reported
 
 PRECISION = "context_precision"
@@ -224,15 +222,15 @@ def test_what_is_reported_depends_on_how_many_are_labelled(
 
 
 def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
-    """Ten samples and ten more with another seed are as good as twenty."""
-    for name, seed in (("a", 0), ("b", 5)):
+    """The labels of a draw and of a larger one count together, each task once."""
+    for name, samples in (("a", 12), ("b", 20)):
         path = tmp_path / f"{name}.jsonl"
-        label_run(run, path, metric="context_relevance", samples=12, seed=seed)
+        label_run(run, path, metric="context_relevance", samples=samples)
         fill_in(path, by_grade, annotator="ann")
     files = [tmp_path / f"{name}.jsonl" for name in "ab"]
     drawn = {task["user_input"] for path in files for task in read_tasks(path)}
     found = label_agreement(run, files, metrics=["context_relevance"]).metrics["context_relevance"]
-    assert found.correction.labelled == len(drawn) > 12
+    assert found.correction.labelled == len(drawn) == 20
 
 
 def test_tasks_drawn_by_score_are_refused(run: merilo.Run) -> None:
@@ -312,8 +310,8 @@ def test_attached_labels_are_kept_with_the_run(labels: Path, tmp_path: Path) -> 
     label_run(run, tmp_path / "few.jsonl", samples=5)
     again = label_agreement(run, fill_in(tmp_path / "few.jsonl", by_grade), attach=True)
     assert corrected_of(run)["context_relevance"] == again.metrics["context_relevance"].correction == before
-    label_run(run, tmp_path / "more.jsonl", samples=10, seed=1)
-    more = label_agreement(run, fill_in(tmp_path / "more.jsonl", by_grade), attach=True)
+    label_run(run, tmp_path / "more.jsonl", samples=50)
+    more = label_agreement(run, fill_in(tmp_path / "more.jsonl", by_grade, annotator="ben"), attach=True)
     assert any("attached before also count" in remark for remark in more.remarks)
     assert corrected_of(run)["context_relevance"].labelled == more.metrics["context_relevance"].correction.labelled
     assert corrected_of(run)["context_relevance"].labelled > before.labelled
@@ -324,7 +322,7 @@ def test_a_file_with_an_invalid_label_attaches_nothing(labels: Path, tmp_path: P
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
     label_agreement(run, labels, attach=True)
     before = (run.path / LABELS).read_bytes()
-    label_run(run, tmp_path / "odd.jsonl", samples=5, seed=1)
+    label_run(run, tmp_path / "odd.jsonl", samples=5)
     answers = iter(["maybe", "7"])
     fill_in(tmp_path / "odd.jsonl", lambda task: next(answers, by_grade(task)))
     with pytest.raises(DataError, match=r"No label was attached, because 2 lines cannot be used: odd\.jsonl, line"):
@@ -416,27 +414,6 @@ def test_the_record_is_plain_json_with_stable_names(run: merilo.Run, labels: Pat
     )
 
 
-def test_labels_correct_a_judge_whose_bias_sits_in_half_of_the_samples(run: merilo.Run, tmp_path: Path) -> None:
-    """Over 40 draws of 30 samples the corrected interval covers people's mean in nearly all; the raw one in none."""
-    truth, covered, reported = true_mean(ROWS), 0, 0
-    raw = run.metrics["context_relevance"].interval
-    assert raw is not None
-    assert not raw[0] <= truth <= raw[1]
-    scores = read_scores(run, metrics=["context_relevance"])
-    for seed in range(40):
-        path = tmp_path / f"{seed}.jsonl"
-        label_run(run, path, metric="context_relevance", samples=30, seed=seed)
-        people = read_people([fill_in(path, by_grade)])
-        matched = match(scores, people.labels, ["context_relevance"])["context_relevance"]
-        correction = correction_of(scores, "context_relevance", matched, level=0.95)
-        low, high = correction.corrected.interval.ends or (1.0, 0.0)
-        covered += low <= truth <= high
-        low, high = (correction.estimate or correction.raw).interval.ends or (1.0, 0.0)
-        reported += low <= truth <= high
-    assert covered >= 35  # 93 % of 40 are 37; 35 is a standard error and a half below
-    assert reported >= 35
-
-
 def test_labels_drawn_from_another_population_are_a_sentence_and_no_number(labels: Path, tmp_path: Path) -> None:
     """Where the run has scores of samples that could not have been drawn, nothing is reported, and it says why."""
 
@@ -488,18 +465,3 @@ def test_attached_labels_of_a_population_that_changed_are_told_in_the_summary(tm
     (correction,) = corrected_of(merilo.Run.open(seal_again(run.path))).values()
     assert correction.estimate is None
     assert "this run has 119" in correction.reason
-
-
-def test_tickets_without_a_mark_of_their_population_are_read(run: merilo.Run, labels: Path, tmp_path: Path) -> None:
-    """Tickets of the first form still count, by the size of their population alone."""
-    tasks = read_tasks(labels)
-    for task in tasks:
-        ticket = unsealed(task["ticket"])
-        assert ticket is not None
-        old = replace(ticket, among="")
-        task["ticket"], task["task"] = old.sealed(), old.task
-    path = tmp_path / "old.jsonl"
-    path.write_text("".join(json.dumps(task) + "\n" for task in tasks), encoding="utf-8")
-    one, other = (label_agreement(run, each).metrics["context_relevance"].correction for each in (labels, path))
-    assert other.reported is Reported.CORRECTED
-    assert other.estimate == one.estimate

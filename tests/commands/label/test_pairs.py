@@ -104,7 +104,7 @@ def test_tasks_of_a_pair_ask_about_both_runs_and_show_neither(tmp_path: Path) ->
 
 
 def test_a_pair_is_drawn_from_the_samples_that_both_scored(tmp_path: Path) -> None:
-    """A sample without contexts in one run cannot be drawn, and the draw depends on the seed and the ids alone."""
+    """A sample without contexts in one run cannot be drawn, and the draw depends on the ids alone."""
     one, two = rows("A", 30, seed=1), rows("B", 30, seed=1)
     one[3]["retrieved_contexts"] = []
     runs = [judged_run(tmp_path / name, each, [METRIC], kind_to_a) for name, each in (("a", one), ("b", two))]
@@ -123,12 +123,12 @@ def test_a_pair_needs_the_metric_in_both(tmp_path: Path) -> None:
         label_run(first, metric=METRIC, other=other)
 
 
-def test_labels_of_another_seed_add_to_the_earlier_ones(tmp_path: Path) -> None:
-    """A second uniform draw keeps the labels of the first; the same draw labelled again replaces them."""
+def test_labels_of_a_larger_draw_add_to_the_earlier_ones(tmp_path: Path) -> None:
+    """A larger draw contains the smaller one; the same draw labelled again replaces its labels."""
     first, second = pair(tmp_path, 60)
     counts = list[int]()
-    for name, seed in (("a.jsonl", 0), ("b.jsonl", 1), ("c.jsonl", 1)):
-        labelled(first, second, tmp_path / name, 20, seed=seed)
+    for name, samples in (("a.jsonl", 20), ("b.jsonl", 40), ("c.jsonl", 40)):
+        labelled(first, second, tmp_path / name, samples)
         counts.append(len(labels_of(open_again(first)[0])))
     assert counts == [100, 200, 200]
 
@@ -426,16 +426,16 @@ def test_one_command_draws_asks_resumes_and_attaches(tmp_path: Path) -> None:
 
 
 def test_another_draw_has_another_file(tmp_path: Path) -> None:
-    """The tasks of another seed are not mixed with earlier ones, and a named file with tasks is not overwritten."""
+    """The tasks of a larger draw have their own file, and a named file with tasks is not overwritten."""
     first, second = pair(tmp_path, 20)
     path = tmp_path / "t.jsonl"
-    draws = [label_run(first, samples=10, seed=seed, other=second) for seed in (0, 1, 1)]
+    draws = [label_run(first, samples=samples, other=second) for samples in (10, 11, 11)]
     files = [tasks_file([first.path, second.path], each) for each in draws]
     assert files[0] != files[1] == files[2]
     assert files[0].name.startswith(f"{first.path.name}-{second.path.name}-{METRIC}-")
     label_run(first, path, samples=10, other=second)
     with pytest.raises(UsageError, match="exists and may contain labels"):
-        label_run(first, path, samples=10, seed=1, other=second)
+        label_run(first, path, samples=11, other=second)
     assert path.read_bytes() == files[0].read_bytes()
 
 

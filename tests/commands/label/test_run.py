@@ -1,6 +1,5 @@
 """What is drawn for people: with which probabilities, how blind, and of what."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -134,7 +133,7 @@ def test_no_other_word_is_a_ticket(text: str) -> None:
 @given(st.text(), st.text(), st.floats(1e-6, 1), st.lists(st.text()))
 def test_a_ticket_reads_back(metric: str, sample: str, chance: float, labels: list[str]) -> None:
     """Whatever the metric, the id and the labels are, unsealing gives what was sealed."""
-    one = Ticket("f" * 32, metric, sample, Unit.WHOLE, "ab", chance, 7, 3, labels=tuple(labels))
+    one = Ticket("f" * 32, metric, sample, Unit.WHOLE, "ab", chance, 7, labels=tuple(labels), among="1f")
     assert unsealed(one.sealed()) == one
 
 
@@ -174,15 +173,6 @@ def test_a_file_that_is_there_is_never_overwritten(run: merilo.Run, tmp_path: Pa
     with pytest.raises(UsageError, match="may contain labels"):
         label_run(run, path, metric="context_relevance")
     assert path.read_text(encoding="utf-8") == "mine"
-
-
-def test_the_same_seed_draws_the_same(run: merilo.Run, tmp_path: Path) -> None:
-    """Seeds alone tell draws apart, and the seed stands in each task."""
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        label_run(run, tmp_path / f"{name}.jsonl", metric="context_relevance", samples=9, seed=seed)
-    a, b, c = ((tmp_path / f"{name}.jsonl").read_text(encoding="utf-8") for name in "abc")
-    assert a == b != c
-    assert json.loads(a.splitlines()[0])["seed"] == 1
 
 
 def test_csv_holds_the_same_tasks(run: merilo.Run, tmp_path: Path) -> None:

@@ -165,22 +165,17 @@ def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool)
 
 
 LabelDraw: TypeAlias = Ticket
-"""One call of `merilo label`: the ticket of its tasks without what differs between these."""
+"""A draw of any size: the ticket of its tasks without what differs between these."""
 
 
 def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
-    """Group the labels by the call that drew their tasks, in order of first appearance."""
+    """Group the labels by the draw of their tasks, in order of first appearance."""
     return grouped((draw_of(each), each) for each in labels)
 
 
 def draw_of(label: HumanLabel) -> LabelDraw:
-    """Return the call that drew the task of a label."""
+    """Return the draw of the task of a label."""
     return replace(label.ticket, fingerprint="", sample="", mark="", probability=1.0, labels=())
-
-
-def combinable(one: LabelDraw, other: LabelDraw) -> bool:
-    """Return True if two draws can be used as one: they are equal except for their seeds."""
-    return replace(one, seed=0) == replace(other, seed=0)
 
 
 def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:

@@ -7,7 +7,6 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.calibrate.agreement import LabelledItem, consensus
-from merilo.commands.calibrate.human_labels import LabelDraw, combinable
 from merilo.commands.label.tasks import Unit, population_mark, side_mark
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
@@ -16,7 +15,7 @@ from merilo.results.records import grouped
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from merilo.commands.calibrate.human_labels import HumanLabel
+    from merilo.commands.calibrate.human_labels import HumanLabel, LabelDraw
     from merilo.results.judged_samples import JudgedSample
     from merilo.stats.column import Column
 
@@ -57,7 +56,7 @@ class MatchedLabels:
     elsewhere: str = ""
     """Reason why the labels cannot correct this run's mean: they were drawn from other samples. Empty if they can."""
     aside: int = 0
-    """Number of labels from other calls of `merilo label` for the metric, which cannot be combined with these."""
+    """Number of labels of other draws for the metric, which cannot be combined with these."""
 
 
 def usable_for(draw: LabelDraw, metric: str, columns: Mapping[str, Column]) -> bool:
@@ -79,7 +78,7 @@ def drawn_elsewhere(draw: LabelDraw, column: Column, ids: Sequence[str]) -> str:
     `column`: the scores of the metric that the tasks were drawn for. `ids`: the run's sample ids.
     """
     scored = [sample for sample, there in zip(ids, column.scored.tolist(), strict=True) if there]
-    if draw.population == len(scored) and draw.among in {"", population_mark(scored)}:
+    if draw.population == len(scored) and draw.among == population_mark(scored):
         return ""
     there = count(draw.population, "sample")
     here = f"{len(scored):,}" if draw.population != len(scored) else f"{len(scored):,} others"
@@ -90,7 +89,7 @@ def drawn_elsewhere(draw: LabelDraw, column: Column, ids: Sequence[str]) -> str:
 
 
 class Candidate(NamedTuple):
-    """The labels of draws that one estimate may use, as those of one draw."""
+    """The labels of a draw that one estimate may use."""
 
     draw: LabelDraw
     labels: list[HumanLabel]
@@ -101,16 +100,13 @@ class Candidate(NamedTuple):
 def candidates(draws: Mapping[LabelDraw, list[HumanLabel]], metric: str) -> list[Candidate]:
     """Return the labels that one estimate may use, the most first.
 
-    If some were drawn for the metric itself, only the most of these. Draws of one unit are combined into one draw.
+    If some were drawn for the metric itself, only the most of these.
     """
     own = {draw: labels for draw, labels in draws.items() if draw.metric == metric}
-    left, found = own or dict(draws), list[Candidate]()
+    left = own or draws
     total = sum(map(len, left.values()))
-    while left:
-        biggest = max(left, key=lambda draw: len(left[draw]))
-        together = [draw for draw in left if combinable(draw, biggest)]
-        labels = [label for draw in together for label in left.pop(draw)]
-        found.append(Candidate(biggest, labels, total - len(labels)))
+    found = [Candidate(draw, labels, total - len(labels)) for draw, labels in left.items()]
+    found.sort(key=lambda each: each.aside)
     return found[:1] if own else found
 
 
@@ -273,10 +269,7 @@ def remarks_of(found: MatchedLabels) -> list[str]:
     """Return one sentence on each reason why labels do not count."""
     sentences = [found.unfit] if found.unfit else list[str]()
     if found.aside:
-        sentences.append(
-            f"{count(found.aside, 'label')} not used: from another call of merilo label. Only uniform draws can be "
-            "combined."
-        )
+        sentences.append(f"{count(found.aside, 'label')} not used: from a draw of other samples or items.")
     if found.unmatched:
         sentences.append(
             f"{count(found.unmatched, 'label')} left out: this run's judge was not asked these questions. Another "

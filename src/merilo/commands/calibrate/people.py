@@ -186,7 +186,7 @@ def seconds_of(labels: Iterable[HumanLabel], annotator: str = "") -> float:
 
 
 def without_labelled(tasks: Tasks, labels: Iterable[HumanLabel], annotator: str | None = None) -> Tasks:
-    """Return the tasks without those that have a label; a draw contains each smaller draw with its seed.
+    """Return the tasks without those that have a label; a draw contains each smaller one.
 
     `annotator`: leave out only what this annotator labelled in smaller draws, as a file has all labels of its draw.
     """

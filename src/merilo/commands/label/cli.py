@@ -52,11 +52,6 @@ def label(
     number: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Number of samples to draw. [default: 30 to 40]")
     ] = None,
-    items: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Contexts or statements per sample. [default: all; 3 if over 12]"),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other samples.")] = 0,
     html: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a page for labelling the tasks in a browser.")
     ] = None,
@@ -95,7 +90,7 @@ def label(
     from merilo.rendering.page import page_width, show, write
     from merilo.runs.run import Run
 
-    tasks = label_run(what, out, metric=metric, samples=number, items=items, seed=seed, other=other)
+    tasks = label_run(what, out, metric=metric, samples=number, items=None, other=other)
     attached = readable_labels(*(Run.open(run) for run in runs))
     tasks = replace(tasks, seconds=seconds_of(attached, annotator))
     if out is not None or html is not None:
@@ -206,6 +201,6 @@ COMMAND = Command(
     summary="Ask people about a few samples, to correct the judge.",
     help=HELP,
     call=label,
-    options="--metric --number --items --seed --html --annotator --labels --out --json",
+    options="--metric --number --html --annotator --labels --out --json",
     examples=EXAMPLES,
 )

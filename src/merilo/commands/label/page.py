@@ -349,8 +349,6 @@ def drawn_record(tasks: Tasks, runs: Sequence[str], output: str | None, html: st
         "tasks": tasks.to_answer,
         "samples": tasks.samples,
         "scored_samples": tasks.population,
-        "stratified": False,
-        "seed": tasks.seed,
         "minutes": round(tasks.to_answer * tasks.seconds / 60, 1),
         "remarks": list(tasks.remarks),
     }

@@ -70,7 +70,6 @@ class Tasks:
     population: int
     """Samples that could have been drawn: those with a score."""
     lines: tuple[TaskLine, ...]
-    seed: int
     remarks: tuple[str, ...]
     seconds: float = ASSUMED_S
     """The time that a task takes."""
@@ -98,7 +97,6 @@ def label_run(
     metric: str | None = None,
     samples: int | None = SAMPLES,
     items: int | None = SOME,
-    seed: int = 0,
     other: Run | str | PathLike[str] | None = None,
 ) -> Tasks:
     """Draw tasks for annotators and write them to `out`; documented at `merilo.label`.
@@ -115,7 +113,7 @@ def label_run(
     for each in runs:
         if text not in each.manifest.metrics:
             raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
-    tasks = _Drawing(tuple(runs), text, samples, items, seed).tasks()
+    tasks = _Drawing(tuple(runs), text, samples, items).tasks()
     if out is not None:
         write_tasks(Path(out), tasks.lines)
     return tasks
@@ -181,7 +179,6 @@ class _Drawing:
     metric: str
     samples: int | None
     items: int | None
-    seed: int
 
     def tasks(self) -> Tasks:
         scores = [read_scores(run, metrics=(self.metric,), cluster="") for run in self.runs]
@@ -214,7 +211,7 @@ class _Drawing:
             for sample in self._shuffled(drawn_samples)
             for line in self._lines(drawn_samples[sample], unit, chances[sample], drawn_from, column.span)
         ]
-        return Tasks(self.metric, unit, len(drawn_samples), len(ids), tuple(lines), self.seed, tuple(remarks))
+        return Tasks(self.metric, unit, len(drawn_samples), len(ids), tuple(lines), tuple(remarks))
 
     def _power(self, scores: Sequence[RunScores], ids: Sequence[str], labelled: int) -> list[str]:
         """Return how likely this number of labelled samples shows a difference of two runs, if the judge is useless."""
@@ -263,7 +260,6 @@ class _Drawing:
                 mark=mark,
                 probability=chance,
                 population=drawn_from.population,
-                seed=self.seed,
                 labels=labels,
                 among=drawn_from.mark,
                 other=others[0] if others else "",
@@ -300,7 +296,7 @@ class _Drawing:
         return _dice(self._name(what), name)
 
     def _name(self, what: str) -> str:
-        return f"{what} {self.seed} {self.metric}"
+        return f"{what} 0 {self.metric}"  # the number was a seed; with it, a draw contains each earlier one
 
 
 def _scored(scores: RunScores, metric: str) -> set[str]:

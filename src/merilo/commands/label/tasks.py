@@ -1,7 +1,7 @@
 """Tasks for annotators, as JSON Lines or CSV: a question with its texts, and an encoded ticket on the draw.
 
 A task's columns are: `task` (its id), `question`, the texts to read, `labels` (the possible answers), `label`,
-`annotator` and `seconds` (to be filled in), `metric`, `run` and `seed` (its source), `ticket`. A labelling tool may
+`annotator` and `seconds` (to be filled in), `metric` and `run` (its source), `ticket`. A labelling tool may
 change or drop all columns except `task`, `ticket`, `label` and `annotator`. It may drop `ticket` too if another file
 with the same tasks has it.
 """
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-_VERSIONS: Final = (1, 2, 3)
-"""Versions of the ticket format: the second added the digest of the population, the third the second run of a pair."""
+_ONE_RUN, _PAIR = 2, 3
+"""Versions of the ticket format: a task of one run, and of a pair of runs."""
 _MIN_PROBABILITY: Final = 1e-9
 _MAX_ITEMS: Final = 10**12
 _SEALED: Final = "k"
+_SEED: Final = 0
 _NOT_STRATIFIED: Final = False
 _NOT_SEQUENTIAL: Final = False
-"""Fields of the ticket format that were true for draws which merilo no longer has."""
-COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "seconds", "metric", "run", "seed", "ticket")
+"""Fields of the ticket format that had other values for draws which merilo no longer has."""
+COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "seconds", "metric", "run", "ticket")
 """Columns of every task; the texts to read come after the question and have their own columns."""
 _LONGEST_LINE: Final = 2**22
 """Bytes of the first line that are read to recognise a file of tasks."""
@@ -102,11 +103,10 @@ class Ticket:
     """Probability with which the sample was drawn, in (0, 1]."""
     population: int
     """Number of samples that could have been drawn."""
-    seed: int
     labels: tuple[str, ...] = ()
     """The possible answers; empty if the answer is a number."""
     among: str = ""
-    """Digest of the samples that could have been drawn, 16 hexadecimal digits; empty in tickets of version 1."""
+    """Digest of the samples that could have been drawn, 16 hexadecimal digits."""
     other: str = ""
     """Fingerprint of the second run's samples if the task was drawn from a pair of runs; empty otherwise."""
 
@@ -117,9 +117,8 @@ class Ticket:
     def sealed(self) -> str:
         """Return the ticket encoded as one word."""
         *own, labels, among, other = (getattr(self, each.name) for each in fields(self))
-        version = 3 if other else 2 if among else 1
-        added = [among, other, _NOT_SEQUENTIAL] if other else [among] if among else []
-        record = [version, *own, _NOT_STRATIFIED, labels, *added]
+        record = [_PAIR if other else _ONE_RUN, *own, _SEED, _NOT_STRATIFIED, labels, among]
+        record += [other, _NOT_SEQUENTIAL] if other else []
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         return _SEALED + base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
@@ -146,13 +145,13 @@ def unsealed(text: str) -> Ticket | None:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "surrogatepass")
         own: Any = json.loads(raw)  # Any: JSON, not validated yet
         version, *own = own
-        sequential, other = (bool(own.pop()), str(own.pop())) if version == _VERSIONS[2] else (False, "")
-        among = "" if version == _VERSIONS[0] else str(own.pop())
-        fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = own
-        if version not in _VERSIONS or not _MIN_PROBABILITY <= probability <= 1 or not 1 <= population <= _MAX_ITEMS:
+        sequential, other = (own.pop(), own.pop()) if version == _PAIR else (_NOT_SEQUENTIAL, "")
+        fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels, among = own
+        known = version in {_ONE_RUN, _PAIR}
+        if not known or not _MIN_PROBABILITY <= probability <= 1 or not 1 <= population <= _MAX_ITEMS:
             return None
-        if stratified or sequential:
-            option = "--stratify" if stratified else "--until"
+        if seed != _SEED or stratified or sequential:
+            option = "--until" if sequential else "--stratify" if stratified else "--seed"
             raise DataError(
                 f"The tasks were drawn with {option}, which merilo no longer has. Draw new ones: merilo label RUN."
             )
@@ -164,10 +163,9 @@ def unsealed(text: str) -> Ticket | None:
             str(mark),
             float(probability),
             int(population),
-            int(seed),
             tuple(str(label) for label in labels),
-            among,
-            other,
+            str(among),
+            str(other),
         )
     except (binascii.Error, ValueError, TypeError, IndexError, RecursionError, OverflowError):
         return None
@@ -210,7 +208,6 @@ class TaskLine:
             "seconds": None,
             "metric": self.ticket.metric,
             "run": self.ticket.fingerprint,
-            "seed": self.ticket.seed,
             "ticket": self.ticket.sealed(),
         }
 
