@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def import_scores(
-    source: str | PathLike[str],
+    file: str | PathLike[str],
     *,
     scores: Sequence[str] | Mapping[str, tuple[float, float] | None] = (),
     **options: Any,
 ) -> Run:
     """Import the scores of a file; columns without a range have that of 0 to 1."""
     ranges = {**scores} if isinstance(scores, Mapping) else dict.fromkeys(scores)
-    return run_blocking(run_import(source, ImportRequest(scores=ranges, **options)))
+    return run_blocking(run_import(file, ImportRequest(scores=ranges, **options)))

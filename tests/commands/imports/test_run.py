@@ -437,7 +437,7 @@ def test_a_result_of_ragas_whose_order_is_lost_is_refused(
     message = str(caught.value)
     assert message.startswith("r.csv: the first row has no score in 'faithfulness'.")
     assert "raise_exceptions=True" in message
-    assert "add --in-order" in message
+    assert "name its release: --source ragas-" in message
     assert not (here / "run").exists()
 
 
@@ -450,12 +450,13 @@ def test_a_result_of_ragas_whose_first_score_is_there_is_in_order(here: Path, fa
     assert found == ["not scored there" if 2 * place + 1 in failed else 1 - place / 10 for place in range(10)]
 
 
-def test_the_order_of_a_result_of_ragas_may_be_vouched_for(here: Path) -> None:
-    """A later version wrote it: the scores are taken, and a note says that the order is trusted."""
+def test_a_release_that_keeps_the_order_may_lack_the_first_score(here: Path) -> None:
+    """Ragas 0.1.10 and later leave the scores in their rows; 0.1.9 does not."""
     file = result_of_ragas("r.csv", SCORES, {0}, columns=METRICS, sorted_to_front=False)
-    run = import_scores(file, in_order=True, out=here / "run")
+    run = import_scores(file, source="ragas-0.1.10", out=here / "run")
     assert values(run, "foreign:faithfulness")[:2] == ["not scored there", 0.1]
-    assert "the order of the rows is trusted" in " ".join(run.manifest.notes)
+    with pytest.raises(DataError, match="the first row has no score"):
+        import_scores(file, source="ragas-0.1.9", out=here / "other")
 
 
 def test_a_first_record_without_a_metric_does_not_hide_a_lost_order(here: Path) -> None:

@@ -45,9 +45,6 @@ def import_(
     ] = None,
     mapping: ColumnFields = None,
     cluster: Cluster = None,
-    in_order: Annotated[
-        bool, typer.Option("--in-order", help="Trust the row order of a ragas result whose first row has no score.")
-    ] = False,
     source: Annotated[
         str | None,
         typer.Option(
@@ -80,7 +77,6 @@ def import_(
         lower_is_better=lower_is_better or [],
         mapping=column_mapping(mapping or []) or None,
         cluster=cluster,
-        in_order=in_order,
         source=source,
         out=out,
     )

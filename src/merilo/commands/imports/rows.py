@@ -78,8 +78,6 @@ class Rows:
     scores: Scores
     lower_is_better: frozenset[str] = frozenset()
     left_out: dict[str, str] = field(default_factory=dict[str, str])
-    note: str = ""
-    """A caveat on the file's scores; empty if there is none."""
 
 
 def number_of(value: object) -> float | None:

@@ -62,8 +62,6 @@ class ImportRequest:
     mapping: Mapping[str, str] | None = None
     """Column → field of the sample, as in `merilo.load`."""
     cluster: str | None = None
-    in_order: bool = False
-    """Trust the row order of a ragas result although its first row has no score."""
     source: str | None = None
     """The package and release that computed the scores, such as `ragas-0.4.3`; its definitions are recorded."""
     out: str | PathLike[str] | None = None
@@ -79,7 +77,8 @@ async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
     """
     _check(wanted)
     stated = None if wanted.source is None else stated_source(wanted.source)
-    rows = score_rows(source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, in_order=wanted.in_order)
+    ordered = stated is not None and stated.keeps_order
+    rows = score_rows(source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, ordered=ordered)
     unknown = [name for name in wanted.lower_is_better if name not in wanted.scores and name not in rows.offered]
     if unknown:
         there = ", ".join(rows.offered)
@@ -197,7 +196,6 @@ def _manifest(
     lower = [each.column for each in foreign if not each.scale.higher_is_better]
     notes = [
         rows.dataset.columns.sentence(),
-        rows.note,
         f"{'; '.join(renamed)}." if renamed else "",
         f"A lower value is the better one of {', '.join(lower)}." if lower else "",
         *(() if stated is None else _source_notes(stated, foreign)),
@@ -270,6 +268,11 @@ class Source:
     def title(self) -> str:
         """The package's name with its releases, for users."""
         return f"{_facts()[self.package]['title']} {self.releases}".rstrip()
+
+    @property
+    def keeps_order(self) -> bool:
+        """True if the release is known to leave the scores in their rows although some failed."""
+        return self.package == "ragas" and _numbers(self.releases) >= (0, 1, 10)
 
     @property
     def caveat(self) -> str:

@@ -60,12 +60,12 @@ def table_rows(
     id: str | None,
     scores: Mapping[str, object],
     mapping: Mapping[str, str] | None = None,
-    in_order: bool = False,
+    ordered: bool = False,
 ) -> Rows:
     """Return the rows of a table. If no columns of scores are named, it must be a ragas result, which shows its scores.
 
     Raises DataError if the file cannot be read, or if it is a ragas result whose scores may be in the wrong rows
-    (unless `in_order`). Raises UsageError for a column that no row has.
+    (unless `ordered`). Raises UsageError for a column that no row has.
     """
     path = Path(source)
     file = RecordFile(path, format_of(path), MAX_LINE_BYTES).by_content()
@@ -79,9 +79,10 @@ def table_rows(
             raise _no_column(column, names, file)
     found = _found(names, numeric, mapping)
     offered = tuple(scores) or (found if of_ragas else ())
-    unscored = _unscored_at_the_front(tuple(names), found, scanned.first, found=of_ragas and not scores)
-    if unscored is not None and not in_order:
-        raise DataError(_order_unknown(file.name, unscored))
+    if not ordered:
+        unscored = _unscored_at_the_front(tuple(names), found, scanned.first, found=of_ragas and not scores)
+        if unscored is not None:
+            raise DataError(_order_unknown(file.name, unscored))
     if not offered and (empty := [name for name in names if name not in numeric and _is_score(name)]):
         raise UsageError(
             f"All {len(empty)} score columns of {path.name} are empty. To evaluate the rows: merilo run {path.name}"
@@ -99,7 +100,6 @@ def table_rows(
         offered=offered,
         scores=table.scores,
         lower_is_better=frozenset(each for each in offered if of_ragas and each.startswith(_RAGAS_LOWER)),
-        note="" if unscored is None else f"The first row has no score in {unscored}; the order of the rows is trusted.",
     )
 
 
@@ -177,7 +177,7 @@ def _order_unknown(file: str, column: str) -> str:
     return (
         f"{file}: the first row has no score in {column!r}. ragas 0.1.0 to 0.1.9 moves the scores that failed to the "
         "front, so the other scores may be in the wrong rows. Run ragas again with raise_exceptions=True, or with "
-        "ragas 0.1.10 or later. If ragas 0.1.10 or later wrote this file, add --in-order."
+        "ragas 0.1.10 or later. If ragas 0.1.10 or later wrote this file, name its release: --source ragas-0.4.3."
     )
 
 
@@ -261,7 +261,7 @@ def score_rows(
     id: str | None = None,
     scores: Mapping[str, object],
     mapping: Mapping[str, str] | None = None,
-    in_order: bool = False,
+    ordered: bool = False,
 ) -> Rows:
     """Return the rows of another tool's export, of TruLens records, of a ragas result or of a table.
 
@@ -271,7 +271,7 @@ def score_rows(
     return (
         _export_rows(path, id, scores, is_table=id is not None or bool(mapping))
         or (_trulens_rows(path, id, scores) if not mapping else None)
-        or table_rows(source, id=id, scores=scores, mapping=mapping, in_order=in_order)
+        or table_rows(source, id=id, scores=scores, mapping=mapping, ordered=ordered)
     )
 
 
