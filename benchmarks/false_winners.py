@@ -120,7 +120,7 @@ def outputs(runs: list[Path]) -> dict[str, str]:
     return {
         "text": str(found),
         "page": re.sub(r"<[^>]*>", " ", page[page.index("<header") : page.index('id="samples"')]),
-        "markdown": comparison_markdown(found, samples=0),
+        "markdown": comparison_markdown(found),
         "json": json.dumps([record["verdict"], record["conclusion"], [r["said"] for r in record["comparisons"]]]),
         "gate": str(gates) + junit_text(gates) + json.dumps(gates_record(gates)),
         "exit": "worse" if gates.verdict.value == "fail" else "",

@@ -139,13 +139,10 @@ def compare(
     *runs: Run | str | PathLike[str],
     metrics: Sequence[str] | None = None,
     primary: Sequence[str] | None = None,
-    by: str | None = None,
     cluster: str | None = None,
     undefined: str = "drop",
-    level: float = 0.95,
     across_judges: bool = False,
     across_data: bool = False,
-    samples: int | None = None,
     judge_only: bool = False,
 ) -> RunComparison:
     """Compare each run with the first one, the base, over the samples that all runs share (equal id and question).
@@ -158,15 +155,12 @@ def compare(
         runs: two or more runs or their directories.
         metrics: the metrics to compare. None: all that every run has.
         primary: the metrics to draw conclusions for, corrected together by Holm's method. None: all.
-        by: the metric that selects the samples with the largest changes. None: the one with the smallest p-value.
         cluster: as in `evaluate`. None: the cluster field of the first run. "": none.
         undefined: "drop" or "worst": how to treat a sample that is undefined in one run only. Dropped samples are set
             to the ends of the range to see whether they could change a conclusion.
-        level: confidence level of intervals and conclusions.
         across_judges: also compare runs whose judges, rubrics or metric versions differ.
         across_data: also compare if more than one in ten of the common ids belong to different questions. Samples with
             different questions are never compared.
-        samples: number of samples with the largest changes to return. None: 20.
         judge_only: leave out the human labels attached to the runs. By default, from 20 labelled pairs on, they
             correct the means, the difference, its interval and the conclusion.
 
@@ -181,13 +175,10 @@ def compare(
     wanted = ComparisonRequest(
         metrics=metrics,
         primary=primary,
-        by=by,
         cluster=cluster,
         undefined=undefined,
-        level=level,
         across_judges=across_judges,
         across_data=across_data,
-        samples=samples,
         judge_only=judge_only,
     )
     return compare_runs(runs, wanted)
@@ -236,10 +227,8 @@ def gate(
     cannot_tell: str | None = None,
     undefined: str | None = None,
     cluster: str | None = None,
-    level: float | None = None,
     across_data: bool = False,
     judge_only: bool = False,
-    trust_judge: bool | None = None,
     first_run: str | None = None,
 ) -> Gates:
     """Check a run against minimum scores or a baseline. Assert the result's `passed`.
@@ -257,12 +246,10 @@ def gate(
         cannot_tell: "pass" or "fail": how to count a gate that cannot tell. None: neither.
         undefined: "drop" or "worst": how to count undefined outcomes. None: a gate must hold in both cases.
         cluster: as in `evaluate`. None: the cluster field of the run. "": none.
-        level: confidence level of each interval. None: 0.95.
         across_data: compare the samples that match, even if more than one in ten of the baseline's samples are missing
             in the run, or more than one in ten of the common ids belong to different questions.
         judge_only: leave out the human labels attached to the runs. By default, from 20 labelled samples on (pairs for
             a drop), they correct the numbers and decide.
-        trust_judge: let the embedded judge alone decide minimums, although its level is not calibrated.
         first_run: "pass", "cannot tell" or "fail": what a baseline that does not exist counts as. None: "cannot tell",
             with the verdict "no baseline".
 
@@ -282,8 +269,6 @@ def gate(
         cannot_tell=cannot_tell,
         undefined=undefined,
         cluster=cluster,
-        level=level,
-        trust_judge=trust_judge,
         first_run=first_run,
     )
     return gate_run(run, asked, baseline=baseline, across_data=across_data, judge_only=judge_only)

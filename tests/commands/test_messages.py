@@ -226,7 +226,8 @@ def test_a_gate_is_told_what_is_meant(asked: dict[str, Any], message: str, run: 
 @pytest.mark.parametrize("limits", ["--min faithfulness=1%", "--min faithfulness>=0.01", "--min faithfulness=0,x=1"])
 def test_limits_are_read_as_users_write_them(here: Here, limits: str, run: merilo.Run) -> None:
     """A percentage, a comparison, and several limits at once, each of which must be one."""
-    done = here.merilo("gate", str(run.path), "--trust-judge", *limits.split())
+    (here.path / "gates.toml").write_text("trust_judge = true\n", encoding="utf-8")
+    done = here.merilo("gate", str(run.path), "--suite", "gates.toml", *limits.split())
     assert ("at least 0.01" in done.stdout) is ("x=1" not in limits)
     assert ("No metric 'x'" in done.stderr) is ("x=1" in limits)
 

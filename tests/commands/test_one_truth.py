@@ -134,9 +134,9 @@ def outputs(found: RunComparison, gates: Gates) -> dict[str, str]:
     page = report_page(found)
     return {
         "terminal": str(found),
-        "full": str(terminal_page(found, 100, full=True, samples=0)),
+        "full": str(terminal_page(found, 100, full=True)),
         "html": re.sub(r"<[^>]*>", " ", page[page.index("<header") : page.index('id="samples"')]),
-        "markdown": comparison_markdown(found, samples=0),
+        "markdown": comparison_markdown(found),
         "notebook": found._repr_html_(),
         "gate": str(gates_page(gates, 100)),
         "gate markdown": gates_markdown(gates),

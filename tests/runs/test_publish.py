@@ -69,7 +69,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "label": (("label", "run", "--metric", "context_relevance", "-o", "new.jsonl"), "new.jsonl"),
     "page": (("report", "run", "--out", "new.html"), "new.html"),
     "tests": (
-        ("gate", "run", "--min", "context_relevance=0.1", "--judge-only", "--trust-judge", "--junit", "new.xml"),
+        ("gate", "run", "--min", "context_relevance=0.1", "--judge-only", "--junit", "new.xml"),
         "new.xml",
     ),
 }

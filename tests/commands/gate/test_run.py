@@ -509,7 +509,6 @@ def test_the_record_and_the_pages_say_the_same(tmp_path: Path) -> None:
 # -- suites -------------------------------------------------------------------------------------------
 
 TOML = """
-level = 0.9
 cluster = "document"
 undefined = "worst"
 cannot_tell = "fail"
@@ -522,7 +521,6 @@ faithfulness = 0.8
 faithfulness = 0.02
 """
 YAML = """
-level: 0.9
 cluster: document
 undefined: worst
 cannot_tell: fail
@@ -540,7 +538,6 @@ def test_a_suite_is_the_same_in_toml_and_yaml(tmp_path: Path) -> None:
     assert found == Suite(
         minimums={"faithfulness": 0.8, "nDCG@10": 0.4},
         max_drop={"faithfulness": 0.02},
-        level=0.9,
         cluster="document",
         undefined=Policy.WORST,
         cannot_tell=CannotTell.FAIL,
@@ -551,13 +548,12 @@ def test_a_suite_is_the_same_in_toml_and_yaml(tmp_path: Path) -> None:
     ("record", "sentence"),
     [
         ({"minimum": {"m": 1}}, r"gates: unknown key 'minimum'; did you mean minimums\?"),
-        ({"xyz": 1}, "known keys: minimums, max_drop, level"),
+        ({"xyz": 1}, "known keys: minimums, max_drop, cluster"),
         ({"minimums": [1]}, "minimums must give a number for each metric"),
         ({"minimums": {"m": "high"}}, "minimums of m must be a finite number, got the text 'high'"),
         ({"minimums": {"m": float("nan")}}, "minimums of m must be a finite number, got NaN"),
         ({"max_drop": -0.1}, "max_drop must be 0 or more, got -0.1"),
         ({"max_drop": {"m": True}}, "max_drop of m must be a finite number, got true"),
-        ({"level": 95}, "must be between 0.5 and 1, got 95"),
         ({"undefined": "best"}, "undefined must be drop or worst, got the text 'best'"),
         ({"cannot_tell": "maybe"}, "cannot_tell must be pass or fail, got the text 'maybe'"),
         ({"trust_judge": "yes"}, "trust_judge must be true or false, got the text 'yes'"),

@@ -310,10 +310,10 @@ def test_imported_runs_are_compared(here: Path) -> None:
     for name, shift in (("a", 0.0), ("b", 0.2)):
         rows = "".join(f"q{i},{i % 5 / 10 + shift * (i % 7 > 0)}\n" for i in range(60))
         import_scores(written(f"{name}.csv", f"id,s\n{rows}"), scores=["s"], out=here / name)
-    found = merilo.api.compare(here / "b", here / "a")
+    found = merilo.compare(here / "b", here / "a")
     assert found.metrics["foreign:s"].difference == pytest.approx(-0.2 * 51 / 60)
     assert found.common == 60
-    gates = merilo.api.gate(here / "b", minimums={"foreign:s": 0.1}, baseline=here / "a", max_drop=0.5)
+    gates = merilo.gate(here / "b", minimums={"foreign:s": 0.1}, baseline=here / "a", max_drop=0.5)
     pages = [
         str(found),
         comparison_markdown(found),
@@ -327,7 +327,7 @@ def test_imported_runs_are_compared(here: Path) -> None:
         assert "judge error" not in text
     other = import_scores(written("c.csv", "id,t\nq1,0.5\n"), scores=["t"], out=here / "c")
     with pytest.raises(UsageError, match=r"no metric in common: .* that merilo import --source states"):
-        merilo.api.compare(here / "a", other)
+        merilo.compare(here / "a", other)
 
 
 def test_there_is_nothing_to_replay(here: Path) -> None:

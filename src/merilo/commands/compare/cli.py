@@ -27,7 +27,6 @@ Examples:
   merilo compare runs/old runs/new --primary faithfulness
   merilo compare runs/old runs/new --markdown - >> comment.md
 """
-_SHOWN = 5
 
 
 def compare(
@@ -42,20 +41,11 @@ def compare(
         list[str] | None,
         typer.Option(metavar="M,...", help="Draw conclusions for these metrics only (Holm-corrected). [default: all]"),
     ] = None,
-    order: Annotated[
-        str | None, typer.Option(metavar="M", help="Show the samples that changed most by this metric.", hidden=True)
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Number of samples to show.", hidden=True)
-    ] = None,
     by: By = None,
     cluster: Cluster = None,
     undefined: Annotated[
         str, typer.Option(metavar="drop|worst", help="Undefined in one run only: drop the pair, or count it as worst.")
     ] = "drop",
-    level: Annotated[
-        float, typer.Option(metavar="L", help="Confidence level of intervals and conclusions.", hidden=True)
-    ] = 0.95,
     across_judges: Annotated[
         bool, typer.Option("--across-judges", help="Compare even if judges, rubrics or versions differ.")
     ] = False,
@@ -79,36 +69,32 @@ def compare(
         ComparisonRequest(
             metrics=metric_texts(metrics) if metrics else None,
             primary=metric_texts(primary) if primary else None,
-            by=order,
             cluster=cluster,
             undefined=undefined,
-            level=level,
             across_judges=across_judges,
             across_data=across_data,
             judge_only=judge_only,
-            samples=samples,
         ),
     )
-    shown = _SHOWN if samples is None else samples
-    _write(found, markdown, shown, github=github)
+    _write(found, markdown, github=github)
     if markdown != "-":
-        _show(found, shown, by or (), full=full or samples is not None, json=json)
+        _show(found, by or (), full=full, json=json)
 
 
-def _write(found: RunComparison, markdown: str | None, samples: int, *, github: bool) -> None:
+def _write(found: RunComparison, markdown: str | None, *, github: bool) -> None:
     from merilo.rendering.ci import publish_on_github, write_markdown
 
     if markdown is not None or github:
         from merilo.commands.compare.text import comparison_annotations, comparison_markdown
 
-        text = comparison_markdown(found, samples=samples)
+        text = comparison_markdown(found)
         if markdown is not None:
             write_markdown(markdown, text)
         if github:
             publish_on_github(text, comparison_annotations(found))
 
 
-def _show(found: RunComparison, samples: int, by: Sequence[str], *, full: bool, json: bool) -> None:
+def _show(found: RunComparison, by: Sequence[str], *, full: bool, json: bool) -> None:
     from merilo.commands.compare.record import comparison_record
     from merilo.commands.compare.text import comparison_page
     from merilo.rendering.aggregate import add_slices
@@ -121,7 +107,7 @@ def _show(found: RunComparison, samples: int, by: Sequence[str], *, full: bool, 
             record.setdefault("slices", {}).setdefault(field, {})[name] = each.record()
         print_result(record)
         return
-    page = comparison_page(found, page_width(), full=full, samples=samples)
+    page = comparison_page(found, page_width(), full=full)
     for _, name, each in slices:
         page.heading(name)
         add_slices(page, each)

@@ -217,7 +217,7 @@ class SameContexts:
 
 
 def by_same_contexts(
-    scores: Sequence[RunScores], counts: Sequence[Sequence[int | None]], policy: Policy, level: float
+    scores: Sequence[RunScores], counts: Sequence[Sequence[int | None]], policy: Policy
 ) -> SameContexts:
     """Compare every other run with the first one over the same number of contexts, if their numbers differ.
 
@@ -239,7 +239,7 @@ def by_same_contexts(
             continue
         cut = _cut(some[0], lengths[0], lengths[other]), _cut(some[other], lengths[other], lengths[0])
         pairs |= {(metric, other): (cut[1][metric], cut[0][metric]) for metric in cut[0] if metric in cut[1]}
-    found = compare(pairs, primary=(), clusters=some[0].clusters, undefined=policy, level=level)
+    found = compare(pairs, primary=(), clusters=some[0].clusters, undefined=policy)
     return SameContexts(tuple(numbers), found)
 
 

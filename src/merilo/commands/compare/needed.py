@@ -23,9 +23,7 @@ def more_questions(effect: float, detectable: float, questions: int) -> str:
     return "" if needed is None or needed <= questions else f"About {about(max(needed, FEWEST_DIFFERENT))} questions"
 
 
-def more_labels(
-    effect: float, errors: tuple[float | None, float | None], labelled: int, questions: int, *, level: float = LEVEL
-) -> str:
+def more_labels(effect: float, errors: tuple[float | None, float | None], labelled: int, questions: int) -> str:
     """Return the number of labelled questions that show an effect, such as `About 60 labelled questions`.
 
     If all questions so far are too few: `About 830 questions, all labelled`. `errors`: the standard errors of the
@@ -35,9 +33,9 @@ def more_labels(
     if corrected is None or judged is None:
         return ""
     spread = LabelSpread.of(corrected, labelled, questions, judged**2 * questions)
-    if labelled >= questions or (needed := labels_needed(effect, spread, two_sided=True, level=level)) is None:
+    if labelled >= questions or (needed := labels_needed(effect, spread, two_sided=True)) is None:
         error = corrected if labelled >= questions else spread.error(questions)
-        detectable = error * (normal_quantile((1 + level) / 2) + normal_quantile(POWER))
+        detectable = error * (normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER))
         more = more_questions(effect, detectable, questions)
         return f"{more}{ALL_LABELLED}" if more else ""
     return "" if needed <= labelled else f"About {about(needed)} labelled questions"

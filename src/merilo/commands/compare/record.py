@@ -10,6 +10,7 @@ from merilo.rendering.explain import evidence_groups
 from merilo.rendering.frames import frame
 from merilo.results.records import picked
 from merilo.stats.compare import Conclusion
+from merilo.stats.intervals import LEVEL
 
 SCHEMA = 2
 """Number of the format of the JSON: from 2 on, differences are the run minus the base."""
@@ -42,7 +43,8 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
             }
             for side in found.sides
         ],
-        **picked(found, "common other_questions level undefined cluster primary by_judge_alone left_out differing"),
+        "level": LEVEL,
+        **picked(found, "common other_questions undefined cluster primary by_judge_alone left_out differing"),
         "contexts": [
             {
                 "first": found.names[0],

@@ -11,7 +11,6 @@ from merilo.renderers import notebook_html, render
 from merilo.results.basis import Basis
 from merilo.short_repr import short_repr
 from merilo.stats.compare import Policy
-from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -194,7 +193,6 @@ class RunComparison:
     """One for each other run that retrieved another number of contexts for some sample."""
     notes: tuple[str, ...] = ()
     """Warnings on the interpretation of the numbers, a sentence each."""
-    level: float = LEVEL
     undefined: Policy = Policy.DROP
     cluster: str | None = None
     """The field that clusters the samples; None: no clusters."""

@@ -28,7 +28,6 @@ from merilo.runs.weak import weak_metrics
 from merilo.stats.compare import Conclusion, Policy, moved
 from merilo.stats.compare import compare as compare_columns
 from merilo.stats.correction import DECIDING_LABELLED
-from merilo.stats.intervals import LEVEL, check_level
 from merilo.stats.judge_errors import judge_error_difference
 from merilo.stats.paired import FEWEST_DIFFERENT
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 20
-"""Default number of samples that changed most."""
+"""Number of samples that changed most."""
 _NAMED = 5
 """Number of ids that are named as examples."""
 
@@ -58,18 +57,15 @@ class ComparisonRequest:
     """Metrics to compare, by full text or unambiguous name; None: all."""
     primary: Sequence[str] | None = None
     """Metrics to draw conclusions for; None: all that are compared."""
-    by: str | None = None
-    """The metric that ranks the samples that changed; None: the primary one with the smallest p-value."""
     cluster: str | None = None
     """As in `read_scores`, for the first run."""
     undefined: Policy | str = Policy.DROP
-    level: float = LEVEL
     across_judges: bool = False
     """Compare even if judges, rubrics or versions of metrics differ."""
     across_data: bool = False
     """Compare even if more than one in ten of the common ids name other questions, which are left out."""
-    samples: int | None = None
-    """Number of samples that changed most to include; None: 20."""
+    samples: int = SHOWN
+    """Maximum number of samples that changed most to include."""
     judge_only: bool = False
     """Leave human labels out: every number is the judge's own."""
 
@@ -98,13 +94,13 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     primary = None if wanted.primary is None else _primary(measured[0], chosen, wanted.primary)
     labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only)
     found = _compared(matching, primary, wanted, labels.labels)
-    contexts = by_same_contexts(matching, questions.contexts, policy, wanted.level)
-    pair = _Pairs(matching, contexts.comparisons, labels, questions.other_contexts, differing, wanted.level)
+    contexts = by_same_contexts(matching, questions.contexts, policy)
+    pair = _Pairs(matching, contexts.comparisons, labels, questions.other_contexts, differing)
     rows = [
         pair.row(metric, other, each) for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     ]
-    by = _moved_by(rows, measured[0], chosen, wanted.by)
-    shown, movers = _moved(matching, by, SHOWN if wanted.samples is None else wanted.samples, chosen)
+    by = _moved_by(rows)
+    shown, movers = _moved(matching, by, wanted.samples, chosen)
     return RunComparison(
         sides=tuple(
             [
@@ -128,7 +124,6 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
             *labels.notes,
             *import_notes(measured, names, chosen),
         ),
-        level=wanted.level,
         undefined=policy,
         cluster=(wanted.cluster or measured[0].manifest.cluster) if matching[0].clusters is not None else None,
     )
@@ -137,12 +132,6 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
 def _checked(runs: Sequence[object], wanted: ComparisonRequest) -> Policy:
     if len(runs) < 2:
         raise UsageError(f"A comparison needs at least two runs, got {len(runs)}.")
-    if wanted.samples is not None and wanted.samples < 0:
-        raise UsageError(f"The number of samples to show must be 0 or more, got {wanted.samples}.")
-    try:
-        check_level(wanted.level)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     try:
         return Policy(wanted.undefined)
     except ValueError:
@@ -230,7 +219,6 @@ def _compared(
             primary=chosen,
             clusters=clusters,
             undefined=Policy(wanted.undefined),
-            level=wanted.level,
             labels=labels,
         )
     except ValueError as error:  # Undefined cannot count as the worst score if the range is infinite
@@ -250,7 +238,6 @@ class _Pairs:
     labels: _Labels
     other_contexts: frozenset[int]
     differing: Sequence[str]
-    level: float
     _equal: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
     """By run, the metrics whose inputs equal those of the first run, once they were compared."""
 
@@ -318,7 +305,7 @@ class _Pairs:
         """Return the judge's mean errors on a run and on the base."""
         names = self.scores[0].clusters
         clusters = None if names is None else [names[place] for place in labels.places.tolist()]
-        return judge_error_difference(labels, span, clusters=clusters, level=self.level)
+        return judge_error_difference(labels, span, clusters=clusters)
 
 
 def equal_outcomes(base: Column, run: Column) -> bool:
@@ -376,13 +363,8 @@ def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[st
 # -- the samples that changed most --------------------------------------------------------------------
 
 
-def _moved_by(rows: Sequence[Row], run: Run, chosen: MetricNames, asked: str | None) -> str:
-    """Return the requested metric; by default the primary one with the smallest p-value, otherwise the first."""
-    if asked is not None:
-        found = name_in(run, chosen, asked)
-        if found not in chosen.texts:
-            raise UsageError(f"--order: {found} is not compared; compared metrics: {', '.join(chosen.metrics)}.")
-        return found
+def _moved_by(rows: Sequence[Row]) -> str:
+    """Return the primary metric with the smallest p-value, otherwise the first."""
     read = [row for row in rows if row.comparison.reading is not None]
     tested = [row for row in read if row.comparison.p is not None]
     if tested:

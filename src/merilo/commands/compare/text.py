@@ -28,6 +28,8 @@ ROWS: Final = 12
 _MAX_LINES: Final = 25
 _ROWS_OF_EACH: Final = 4
 """The same of each pair, if more than two runs are compared."""
+_SHOWN: Final = 5
+"""Maximum number of samples that changed."""
 
 
 def comparison_text(comparison: RunComparison) -> str:
@@ -35,20 +37,20 @@ def comparison_text(comparison: RunComparison) -> str:
     return str(comparison_page(comparison, 80))
 
 
-def comparison_page(found: RunComparison, width: int, *, full: bool = False, samples: int | None = None) -> Page:
+def comparison_page(found: RunComparison, width: int, *, full: bool = False) -> Page:
     """Return the page; that of two runs has at most 25 lines.
 
-    `full`: with all rows, statistics, notes and changed samples, of which at most `samples` are shown.
+    `full`: with all rows, statistics, notes and the samples that changed most.
     """
     rows = ROWS if len(found.sides) == 2 else _ROWS_OF_EACH
-    page = _page(Page(width), found, rows, full=full, samples=samples)
+    page = _page(Page(width), found, rows, full=full)
     while not full and len(found.sides) == 2 and len(page.lines) > _MAX_LINES and rows > 1:
         rows -= 1
-        page = _page(Page(width), found, rows, full=full, samples=samples)
+        page = _page(Page(width), found, rows, full=full)
     return page
 
 
-def _page(page: Page, found: RunComparison, rows: int, *, full: bool, samples: int | None) -> Page:
+def _page(page: Page, found: RunComparison, rows: int, *, full: bool) -> Page:
     for other in range(1, len(found.sides)):
         if len(found.sides) > 2:
             page.heading(words.pair_title(found, other))
@@ -65,15 +67,15 @@ def _page(page: Page, found: RunComparison, rows: int, *, full: bool, samples: i
         _explained(page, found)
         _measures(page, found)
         _notes(page, found)
-        moved_samples(page, found, samples)
+        moved_samples(page, found)
         page.blank()
     _next(page, found, full=full)
     return page
 
 
-def moved_samples(page: Page, found: RunComparison, most: int | None = None) -> None:
+def moved_samples(page: Page, found: RunComparison) -> None:
     """Add the samples that changed most, with the verdicts of every run."""
-    shown = found.moved[:most]
+    shown = found.moved[:_SHOWN]
     if not shown:
         return
     page.heading(f"{len(shown):,} of {count(found.movers, 'sample')} that changed, by {words.moved_by(found)}")
@@ -99,7 +101,7 @@ def differences(page: Page, found: RunComparison, other: int, *, most: int | Non
     shown = [(group, row, words.with_pairs(found, row, said)) for group, row, said in listed[:most]]
     widest = _WIDEST_NAME + max(page.width - 80, 0) // 4
     pair = [cut(found.names[at], widest) for at in (0, other)]
-    head = (words.title(found), *pair, f"difference, {words.level_text(found)} interval", "")
+    head = (words.title(found), *pair, f"difference, {words.LEVEL_TEXT} interval", "")
     lines = _aligned([head, *(words.cells(row) for _, row, _ in shown)], page.width)
     names = ["", *(words.marked(row) for _, row, _ in shown)]
     page.line(Span(lines[0], Tone.STRONG))
@@ -209,13 +211,12 @@ def to_label(found: RunComparison) -> Row | None:
 
 # -- Markdown -----------------------------------------------------------------------------------------
 
-SHOWN = 5
 _WIDTH = 100
 
 
-def comparison_markdown(found: RunComparison, *, samples: int = SHOWN) -> str:
-    """Return the comparison with at most `samples` of the samples that changed most, within 60,000 characters."""
-    return blocks_within(_blocks(found), [_moved(found, place) for place in range(min(samples, len(found.moved)))])
+def comparison_markdown(found: RunComparison) -> str:
+    """Return the comparison with the samples that changed most, within 60,000 characters."""
+    return blocks_within(_blocks(found), [_moved(found, each) for each in found.moved[:_SHOWN]])
 
 
 def comparison_annotations(found: RunComparison) -> list[Annotation]:
@@ -249,7 +250,7 @@ def _blocks(found: RunComparison) -> list[str]:
 
 def _table(found: RunComparison, other: int) -> str:
     names = code(found.names[0]), code(found.names[other])
-    head = ("metric", *names, "difference", f"{words.level_text(found)} interval", "verdict")
+    head = ("metric", *names, "difference", f"{words.LEVEL_TEXT} interval", "verdict")
     rows: list[tuple[str, ...]] = []
     for group in words.groups(found, other):
         rows.append((f"**{group.heading}**", *[""] * 5))
@@ -259,9 +260,8 @@ def _table(found: RunComparison, other: int) -> str:
     return markdown_table(head, ("---", *["---:"] * 4, "---"), rows)
 
 
-def _moved(found: RunComparison, place: int) -> str:
+def _moved(found: RunComparison, each: Moved) -> str:
     """Return a sample in a collapsible block."""
-    each = found.moved[place]
     values = ", ".join(number(value) for value in each.values)
     page = Page(_WIDTH)
     moved_sample(page, found, each)

@@ -11,6 +11,7 @@ from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
 from merilo.rendering.wording import NONE, OWN_ERROR, count, covers_imported, number, percent
 from merilo.results.basis import BY_JUDGE, Basis
 from merilo.stats.correction import DECIDING_LABELLED
+from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _TWO_DIGITS: Final = 0.005
 NOT_PRIMARY = "not primary"
+LEVEL_TEXT: Final = percent(LEVEL)
+"""The confidence level of all intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +259,6 @@ def pair_title(found: RunComparison, other: int) -> str:
     return f"{found.names[0]} to {found.names[other]}"
 
 
-def level_text(found: RunComparison) -> str:
-    """Return the confidence level, such as `95 %`."""
-    return percent(found.level)
-
-
 def difference(row: Row) -> str:
     """Return the difference with its interval, such as `+0.064 (+0.018 to +0.110)`."""
     return f"{signed(row.difference)} ({interval(row.comparison)})"
@@ -317,9 +315,7 @@ def basis(found: RunComparison, shown: Callable[[str], str] = str) -> str:
     """
     other = shown(found.names[1]) if len(found.sides) == 2 else "The other run"
     units = "" if found.cluster is None else f" Samples with the same {shown(found.cluster)} form one cluster."
-    text = (
-        f"Differences are {other} minus {shown(found.names[0])}. Intervals ({level_text(found)}) {over(found)}.{units}"
-    )
+    text = f"Differences are {other} minus {shown(found.names[0])}. Intervals ({LEVEL_TEXT}) {over(found)}.{units}"
     return " ".join(filter(None, (text, weak_legend(map(shown, sorted(found.weak))))))
 
 

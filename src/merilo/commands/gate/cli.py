@@ -81,14 +81,8 @@ def gate(
         ),
     ] = None,
     cluster: Cluster = None,
-    level: Annotated[
-        float | None, typer.Option(metavar="L", help="Confidence level of each interval.", hidden=True)
-    ] = None,
     across_data: AcrossData = False,
     judge_only: JudgeOnly = False,
-    trust_judge: Annotated[
-        bool | None, typer.Option("--trust-judge", help="Let the embedded judge alone decide minimums.", hidden=True)
-    ] = None,
     no_config: Annotated[
         bool, typer.Option("--no-config", help="Ignore the suite of merilo.toml.", hidden=True)
     ] = False,
@@ -117,8 +111,6 @@ def gate(
         cannot_tell=cannot_tell,
         undefined=undefined,
         cluster=cluster,
-        level=level,
-        trust_judge=trust_judge,
         first_run=first_run,
     )
     found = gate_run(run, asked, baseline=baseline, across_data=across_data, judge_only=judge_only)

@@ -120,7 +120,6 @@ class Gates:
     run: Path
     baseline: Path | None
     gates: tuple[Gate, ...]
-    level: float
     cluster: str | None
     """The field that clusters the samples; None: no clusters."""
     cannot_tell: CannotTell | None

@@ -97,7 +97,6 @@ def gate_run(
         run=this.path,
         baseline=missing if base is None else base.path,
         gates=tuple(replace(gate, weak=gate.metric in weak) for gate in gates),
-        level=suite.level,
         cluster=None if scores.clusters is None else suite.cluster or this.manifest.cluster,
         cannot_tell=suite.cannot_tell,
         notes=tuple(dict.fromkeys(notes)),
@@ -173,7 +172,6 @@ def _compared(
             metrics=[*drops],
             cluster=run.manifest.cluster if suite.cluster is None else suite.cluster,
             undefined=Policy.WORST if suite.undefined is Policy.WORST else Policy.DROP,
-            level=suite.level,
             across_data=across_data,
             samples=0,
             judge_only=judge_only,
@@ -260,7 +258,6 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: L
             asked,
             clusters=scores.clusters,
             undefined=_policy(suite, column.worst),
-            level=suite.level,
             labels=labels,
         )
 

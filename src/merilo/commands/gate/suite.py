@@ -14,7 +14,6 @@ from merilo.data.check import shown
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
 from merilo.stats.compare import Policy
-from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -38,8 +37,6 @@ class Suite:
     """Largest allowed loss against the baseline, on the scale of the metric: one number for every metric that both
     runs have, or one per metric. A rise if lower is better.
     """
-    level: float = LEVEL
-    """Confidence level of each interval."""
     cluster: str | None = None
     """Field or metadata key; samples with equal values form one cluster. "": no clusters."""
     undefined: Policy | None = None
@@ -72,8 +69,6 @@ class Suite:
         for name, value in drops.items():
             if _number(name, value) < 0:
                 raise UsageError(f"{name} must be 0 or more, got {value:g}; write 0.05 to allow a drop of 0.05.")
-        if not 0.5 < self.level < 1:
-            raise UsageError(f"The level must be between 0.5 and 1, got {self.level}; write 0.95 for 95 %.")
 
     @property
     def means(self) -> Mapping[str, float]:
@@ -174,7 +169,6 @@ _READERS: Final[Mapping[str, Callable[[object], Any]]] = {  # Any: values of sev
     "minimums": lambda value: _numbers(value, "minimums"),
     "maximums": lambda value: _numbers(value, "maximums"),
     "max_drop": _drop,
-    "level": lambda value: _number("level", value),
     "cluster": lambda value: None if value is None else _typed(value, str, "cluster", "the name of a field"),
     "undefined": lambda value: one_of(Policy, value, "undefined"),
     "cannot_tell": lambda value: one_of(CannotTell, value, "cannot_tell"),

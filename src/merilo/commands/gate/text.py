@@ -25,6 +25,7 @@ from merilo.runs.run import Run
 from merilo.runs.scales import recorded_scale
 from merilo.stats.distributions import normal_quantile
 from merilo.stats.gate import GateVerdict
+from merilo.stats.intervals import LEVEL
 from merilo.stats.power import POWER
 
 if TYPE_CHECKING:
@@ -108,8 +109,10 @@ _READ: Final = " Read them: "
 def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
     """Return the decisions as a JSON-able object."""
     return {
-        **picked(found, "run baseline verdict passed counts other_questions run_only baseline_only level cluster"),
-        **picked(found, "cannot_tell"),
+        **picked(
+            found, "run baseline verdict passed counts other_questions run_only baseline_only cluster cannot_tell"
+        ),
+        "level": LEVEL,
         "by_judge_alone": bool(found.by_judge_alone),
         **picked(found, "first_run"),
         "no_baseline": found.no_baseline or None,
@@ -294,7 +297,7 @@ def _needed(found: Gates, gate: Gate) -> str:
     judged = gate.by_judge
     spread = None if judged is None or judged.lower is None or judged.upper is None else judged.upper - judged.lower
     errors = (error, None if spread is None else spread / width)
-    text = more_labels(effect, errors, gate.labelled, gate.samples, level=decision.level)
+    text = more_labels(effect, errors, gate.labelled, gate.samples)
     if text.endswith(ALL_LABELLED):
         return f"{text}, {stays}."
     return f"{text} {stays}: {_labels(found, gate)}" if text else ""

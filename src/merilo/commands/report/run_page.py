@@ -247,7 +247,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
     head = el(
         "header",
         el("h1", text(title)),
-        el("p", el("span", words.title(found)), el("span", f"{words.level_text(found)} intervals"), cls="facts"),
+        el("p", el("span", words.title(found)), el("span", f"{words.LEVEL_TEXT} intervals"), cls="facts"),
         [el("p", each, cls="lead") for each in _compared_lead(found)],
         cautions([Caution("Note.", each) for each in words.beware(found)]),
         cls="wrap head",
