@@ -109,12 +109,10 @@ _READ: Final = " Read them: "
 def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
     """Return the decisions as a JSON-able object."""
     return {
-        **picked(
-            found, "run baseline verdict passed counts other_questions run_only baseline_only cluster cannot_tell"
-        ),
+        **picked(found, "run baseline verdict passed counts other_questions run_only baseline_only cluster"),
         "level": LEVEL,
         "by_judge_alone": bool(found.by_judge_alone),
-        **picked(found, "first_run"),
+        **picked(found, "cannot_tell first_run"),
         "no_baseline": found.no_baseline or None,
         "gates": [_record(found, gate) for gate in found.gates],
         "notes": list(found.notes),
