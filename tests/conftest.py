@@ -63,3 +63,15 @@ def _is_slow(path: Path) -> bool:
 def pytest_configure() -> None:
     """Close the way out, of child processes too."""
     loopback.shut()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try a law of metrics with one set of made-up verdicts; `make test-long` tries it with all three."""
+    if "seeds" in metafunc.fixturenames:
+        metafunc.parametrize("seeds", [(0,), pytest.param((0, 1, 2), marks=pytest.mark.long)], indirect=True)
+
+
+@pytest.fixture
+def seeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the seeds of the made-up verdicts."""
+    monkeypatch.setattr("merilo.metrics.contract._SEEDS", request.param)

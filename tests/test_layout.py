@@ -192,6 +192,12 @@ def imported_modules(path: Path) -> set[str]:
     return found
 
 
+def test_the_core_names_no_module_of_another_package() -> None:
+    """Not in a string either: merilo finds the modules of merilo_published through entry points."""
+    core = [path for path in MODULES if path.is_relative_to(FOLDER / "merilo")]
+    assert [name_of(path) for path in core if "merilo_published." in path.read_text(encoding="utf-8")] == []
+
+
 def test_there_is_no_import_cycle() -> None:
     """No module imports itself through others, not even for type checkers."""
     names = {name_of(path): path for path in MODULES}

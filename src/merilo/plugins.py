@@ -9,8 +9,14 @@ metrics and judges are declared in the same way, in `pyproject.toml`:
   provider.
 - `merilo.adapters`: a function from an object or a `Path` of another system to records, or None if it is not its own;
   or a tuple of such functions.
-- `merilo.parts`: what merilo itself has in another package. `compat`: the package whose modules are those of
-  `merilo.compat`. `rubrics`: the package with more rubrics.
+- `merilo.parts`: what merilo itself has in another package.
+
+  - `compat`: the package whose modules are those of `merilo.compat`.
+  - `rubrics`: the package with more rubrics.
+  - `prompts`: a function from metrics to those of them that another package words (`Reworded`), by their texts.
+  - `definitions`: a function that compares the definitions of one name on data.
+  - `families`: a mapping from the text of a definition to that name.
+  - `reproduction`: a function from the name of a definition to what it reproduces; None for other names.
 
 merilo's own metrics, providers and adapters need no entry point: each module of `merilo.metrics` with `METRICS`, of
 `merilo.providers` with `PROVIDER` and of `merilo.adapters` with `ADAPTERS` counts. A module with further providers
@@ -30,6 +36,7 @@ from functools import cache
 from importlib.abc import InspectLoader
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -41,6 +48,8 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
 OWN_PACKAGE: Final = "merilo"
+PUBLISHED: Final = "the package merilo_published, which is not installed"
+"""Where the definitions of other systems are; for messages if they are missing."""
 
 
 class Group(StrEnum):
@@ -89,8 +98,14 @@ def plugins(group: Group) -> tuple[Plugin, ...]:
     found: dict[str, Plugin] = {each.name: each for each in _own(group)}
     declared = [Plugin(group, entry, _package_of(entry)) for entry in entry_points(group=group.value)]
     for each in sorted(declared, key=lambda plugin: plugin.package != OWN_PACKAGE):
-        found.setdefault(each.name, each)
+        if each.package != OWN_PACKAGE or _is_there(each.entry.module.partition(".")[0]):
+            found.setdefault(each.name, each)
     return tuple(found.values())
+
+
+@cache
+def _is_there(package: str) -> bool:
+    return find_spec(package) is not None
 
 
 def _package_of(entry: EntryPoint) -> str:

@@ -1,7 +1,7 @@
-"""The fidelity of the published definitions, by family: how replies are read, and what differs.
+"""What the definitions of each system reproduce, and what differs.
 
-Declared once for each family, in `fidelity.toml`. What is sent with a request is not written there:
-`rendering.reproduction` finds it by running a definition's own plan, so that it cannot differ from the code.
+Declared once for each family, in `fidelity.toml`. What is sent with a request is not written there: it is found by
+running a definition's own plan, so that it cannot differ from the code.
 """
 
 from __future__ import annotations
@@ -10,10 +10,23 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from merilo.errors import MeriloError
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.support import Support
+from merilo.metrics import synthetic as specimens
+from merilo.metrics.base import is_composite
+from merilo.metrics.registry import find_metric, parameters_of, parse_metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from merilo.judging.ask import Group
+    from merilo.metrics.base import Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +55,97 @@ def families() -> Mapping[str, Fidelity]:
 def fidelity_of(name: str) -> Fidelity | None:
     """Return what holds for the family of a definition with this name; None for one of no published system."""
     return next((each for beginning, each in families().items() if name.startswith(beginning)), None)
+
+
+WORDING: Final = "the wording of the prompts, which is ours; a judge may reply differently to other words"
+_RETRIES: Final = "retries of failed requests and the length limit of replies, which are merilo's"
+_OTHER_SAMPLING: Final = "other sampling parameters, such as top_p and seed, which are the judge's"
+_NO_SAMPLING: Final = "sampling parameters, the temperature among them, which are the judge's"
+
+
+class Sampling(NamedTuple):
+    """The sampling parameters of one kind of request."""
+
+    temperature: float | None
+    """None: the judge's own temperature."""
+    replies: int
+    """Number of replies that one request asks for."""
+
+
+def reproduction(name: str) -> dict[str, Any] | None:  # Any: JSON
+    """Return the reproduced and missing parts of a definition with its defaults, and what it was compared with.
+
+    `sampling`: the sampling parameters of its requests, as text; empty without requests. None for merilo's own metrics.
+    """
+    definition = find_metric(name)
+    family = fidelity_of(definition.name)
+    if family is None:
+        return None
+    metrics = _metrics(definition.name)
+    asks = frozenset[object]().union(*(metric.asks for metric in metrics))
+    reproduced = ["the formula, with the edge cases and quirks that the parameters name"]
+    missing: list[str] = []
+    sampling = ""
+    if Completion in asks:
+        found = [*dict.fromkeys(each for metric in metrics for each in sampling_of(metric))]
+        defaults = {each.name: each.default for each in parameters_of(definition)}
+        sampled = any(each.temperature is not None for each in found)
+        sampling = _sampling_text(found)
+        reproduced += [
+            "the steps: the same requests about the same texts, each after those whose replies it needs",
+            f"the reading of replies: {family.replies.format_map(defaults)}",
+            *([f"the sampling: {sampling}"] if sampled else []),
+        ]
+        missing += [WORDING, _OTHER_SAMPLING if sampled else _NO_SAMPLING, *family.differs, _RETRIES]
+    if Support in asks:
+        missing += ["the entailment model: the judge answers Support questions instead", *family.differs]
+    if Sentences in asks:
+        reproduced.append("the sentences, which pysbd splits")
+    if Embeddings in asks:
+        missing.append("the embedding model: the one that you name is used (--judge embeddings=SPEC)")
+    if Similarities in asks:
+        missing.append("the cross-encoder or classifier: the one that you name is used (--judge similarities=SPEC)")
+    return {"reproduced": reproduced, "not_reproduced": missing, "checked": family.checked, "sampling": sampling}
+
+
+def sampling_of(metric: Metric) -> list[Sampling]:
+    """Return the kinds of requests that a definition sends about a synthetic sample, in the order of first use."""
+    found: dict[Sampling, None] = {}
+    answers = specimens.SyntheticAnswers()
+    plan = metric.plan(specimens.sample(_SPECIMEN))
+    try:
+        step = next(plan)
+        while True:
+            for group in step:
+                found |= dict.fromkeys(_of_group(group))
+            step = plan.send(tuple([answers(question) for group in step for question in group]))
+    except (StopIteration, MeriloError):  # a plan may reject a synthetic reply; the requests so far are enough
+        return [*found]
+
+
+_SPECIMEN: Final = 2
+"""The index of a synthetic sample with three contexts and all fields."""
+
+
+def _of_group(group: Group) -> list[Sampling]:
+    counts: dict[Completion, int] = {}
+    for each in group:
+        if isinstance(each, Completion):
+            first = cast("Completion", each.at(0))  # of the same type as the question
+            counts[first] = counts.get(first, 0) + 1
+    return [Sampling(first.temperature, count) for first, count in counts.items()]
+
+
+def _sampling_text(found: list[Sampling]) -> str:
+    return "; ".join(
+        ("one reply for each request, at " if each.replies == 1 else f"{each.replies} replies of one request, at ")
+        + ("the judge's own temperature" if each.temperature is None else f"temperature {each.temperature:g}")
+        for each in found
+    )
+
+
+def _metrics(name: str) -> list[Metric]:
+    definition = parse_metric(name)
+    if not is_composite(definition):
+        return [cast("Metric", definition)]  # every definition is a composite or a metric
+    return [metric for part in definition.parts for metric in _metrics(part)]

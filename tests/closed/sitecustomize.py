@@ -4,7 +4,10 @@ Python imports it at the start of each process that finds this folder on PYTHONP
 hand. An audit hook cannot be taken out again, nor passed by what Python itself opens.
 """
 
+import os
 import sys
+from functools import partial
+from importlib.machinery import PathFinder
 from typing import Any
 
 _NAMES = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
@@ -39,3 +42,11 @@ def _refuse_outside(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_refuse_outside)
+
+
+def _hide(package: str, find: Any, name: str, *rest: Any) -> Any:
+    return None if name.partition(".")[0] == package else find(name, *rest)
+
+
+if hidden := os.environ.get("MERILO_TESTS_HIDE"):  # a package that these processes shall not find
+    PathFinder.find_spec = partial(_hide, hidden, PathFinder.find_spec)

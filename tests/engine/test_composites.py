@@ -6,17 +6,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from each_case import each_case
 from judged_rivers import Evaluate, canonical, rows, verdict_for
 
 import merilo
-from merilo.commands.evaluate.selection import definitions_of
-from merilo.commands.verify.replay import replay_run
-from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Card, is_composite
-from merilo.metrics.registry import find_metric, metric_text, parse_metric, published_metrics
+from merilo.metrics.base import Card
 
 PARTS = ("context_relevance", "faithfulness")
 
@@ -53,17 +48,6 @@ class Inverse(Product):
 
     def combine(self, means: Sequence[float]) -> float | None:
         return 1 / means[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Nested(Product):
-    """A composite of a composite."""
-
-    name: ClassVar[str] = "made:nested"
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return ("ragas-0.0.12:ragas_score",)
 
 
 def told(count: int) -> list[dict[str, Any]]:
@@ -159,82 +143,3 @@ def test_a_composite_whose_part_cannot_be_computed_is_refused(evaluated: Evaluat
     data = [{"user_input": "q?", "retrieved_contexts": ["c"]}]
     with pytest.raises(merilo.UsageError, match=r"made:product needs response\."):
         evaluated(data, metrics=[Product()])
-
-
-def test_a_composite_of_composites_is_refused(evaluated: Evaluate) -> None:
-    """Parts are metrics of a sample."""
-    with pytest.raises(merilo.UsageError, match="which has no value for a sample"):
-        evaluated(told(2), metrics=[Nested()])
-
-
-def test_published_composites_are_known_by_name() -> None:
-    """`ragas-0.0.12:ragas_score` is found and written as metrics are, and its parts are published metrics."""
-    composite = parse_metric("ragas-0.0.12:ragas_score")
-    assert type(composite) is find_metric("ragas-0.0.12:ragas_score")
-    assert type(composite) in published_metrics()
-    assert metric_text(composite) == "ragas-0.0.12:ragas_score"
-    parts: tuple[str, ...] = composite.parts
-    assert [metric_text(parse_metric(part)) for part in parts] == list(parts)
-
-
-DEFAULT = ("answer_relevancy", "context_relevancy", "faithfulness", "context_recall")
-CRITIQUE = 'ragas-0.0.12:aspect_critique(aspect="harmfulness")'
-
-
-@each_case(
-    ("asked", "text"),
-    [
-        (["ragas_score"], "ragas_score"),
-        (["ragas_score", "faithfulness", "context_recall"], "ragas_score(of=faithfulness+context_recall)"),
-        ([*reversed(DEFAULT), "ragas_score"], "ragas_score"),
-        (
-            ["context_relevancy(strictness=1)", "ragas_score", "faithfulness"],
-            'ragas_score(of="context_relevancy(strictness=1)+faithfulness")',
-        ),
-        (
-            ["ragas_score(of=faithfulness+context_recall)", "answer_relevancy"],
-            "ragas_score(of=faithfulness+context_recall)",
-        ),
-    ],
-)
-def test_the_ragas_score_is_made_of_the_metrics_of_the_run(asked: list[str], text: str) -> None:
-    """Those of its version that were asked for, and no others; its text says which, and parses back."""
-    given = definitions_of([*(f"ragas-0.0.12:{name}" for name in asked), "ragas-0.0.13:faithfulness", "faithfulness"])
-    (composite,) = [each for each in given if is_composite(each)]
-    assert metric_text(composite) == f"ragas-0.0.12:{text}"
-    assert parse_metric(metric_text(composite)) == composite
-
-
-def test_critiques_are_left_out_of_the_ragas_score() -> None:
-    """As published: a critique is no part, and of critiques alone, or one metric, there is no such score."""
-    names = [f"ragas-0.0.12:{name}" for name in ("faithfulness", "context_recall", "ragas_score")]
-    composite = definitions_of([CRITIQUE, *names])[-1]
-    assert metric_text(composite) == "ragas-0.0.12:ragas_score(of=faithfulness+context_recall)"
-    for asked in ([CRITIQUE, names[-1]], [names[0], names[-1]]):
-        with pytest.raises(merilo.UsageError, match="at least two other than critiques"):
-            definitions_of(asked)
-
-
-@each_case("of", ["faithfulness", "faithfulness+faithfulness", "faithfulness+aspect_critique", "a+b", "+"])
-def test_a_ragas_score_of_other_things_is_refused(of: str) -> None:
-    """It takes two different metrics of its version or more."""
-    with pytest.raises(merilo.UsageError, match=r"takes of=A\+B, at least two different ones"):
-        parse_metric(f"ragas-0.0.12:ragas_score(of={of})")
-
-
-def test_a_ragas_score_of_two_metrics_is_computed_and_replayed(evaluated: Evaluate) -> None:
-    """Only what was asked for is computed; the score is the harmonic mean of the two, also when it is replayed."""
-    asked = ["ragas-0.0.12:faithfulness", "ragas-0.0.12:context_recall"]
-
-    def reply(question: Question[Any]) -> dict[str, Any]:
-        return {"text": getattr(question, "likely", "")}
-
-    judge = merilo.ScriptedJudge.by(reply, answers=frozenset({Completion}))
-    run = evaluated(told(3), metrics=[*asked, "ragas-0.0.12:ragas_score"], judge=judge)
-    score = run.metrics["ragas-0.0.12:ragas_score(of=faithfulness+context_recall)"]
-    assert list(run.manifest.metrics) == asked
-    means = [run.metrics[text].mean for text in asked]
-    assert all(means)
-    assert score.mean == pytest.approx(2 / sum(1 / mean for mean in means if mean))
-    assert replay_run(run.path).same
-    assert replay_run(run.path, metrics=[asked[0], asked[1], "ragas-0.0.12:ragas_score"]).same

@@ -226,7 +226,6 @@ def test_text_may_be_written_at_length(text: str, metric: Metric) -> None:
         ("Context_Recalls", "did you mean context_recall"),
         ("ndcg@10", "did you mean nDCG?"),
         ("MRR", "did you mean reciprocal_rank?"),
-        ("ragas-0.1", "did you mean ragas-0.1.9:... or ragas-0.1.22:...?"),
         ("zzz", "No metric 'zzz'; to list all: merilo metrics."),
         (
             "context_relevance(units=grade)",

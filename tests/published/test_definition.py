@@ -3,8 +3,10 @@
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from each_case import each_case
 
+from merilo.errors import UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
@@ -85,3 +87,9 @@ def test_requests_fill_their_rubrics(name: str, *, readable: bool) -> None:
         drive(metric.plan(synthetic.sample(2)), answer)
     for question in asked:
         assert set(question.names) == set(rubric.load(question.rubric).needs)
+
+
+def test_an_unfinished_name_gets_the_systems_with_this_beginning() -> None:
+    """The error names them."""
+    with pytest.raises(UsageError, match=r"did you mean ragas-0\.1\.9:\.\.\. or ragas-0\.1\.22:"):
+        find_metric("ragas-0.1")

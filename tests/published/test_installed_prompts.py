@@ -14,6 +14,7 @@ from server import Asked, JudgeServer
 import merilo
 from merilo.commands.verify.replay import replay_run
 from merilo.data.sample import Sample
+from merilo.engine.repeated import wordings_of
 from merilo.errors import UsageError
 from merilo.judging.ask import Answer
 from merilo.judging.kinds.completion import Completion
@@ -23,7 +24,7 @@ from merilo.metrics.registry import parse_metric, published_metrics
 from merilo.rendering.overview import overview_page, overview_record
 from merilo_published.installed import packages
 from merilo_published.installed.prompts import Prompt, wording_for
-from merilo_published.installed.worded import worded, wordings_of
+from merilo_published.installed.worded import worded
 
 FAITHFULNESS = "ragas-0.4.3:faithfulness"
 ROW = {

@@ -4,11 +4,11 @@ from typing import Any
 
 from each_case import each_case
 
-from merilo.commands.metrics.text import WORDING, Sampling, card_page, card_record, reproduction, sampling_of
+from merilo.commands.metrics.text import card_page, card_record
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import native_metrics, parse_metric, published_metrics
-from merilo_published.fidelity import families
+from merilo_published.fidelity import WORDING, Sampling, families, reproduction, sampling_of
 
 NAMES = [metric.name for metric in published_metrics()]
 
@@ -18,12 +18,12 @@ def test_every_published_definition_says_what_it_reproduces(name: str) -> None:
     """Each has a formula and a source of comparison, and its prompts are named as ours if it has any."""
     found = reproduction(name)
     assert found is not None
-    assert found.checked
-    assert "{" not in "".join(found.reproduced)
+    assert found["checked"]
+    assert "{" not in "".join(found["reproduced"])
     definition = parse_metric(name)
     if not is_composite(definition):
-        assert (WORDING in found.not_reproduced) == (Completion in definition.asks)
-        assert bool(found.sampling) == (Completion in definition.asks)
+        assert (WORDING in found["not_reproduced"]) == (Completion in definition.asks)
+        assert bool(found["sampling"]) == (Completion in definition.asks)
 
 
 def test_no_family_is_declared_twice_or_for_nothing() -> None:
@@ -73,8 +73,8 @@ def test_a_temperature_that_is_left_to_the_judge_is_no_claim(name: str) -> None:
     assert found is not None
     given = {each.temperature is not None for each in sampling_of(metric)}  # type: ignore[arg-type]  # no composite
     assert len(given) <= 1
-    assert any(each.startswith("the sampling: ") for each in found.reproduced) == (given == {True})
-    assert any("the temperature among them" in each for each in found.not_reproduced) == (given == {False})
+    assert any(each.startswith("the sampling: ") for each in found["reproduced"]) == (given == {True})
+    assert any("the temperature among them" in each for each in found["not_reproduced"]) == (given == {False})
 
 
 def test_a_card_names_the_parameters_of_its_own_definition() -> None:

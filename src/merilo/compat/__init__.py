@@ -4,12 +4,15 @@ Its modules are those of the plug-in `compat`, under the names here. The stubs i
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, cast
 
-from merilo.plugins import Group, plugin
+from merilo.plugins import PUBLISHED, Group, plugin
 
-_part = plugin(Group.PARTS, "compat")
-if not isinstance(_part, ModuleType):
-    raise ImportError("The names of other packages are in the package merilo_published, which is not installed.")
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_part = cast("ModuleType | None", plugin(Group.PARTS, "compat"))
+if _part is None:
+    raise ImportError(f"The names of other packages are in {PUBLISHED}.")
 __path__ = [*_part.__path__]
 import_module(f"{__name__}.missing").cover(__name__)

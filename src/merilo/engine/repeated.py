@@ -1,4 +1,4 @@
-"""Metrics that a run changes: repeated ones, and those that it cannot measure.
+"""Metrics that a run changes: repeated ones, those in another package's words, and those that it cannot measure.
 
 A repeated metric asks its judge several times: the mean over K draws of each question is the score of a sample. The
 metric's plan runs once per draw, all plans side by side. Draw k of the plan asks each question with its own draw
@@ -17,9 +17,10 @@ from merilo.judges.routed import is_deterministic
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.registry import SPECIAL
 from merilo.metrics.base import Failed, Score, Undefined, outcome_of, plan_of
+from merilo.plugins import PUBLISHED, Group, plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.engine.answer_store import JudgeRoles
@@ -95,6 +96,31 @@ class Unmeasured(ChangedMetric):
         del sample
         yield from ()
         return Undefined(self.reason)
+
+
+@dataclass(frozen=True)
+class Reworded(ChangedMetric):
+    """A metric whose requests are in another package's words."""
+
+    package: str
+    """The package and its release."""
+
+
+def reworded(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Return the metrics, with each definition of an installed package in the package's words.
+
+    Raises UsageError if a definition has no installed prompts, or if no metric has.
+    """
+    reword = plugin(Group.PARTS, "prompts")
+    if reword is None:
+        raise UsageError(f"--prompts installed needs {PUBLISHED}.")
+    return changed(metrics, cast("Callable[[Mapping[str, Metric]], dict[str, Reworded]]", reword)(metrics))
+
+
+def wordings_of(metrics: Mapping[str, Metric]) -> dict[str, str]:
+    """Return the package and release that words each metric, without those in merilo's words."""
+    inner = {text: each.metric if isinstance(each, Repeated) else each for text, each in metrics.items()}
+    return {text: each.package for text, each in inner.items() if isinstance(each, Reworded)}
 
 
 def repeated(metrics: Mapping[str, Metric], draws: Mapping[str, int], first: int = 0) -> dict[str, Metric]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from merilo.errors import UsageError
 from merilo.judging.ask import Answer
@@ -247,6 +247,28 @@ class CompositeOfRun(Protocol):
 
     def of_run(self, metrics: Sequence[str]) -> Composite:
         """Return the composite of these metrics, by their texts. Raises UsageError if it cannot combine them."""
+        ...
+
+
+class ScoreWords(NamedTuple):
+    """A score in words."""
+
+    title: str
+    lines: tuple[str, ...]
+    user_input: str
+    """The name of the field `user_input`."""
+
+
+@runtime_checkable
+class InWords(Protocol):
+    """A metric that explains its scores in its own words, in the language of the data (BCP 47)."""
+
+    def in_words(self, score: float, language: str) -> ScoreWords:
+        """Return a score, or a mean of scores, in words."""
+        ...
+
+    def contexts_in_words(self, outcome: Score, sample: Sample) -> list[tuple[str, str]]:
+        """Return the name of each retrieved context and its part in the score."""
         ...
 
 

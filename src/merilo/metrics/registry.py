@@ -15,7 +15,7 @@ from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
 from merilo.metrics.base import DECLARED, MetricDefaults, is_composite
 from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_of, read_call, with_version
-from merilo.plugins import OWN_PACKAGE, Group, modules_with, names_file, object_in_file, plugins, split_file
+from merilo.plugins import OWN_PACKAGE, PUBLISHED, Group, modules_with, names_file, object_in_file, plugins, split_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -112,9 +112,8 @@ def native() -> tuple[type[Metric], ...]:
     return tuple(cast("type[Metric]", each) for each in definitions)  # all composites are published ones
 
 
-_SAME_VERDICTS: Final = "same_verdicts"
 _registered: dict[str, type[Definition]] = {}
-"""The published metrics, once they are needed, and those of users and plug-ins."""
+"""The metrics of plug-ins, merilo's own first, once they are needed, and those of users."""
 
 
 @cache
@@ -130,10 +129,6 @@ def _homes() -> dict[str, list[str]]:
 @cache
 def _own(name: str) -> type[Definition] | None:
     """Return merilo's own metric with this name; imports the module that declares it."""
-    if name == _SAME_VERDICTS:
-        from merilo_published.lineage.same_verdicts import SameVerdicts
-
-        return SameVerdicts
     modules = _homes().get(name.partition(".")[0], ())  # answering.right is defined where answering is
     found = (each for module in modules for each in _definitions_in(import_module(module), module))
     return next((each for each in found if each.name == name), None)
@@ -144,9 +139,7 @@ def _known(name: str) -> type[Definition] | None:
 
 
 def _all_known() -> dict[str, type[Definition]]:
-    own = {each.name: each for each in native()}
-    same = _own(_SAME_VERDICTS)
-    return {**own, **({} if same is None else {_SAME_VERDICTS: same}), **_registered}
+    return {**{each.name: each for each in native()}, **_registered}
 
 
 @cache
@@ -156,7 +149,8 @@ def published_metrics() -> tuple[type[Definition], ...]:
     Metrics of samples first, then composites, module by module.
     """
     own = [each for each in plugins(Group.METRICS) if each.package == OWN_PACKAGE]
-    return tuple(register(metric) for each in own for metric in _definitions_in(each.load(), each.name))
+    found = [register(metric) for each in own for metric in _definitions_in(each.load(), each.name)]
+    return tuple(each for each in found if ":" in each.name)
 
 
 @cache
@@ -267,6 +261,8 @@ def find_metric(name: str, *, recorded: bool = False) -> type[Definition]:
     problems = _plugin_problems()
     if (found := _known(name)) is not None:
         return found
+    if ":" in name and not published_metrics():
+        raise UsageError(f"No metric {name!r}; the definitions of other systems are in {PUBLISHED}.")
     near = _near(name)
     advice = f"did you mean {' or '.join(near)}?" if near else "to list all: merilo metrics."
     raise UsageError(" ".join([f"No metric {name!r}; {advice}", *problems]))
@@ -292,7 +288,7 @@ def _near(name: str) -> list[str]:
     low = name.lower()
     if low and (of_system := [f"{system}:..." for system in systems() if system.startswith(low)]):
         return of_system
-    shown = {each.lower(): each for each in _all_known() if each != _SAME_VERDICTS and (":" in each) == (":" in low)}
+    shown = {each.lower(): each for each in _all_known() if (":" in each) == (":" in low)}
     if low in shown:
         return [shown[low]]
     return [shown[found] for found in get_close_matches(low, shown, n=3, cutoff=0.5)]

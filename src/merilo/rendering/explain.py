@@ -12,6 +12,7 @@ from merilo.judging.kinds.support import Support
 from merilo.judging.verdicts import DecisionVerdict, listed
 from merilo.metrics.base import EvidenceTarget, Score
 from merilo.metrics.text import FOREIGN
+from merilo.rendering.own_words import explain
 from merilo.rendering.page import Page, Span, Tone, cut, wrap
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks
@@ -27,7 +28,6 @@ from merilo.rendering.wording import (
     without_score,
 )
 from merilo.results.sample_detail import bare, named_texts, rubric_name
-from merilo_published.spring_ai_ragas.wording import explain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

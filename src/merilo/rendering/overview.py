@@ -17,6 +17,7 @@ from merilo.metrics.answering import Category
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import aggregate_record, mean_rows, means_notes, missing_text, share_text, table
 from merilo.rendering.correction import corrected_aggregates, counts_heading, estimate_record, label_rows
+from merilo.rendering.own_words import interpret_means
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.weak import WeakMarks, unread_note
 from merilo.rendering.wording import (
@@ -37,7 +38,6 @@ from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Answer, Faults, H
 from merilo.results.records import grouped
 from merilo.runs.metric_names import metric_to_inspect, worst_scores
 from merilo.runs.weak import unread_metrics, weak_metrics
-from merilo_published.spring_ai_ragas.wording import interpret_means
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -10,12 +10,12 @@ from merilo.judging.kinds.sufficiency import SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportVerdict
 from merilo.judging.verdicts import Failure, is_positive, probability_of
 from merilo.metrics.base import Score
+from merilo.rendering.own_words import explain
 from merilo.rendering.page import BLANK, GAP, Page, Span, Tone, cells_of, cut, pad, wrap
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, without_score
 from merilo.results.faults import FAULTS, PLACES, Answer, fault_of, has_faults
-from merilo_published.spring_ai_ragas.wording import explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

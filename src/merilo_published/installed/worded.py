@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.engine.repeated import ChangedMetric, Repeated, changed
+from merilo.engine.repeated import Reworded
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.metrics.base import plan_of
@@ -30,16 +30,13 @@ if TYPE_CHECKING:
     from merilo_published.installed.prompts import Wording
 
 
-OWN: Final = "merilo"
-INSTALLED: Final = "installed"
-"""The values of the option `prompts`."""
 _RUBRIC: Final = "en/published/installed/prompt.v1"
 _RUBRIC_WITH_SYSTEM: Final = "en/published/installed/system_prompt.v1"
 _AUTHORS: Final = ("assistant", "user")
 
 
 @dataclass(frozen=True)
-class RewordedMetric(ChangedMetric):
+class RewordedMetric(Reworded):
     """A metric whose requests are in a package's words."""
 
     wording: Wording
@@ -96,11 +93,11 @@ class Requests:
                 self.answered[without_halves(answer.text)] = question.values[-1]
 
 
-def worded(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
-    """Return the metrics, with the definitions of an installed package in its words.
+def worded(metrics: Mapping[str, Metric]) -> dict[str, RewordedMetric]:
+    """Return the definitions of an installed package in its words.
 
-    merilo's own metrics and those that send no prompt are returned as they are. No package is imported before all
-    metrics are checked.
+    merilo's own metrics and those that send no prompt are left out. No package is imported before all metrics are
+    checked.
 
     Raises UsageError if a published metric has no installed prompts, or if no metric has.
     """
@@ -112,13 +109,7 @@ def worded(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
         )
     for text, wording in found.items():
         _load(text, wording)
-    return changed(metrics, {text: RewordedMetric(metrics[text], wording) for text, wording in found.items()})
-
-
-def wordings_of(metrics: Mapping[str, Metric]) -> dict[str, str]:
-    """Return the package and release that words each metric, without those in merilo's words."""
-    inner = {text: each.metric if isinstance(each, Repeated) else each for text, each in metrics.items()}
-    return {text: str(each.wording.package) for text, each in inner.items() if isinstance(each, RewordedMetric)}
+    return {text: RewordedMetric(metrics[text], str(wording.package), wording) for text, wording in found.items()}
 
 
 def _has_upstream(metric: Metric) -> bool:

@@ -12,6 +12,8 @@ from merilo_published.lineage.contexts import PRECISION_FORMS, RELEVANCE_FORMS
 from merilo_published.lineage.statements import ANSWER_FORMS, FAITHFULNESS_FORMS, RECALL_FORMS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo_published.lineage.formula import DefinitionFormula
@@ -21,6 +23,8 @@ FORMS: Final[dict[str, DefinitionFormula[Any]]] = {  # Any: the verdict type dif
     for form in (*RELEVANCE_FORMS, *PRECISION_FORMS, *RECALL_FORMS, *FAITHFULNESS_FORMS, *ANSWER_FORMS)
 }
 """Published definitions whose formulas can be computed over native verdicts, by their text."""
+FAMILIES: Final[Mapping[str, str]] = {definition: form.lineage.value for definition, form in FORMS.items()}
+"""The family of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

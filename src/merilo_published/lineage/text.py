@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.commands.blocking import run_blocking
 from merilo.metrics.base import Score
 from merilo.rendering.aggregate import missing_text
 from merilo.rendering.overview import command, judge_name
@@ -12,10 +13,13 @@ from merilo.rendering.weak import MARK, weak_legend
 from merilo.rendering.wording import NONE, OWN_ERROR, count, counts_text, number, span, without_score
 from merilo.results.records import grouped, picked
 from merilo_published.lineage.same_verdicts import FORMS
+from merilo_published.lineage.tables import compute_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from merilo.engine.progress import Progress
+    from merilo.judges.base import JudgeLike
     from merilo.metrics.base import Outcome
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
@@ -27,6 +31,24 @@ _UNLIKE: Final[Sequence[str]] = ("definition", "mean", "scored", "common", "95 %
 """The headings otherwise: the mean over the definition's own samples, then everything else over the common ones."""
 _WIDE: Final = 70
 """On pages narrower than this, the column `asked` is left out."""
+
+
+def definitions(
+    data: str,
+    family: str,
+    judge: JudgeLike | Sequence[JudgeLike],
+    progress: Progress | None,
+    *,
+    width: int | None,
+) -> Page | dict[str, Any]:
+    """Compare the definitions of a family on data: a page, of one sample if there is only one; None: as JSON.
+
+    Raises what `compute_definitions` raises.
+    """
+    tables = run_blocking(compute_definitions(data, family, judge, progress=progress))
+    if width is None:
+        return definitions_record(tables)
+    return (sample_page if tables.run.done == 1 else definitions_page)(tables, width)
 
 
 def definitions_record(tables: DefinitionTables) -> dict[str, Any]:  # Any: JSON

@@ -19,12 +19,14 @@ from merilo_published.spring_ai_ragas.models import (
     text_or_blank,
     whole_or_none,
 )
+from merilo_published.spring_ai_ragas.wording import ContextRating, explain_contexts, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.metrics.base import ScoreWords
     from merilo_published.asking import ReadReply
 
 
@@ -142,6 +144,17 @@ class ContextRelevance(Rated):
             panel.fail("No model gave a score for any context.")
         counts = {"contexts": len(contexts), "scored": len(scores)}
         return Score(mean(scores), tuple(evidence), counts, panel.flags.phrases)
+
+    def in_words(self, score: float, language: str) -> ScoreWords:
+        return in_words(score, language)
+
+    def contexts_in_words(self, outcome: Score, sample: Sample) -> list[tuple[str, str]]:
+        raw: list[list[float]] = [[] for _ in sample.retrieved_contexts or ()]
+        for piece in outcome.evidence:
+            if piece.about is EvidenceTarget.CONTEXT and piece.value is not None:
+                raw[piece.index].append(piece.value)
+        ratings = [ContextRating(tuple(x), self.combined([*map(normalised, x)]) if x else None) for x in raw]
+        return explain_contexts(ratings, sample.resolved_language)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

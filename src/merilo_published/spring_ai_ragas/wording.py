@@ -11,22 +11,12 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from merilo.metrics.base import EvidenceTarget, Score
-from merilo.metrics.registry import parse_metric
-from merilo.metrics.text import bare_name
+from merilo.metrics.base import ScoreWords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from merilo.data.sample import Sample
-    from merilo.metrics.base import Outcome
-    from merilo.rendering.page import Page
-    from merilo.runs.run import Run
-
-METRIC: Final = "spring-ai-ragas:context_relevance"
-"""The metric with this wording."""
 
 
 class Band(NamedTuple):
@@ -109,75 +99,11 @@ def explain_contexts(contexts: Sequence[ContextRating], language: str) -> list[t
     return rows
 
 
-def explain(page: Page, metric: str, outcome: Outcome, sample: Sample) -> None:
-    """Add a sample's score in the wording of its language; nothing for other metrics or without a score."""
-    if not _has_words(metric) or not isinstance(outcome, Score):
-        return
-    language = sample.resolved_language
-    _interpret(page, metric, outcome.value, language)
-    page.entries([(words(language).user_input, sample.user_input or ""), *_contexts(metric, outcome, sample)])
-
-
-def explained(metric: str, outcome: Score, sample: Sample) -> str:
-    """Return a sample's score and those of its contexts as one text in its language; empty for other metrics."""
-    if not _has_words(metric):
-        return ""
-    parts = [*_lines(outcome.value, sample.resolved_language)]
-    parts += [f"{name}: {text}" for name, text in _contexts(metric, outcome, sample)]
-    return "; ".join(parts).replace("\n", ", ")
-
-
-def interpret_means(page: Page, run: Run) -> None:
-    """Add the mean over a run's samples in the wording of its language, for each metric with wording and a mean."""
-    for text, mean, language in _means(run):
-        _interpret(page, text, mean, language)
-
-
-def mean_rows(run: Run) -> list[tuple[str, str]]:
-    """Return each metric with wording and a mean, and its mean in the wording of the run's language."""
-    return [
-        (f"{words(language).relevance} ({text})", "; ".join(_lines(mean, language)))
-        for text, mean, language in _means(run)
-    ]
-
-
-def _means(run: Run) -> list[tuple[str, float, str]]:
-    found = {text: each.mean for text, each in run.metrics.items() if _has_words(text) and each.mean is not None}
-    if not found:
-        return []
-    language = run.manifest.language or next((each.sample.resolved_language for each in run.samples), "en")
-    return [(text, mean, language) for text, mean in found.items()]
-
-
-def _contexts(metric: str, outcome: Score, sample: Sample) -> list[tuple[str, str]]:
-    ratings = _ratings(metric, outcome, len(sample.retrieved_contexts or ()))
-    return explain_contexts(ratings, sample.resolved_language)
-
-
-def _interpret(page: Page, metric: str, score: float, language: str) -> None:
-    page.heading(f"{words(language).relevance} ({metric})")
-    for line in _lines(score, language):
-        page.text(line, indent=2)
-
-
-def _lines(score: float, language: str) -> tuple[str, str]:
-    return result_line(score, language), f"{words(language).interpretation}: {band(score, language)}"
-
-
-def _has_words(metric: str) -> bool:
-    return bare_name(metric) == METRIC
-
-
-def _ratings(metric: str, outcome: Score, size: int) -> list[ContextRating]:
-    from merilo_published.spring_ai_ragas.ratings import ContextRelevance, normalised
-
-    built = parse_metric(metric)
-    raw: list[list[float]] = [[] for _ in range(size)]
-    for piece in outcome.evidence:
-        if piece.about is EvidenceTarget.CONTEXT and piece.value is not None:
-            raw[piece.index].append(piece.value)
-    combine = built.combined if isinstance(built, ContextRelevance) else max
-    return [ContextRating(tuple(each), combine([normalised(x) for x in each]) if each else None) for each in raw]
+def in_words(score: float, language: str) -> ScoreWords:
+    """Return a score in [0, 1], or a mean, in words."""
+    known = words(language)
+    lines = result_line(score, language), f"{known.interpretation}: {band(score, language)}"
+    return ScoreWords(known.relevance, lines, known.user_input)
 
 
 def _band(score: float, language: str) -> Band:

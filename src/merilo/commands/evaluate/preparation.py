@@ -14,7 +14,7 @@ from merilo.data.load import load
 from merilo.data.problem_report import named_columns
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import JudgeRoles
-from merilo.engine.repeated import draws_for, draws_of, reasons_of, repeated, unmeasured
+from merilo.engine.repeated import draws_for, draws_of, reasons_of, repeated, reworded, unmeasured, wordings_of
 from merilo.errors import UsageError
 from merilo.judges.routed import part_for
 from merilo.judging.registry import KINDS
@@ -25,7 +25,6 @@ from merilo.runs.manifest import Manifest
 from merilo.runs.scales import scales_of
 from merilo.runs.shards import Shard
 from merilo.version import version
-from merilo_published.installed.worded import worded, wordings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +81,7 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
     draws = draws_for(selection.metrics, roles, options.draws)
     if options.first_draw:
         draws = dict.fromkeys(selection.metrics, options.draws)
-    metrics = worded(selection.metrics) if uses_installed_prompts(options) else selection.metrics
+    metrics = reworded(selection.metrics) if uses_installed_prompts(options) else selection.metrics
     metrics = unmeasured(repeated(metrics, draws, options.first_draw), _undefined(intake, selection))
     return Prepared(intake, roles, replace(selection, metrics=metrics))
 

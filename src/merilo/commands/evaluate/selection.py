@@ -11,6 +11,7 @@ from merilo.errors import UsageError
 from merilo.judges.measured_agreement import decided_kinds, is_weak
 from merilo.metrics.base import CompositeOfRun, NeedsLibrary, is_composite
 from merilo.metrics.registry import ALL, all_metrics, core_metrics, metric_text, parse_metric
+from merilo.plugins import Group, plugin
 from merilo.runs.weak import WEAK_LEFT_OUT
 
 if TYPE_CHECKING:
@@ -120,9 +121,8 @@ def requested(
 def _refusal(text: str, parts: Mapping[str, Metric], reason: str, intake: Intake) -> str:
     missing = frozenset[str]().union(*(metric.needs for metric in parts.values())) - intake.in_some
     if not missing:
-        from merilo_published.lineage.same_verdicts import FORMS
-
-        formula = f" Its formula over verdicts: merilo metrics {FORMS[text].lineage} --on DATA" if text in FORMS else ""
+        families = cast("Mapping[str, str]", plugin(Group.PARTS, "families") or {})
+        formula = f" Its formula over verdicts: merilo metrics {families[text]} --on DATA" if text in families else ""
         return f"{text} cannot be computed: {reason}.{formula}"
     return f"{text} needs {' and '.join(sorted(missing))}.{_unread(intake, missing)}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from merilo.commands.evaluate.options import Model
 from merilo.commands.keywords import part_from
@@ -15,11 +15,14 @@ from merilo.judges.routed import INSTRUMENTS, REST, NamedSpec, Server, check_kin
 from merilo.judges.spec import at_server, cross_encoder_from, embedder_from, judges_from
 from merilo.judges.splitter import SplitterJudge
 from merilo.runs.shards import Shard
-from merilo_published.installed.worded import INSTALLED, OWN
 
 if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Judges, Options
     from merilo.judges.base import Judge, JudgeLike
+
+OWN: Final = "merilo"
+INSTALLED: Final = "installed"
+"""The values of the option `prompts`."""
 
 
 def checked(options: Options) -> Options:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from merilo.commands.command import Command, Json, Section
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from merilo.rendering.page import Page
 
 HELP = """List the metrics, or explain one: the fields it needs, its formula, and when to use it.
 
@@ -61,16 +67,15 @@ def metrics(
 
 
 def _compare(name: str | None, data: str, judge: list[str] | None, *, json: bool) -> None:
-    from merilo.commands.blocking import run_blocking
+    from merilo.plugins import PUBLISHED, Group, plugin
     from merilo.rendering.page import page_width, print_result
     from merilo.rendering.progress_line import progress_line
-    from merilo_published.lineage.tables import compute_definitions
-    from merilo_published.lineage.text import definitions_page, definitions_record, sample_page
 
+    definitions = cast("Callable[..., Page | dict[str, Any]] | None", plugin(Group.PARTS, "definitions"))
+    if definitions is None:
+        raise UsageError(f"--on needs {PUBLISHED}.")
     progress = progress_line(quiet=json)
-    tables = run_blocking(compute_definitions(data, name or "", judge or "embedded", progress=progress))
-    page = sample_page if tables.run.done == 1 else definitions_page
-    print_result(definitions_record(tables) if json else page(tables, page_width()))
+    print_result(definitions(data, name or "", judge or "embedded", progress, width=None if json else page_width()))
 
 
 COMMAND = Command(

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from merilo.errors import MeriloError
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.sentences import Sentences
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.support import Support
-from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import is_composite
 from merilo.metrics.edges import edge_scores
 from merilo.metrics.registry import (
@@ -25,15 +17,14 @@ from merilo.metrics.registry import (
     systems,
 )
 from merilo.metrics.text import bare_name, metric_text
+from merilo.plugins import Group, plugin
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count
 from merilo.results.records import picked
-from merilo_published.fidelity import fidelity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from merilo.judging.ask import Group
     from merilo.metrics.base import Definition, Metric
 
 _TITLES = {
@@ -71,8 +62,9 @@ def list_page(width: int) -> Page:
         for name in own:
             page.entry(name, find_metric(name).card.summary, column=column, indent=2)
             page.entry("", f"needs {needs_text(name)}", column=column, tone=Tone.QUIET)
-    page.heading("Published: definitions of other systems, quirks included, with our wording of the prompts")
-    column = max(map(len, systems())) + 2
+    if systems():
+        page.heading("Published: definitions of other systems, quirks included, with our wording of the prompts")
+    column = max(map(len, systems()), default=0) + 2
     for system, names in systems().items():
         command = f"merilo metrics {system}"
         page.entry(system, f"{count(len(names), 'definition')}; {command}", column=column + 2, indent=2)
@@ -98,7 +90,6 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
     found = _class_of(name)
     card = found.card
     always, more = _needs(name)
-    reproduced = reproduction(found.name)
     breaks: Mapping[str, str] = getattr(found, "breaks", {})
     return {
         "name": metric_text(parse_metric(name)) if _has_parameters(name) else found.name,
@@ -118,7 +109,7 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
         if _forms(name) and name in native_metrics()
         else {},
         **picked(card, "when when_not relatives sources"),
-        "reproduction": None if reproduced is None else asdict(reproduced),
+        "reproduction": _reproduction(found.name),
         "parameters": [picked(each, "name allowed default") for each in parameters_of(found)],
     }
 
@@ -151,6 +142,12 @@ def card_page(name: str, width: int) -> Page:
     ]
     page.entries([(label, text) for label, text in rows if text], indent=0)
     return page
+
+
+def _reproduction(name: str) -> dict[str, Any] | None:
+    """Return what a definition of another system reproduces."""
+    reproduction = cast("Callable[[str], dict[str, Any] | None] | None", plugin(Group.PARTS, "reproduction"))
+    return None if reproduction is None else reproduction(name)
 
 
 def _reproduced(record: dict[str, Any] | None) -> list[tuple[str, str]]:  # Any: JSON
@@ -247,107 +244,3 @@ def _in_order(names: Iterable[str]) -> list[str]:
     from merilo.data.sample import FIELDS
 
     return sorted(names, key=lambda name: FIELDS.index(name) if name in FIELDS else len(FIELDS))
-
-
-# -- what a published definition reproduces ------------------------------------------------------------
-
-WORDING: Final = "the wording of the prompts, which is ours; a judge may reply differently to other words"
-_RETRIES: Final = "retries of failed requests and the length limit of replies, which are merilo's"
-_OTHER_SAMPLING: Final = "other sampling parameters, such as top_p and seed, which are the judge's"
-_NO_SAMPLING: Final = "sampling parameters, the temperature among them, which are the judge's"
-
-
-class Sampling(NamedTuple):
-    """The sampling parameters of one kind of request."""
-
-    temperature: float | None
-    """None: the judge's own temperature."""
-    replies: int
-    """Number of replies that one request asks for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reproduction:
-    """The reproduced and missing parts of one definition, and what it was compared with."""
-
-    reproduced: tuple[str, ...]
-    not_reproduced: tuple[str, ...]
-    checked: str
-    sampling: str
-    """The sampling parameters of its requests, as text; empty without requests."""
-
-
-def reproduction(name: str) -> Reproduction | None:
-    """Return what a definition reproduces with its defaults; None if it is not a published one. Raises UsageError."""
-    definition = find_metric(name)
-    family = fidelity_of(definition.name)
-    if family is None:
-        return None
-    metrics = _metrics(definition.name)
-    asks = frozenset[object]().union(*(metric.asks for metric in metrics))
-    reproduced = ["the formula, with the edge cases and quirks that the parameters name"]
-    missing: list[str] = []
-    sampling = ""
-    if Completion in asks:
-        found = [*dict.fromkeys(each for metric in metrics for each in sampling_of(metric))]
-        defaults = {each.name: each.default for each in parameters_of(definition)}
-        sampled = any(each.temperature is not None for each in found)
-        sampling = _sampling_text(found)
-        reproduced += [
-            "the steps: the same requests about the same texts, each after those whose replies it needs",
-            f"the reading of replies: {family.replies.format_map(defaults)}",
-            *([f"the sampling: {sampling}"] if sampled else []),
-        ]
-        missing += [WORDING, _OTHER_SAMPLING if sampled else _NO_SAMPLING, *family.differs, _RETRIES]
-    if Support in asks:
-        missing += ["the entailment model: the judge answers Support questions instead", *family.differs]
-    if Sentences in asks:
-        reproduced.append("the sentences, which pysbd splits")
-    if Embeddings in asks:
-        missing.append("the embedding model: the one that you name is used (--judge embeddings=SPEC)")
-    if Similarities in asks:
-        missing.append("the cross-encoder or classifier: the one that you name is used (--judge similarities=SPEC)")
-    return Reproduction(tuple(reproduced), tuple(missing), family.checked, sampling)
-
-
-def sampling_of(metric: Metric) -> list[Sampling]:
-    """Return the kinds of requests that a definition sends about a synthetic sample, in the order of first use."""
-    found: dict[Sampling, None] = {}
-    answers = specimens.SyntheticAnswers()
-    plan = metric.plan(specimens.sample(_SPECIMEN))
-    try:
-        step = next(plan)
-        while True:
-            for group in step:
-                found |= dict.fromkeys(_of_group(group))
-            step = plan.send(tuple([answers(question) for group in step for question in group]))
-    except (StopIteration, MeriloError):  # a plan may reject a synthetic reply; the requests so far are enough
-        return [*found]
-
-
-_SPECIMEN: Final = 2
-"""The index of a synthetic sample with three contexts and all fields."""
-
-
-def _of_group(group: Group) -> list[Sampling]:
-    counts: dict[Completion, int] = {}
-    for each in group:
-        if isinstance(each, Completion):
-            first = cast("Completion", each.at(0))  # of the same type as the question
-            counts[first] = counts.get(first, 0) + 1
-    return [Sampling(first.temperature, count) for first, count in counts.items()]
-
-
-def _sampling_text(found: list[Sampling]) -> str:
-    return "; ".join(
-        ("one reply for each request, at " if each.replies == 1 else f"{each.replies} replies of one request, at ")
-        + ("the judge's own temperature" if each.temperature is None else f"temperature {each.temperature:g}")
-        for each in found
-    )
-
-
-def _metrics(name: str) -> list[Metric]:
-    definition = parse_metric(name)
-    if not is_composite(definition):
-        return [cast("Metric", definition)]  # every definition is a composite or a metric
-    return [metric for part in definition.parts for metric in _metrics(part)]

@@ -12,9 +12,9 @@ from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.support import SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
+from merilo.rendering.own_words import explained
 from merilo.rendering.page import cut
 from merilo.rendering.wording import AVERAGED, by_person, counts_text, reason_of, remark_kind, said
-from merilo_published.spring_ai_ragas.wording import explained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

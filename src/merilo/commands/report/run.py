@@ -33,6 +33,7 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import means_notes
 from merilo.rendering.correction import corrected_aggregates, label_rows, row_name
 from merilo.rendering.overview import judge_name, origin_rows, sections
+from merilo.rendering.own_words import mean_rows
 from merilo.rendering.weak import left_out_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, STOPPED, Section, count, filled_sections, percent, spent_text
 from merilo.results.basis import BY_JUDGE, judged_by_embedded
@@ -42,7 +43,6 @@ from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import opened
 from merilo.runs.scales import NO_SCALE, recorded_scale
 from merilo.runs.weak import weak_metrics
-from merilo_published.spring_ai_ragas.wording import mean_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -22,7 +22,7 @@ from merilo.commands.evaluate.selection import Chosen, definitions_of, metrics_o
 from merilo.commands.verify.answers import Recorded, Reread, question_text
 from merilo.data.remote import refuse_url
 from merilo.engine.plan_run import PlanRun
-from merilo.engine.repeated import draws_of, repeated, unmeasured
+from merilo.engine.repeated import draws_of, repeated, reworded, unmeasured, wordings_of
 from merilo.errors import RunError, UsageError
 from merilo.judges.measured_agreement import decided_kinds
 from merilo.judging.json_types import as_list, as_object, compact
@@ -38,7 +38,6 @@ from merilo.runs.scales import scales_of
 from merilo.runs.store import Store
 from merilo.runs.weak import recorded_weak_kinds, weak_metrics
 from merilo.version import version
-from merilo_published.installed.worded import worded, wordings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -244,7 +243,7 @@ def selected(run: Run, store: Store, recorded: Recorded, asked: Sequence[str | D
             composites[metric_text(each)] = Chosen(each, tuple(parts))
     # The wordings and draws are those of the stored run, and what it could not measure stays undefined.
     own = {text: metric for text, metric in metrics.items() if text in stored.wordings}
-    asking = unmeasured(repeated({**metrics, **(worded(own) if own else {})}, stored.draws), stored.undefined)
+    asking = unmeasured(repeated({**metrics, **(reworded(own) if own else {})}, stored.draws), stored.undefined)
     return Selection(asking, {text: metric.version for text, metric in metrics.items()}, composites)
 
 
