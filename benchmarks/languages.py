@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from merilo.commands.blocking import run_blocking
+from merilo.commands.check.items import PositiveRule, table_of
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.run import run_check
-from merilo.commands.check.tables import PositiveRule, table_of
 from merilo.data.labels import Task
 from merilo.results.records import grouped
 from merilo.stats.resampling import Resampling
@@ -23,9 +23,9 @@ from merilo.stats.resampling import Resampling
 LABELS: Final = Path(__file__).parent / "labels" / "dev"
 SOURCE: Final = "xquad"
 READINGS: Final = (
-    PositiveRule("chunk_relevance", Task.CHUNK_RELEVANCE, "grade 1 or 2 is yes"),
-    PositiveRule("chunk_relevance=2", Task.CHUNK_RELEVANCE, "grade 2 is yes", least=2.0),
-    PositiveRule("sentence_relevance", Task.SENTENCE_RELEVANCE, "a marked sentence is yes"),
+    PositiveRule("chunk_relevance", Task.CHUNK_RELEVANCE),
+    PositiveRule("chunk_relevance=2", Task.CHUNK_RELEVANCE, least=2.0),
+    PositiveRule("sentence_relevance", Task.SENTENCE_RELEVANCE),
 )
 MEASURES: Final = ("kappa", "balanced_accuracy", "auroc")
 
@@ -40,7 +40,7 @@ def main() -> None:
     for reading in READINGS:
         items = grouped((item.record.language, item) for item in check.items[reading.task.value])
         for language, own in sorted(items.items()):
-            if (table := table_of(reading, own, Resampling())) is not None:
+            if (table := table_of(reading, {reading.task.value: own}, Resampling())) is not None:
                 values = {name: getattr(table.pooled.agreement, name).value for name in MEASURES}
                 rounded = {name: None if value is None else round(value, 6) for name, value in values.items()}
                 print(json.dumps({"task": reading.name, "language": language, "n": table.labels, **rounded}))

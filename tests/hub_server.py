@@ -12,7 +12,7 @@ import json
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha1, sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,15 +33,13 @@ class Repository:
     """The files of one model, and what the hub says about it."""
 
     files: dict[str, bytes]
-    licence: str | None
+    licence: str
     commit: str = COMMIT
     revisions: tuple[str, ...] = ("main",)
     status: int = 200
     """Status of its metadata: 401 for a gated one."""
     code: str = ""
     """`X-Error-Code` of an error."""
-    sizes: dict[str, int] = field(default_factory=dict[str, int])
-    """Sizes in the metadata that differ from the true ones."""
 
     def record(self, name: str) -> dict[str, Any]:
         """The metadata with blobs."""
@@ -50,13 +48,13 @@ class Repository:
             "modelId": name,
             "sha": self.commit,
             "private": False,
-            "tags": [] if self.licence is None else [f"license:{self.licence}"],
-            "cardData": {} if self.licence is None else {"license": self.licence},
+            "tags": [],
+            "cardData": {"license": self.licence},
             "siblings": [self._sibling(each, content) for each, content in self.files.items()],
         }
 
     def _sibling(self, name: str, content: bytes) -> dict[str, Any]:
-        size = self.sizes.get(name, len(content))
+        size = len(content)
         found: dict[str, Any] = {"rfilename": name, "size": size, "blobId": git_digest(content)}
         if name.endswith(_LARGE):
             found["lfs"] = {"sha256": sha256(content).hexdigest(), "size": size, "pointerSize": 130}
@@ -69,8 +67,8 @@ class HubServer:
     def __init__(self) -> None:
         self.repositories: dict[str, Repository] = {}
         self.faults: dict[str, str] = {}
-        """File → `truncated` (the first half, nothing when it is resumed), `changed` (other content, the same size)
-        or a status such as `500`."""
+        """File → `truncated` (the first half, nothing when it is resumed) or `changed` (other content, the same size).
+        """
         self.requests: list[str] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -80,7 +78,7 @@ class HubServer:
         """The address for HF_ENDPOINT."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
-    def add(self, name: str, files: Mapping[str, bytes], licence: str | None = "mit", **more: Any) -> Repository:
+    def add(self, name: str, files: Mapping[str, bytes], licence: str = "mit", **more: Any) -> Repository:
         """Add a model."""
         found = self.repositories[name] = Repository(dict(files), licence, **more)
         return found
@@ -133,9 +131,6 @@ class _Handler(BaseHTTPRequestHandler):
         found = self.hub.repositories[name]
         content = found.files[file]
         fault = self.hub.faults.get(file, "")
-        if fault.isdecimal():
-            self._send(int(fault), b"", {})
-            return
         large = file.endswith(_LARGE)
         etag = sha256(content).hexdigest() if large else git_digest(content)
         headers = {"X-Repo-Commit": found.commit, "ETag": f'"{etag}"'}

@@ -5,6 +5,7 @@ The module is long because the docstring of each function explains its arguments
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,7 +16,6 @@ from merilo.commands.keywords import keyword_options, public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from os import PathLike
     from typing import Unpack
 
     from merilo.commands.calibrate.run import LabelledRun
@@ -377,8 +377,10 @@ def judge_check(
 
     Raises what `evaluate` raises.
     """
-    from merilo.commands.check.options import check_options
+    from merilo.commands.check.options import CheckOptions
     from merilo.commands.check.run import run_check
 
-    options = check_options(judge=judge, labels=labels, tasks=tasks, number=number, limits=limits)
+    files = [labels] if isinstance(labels, str | PathLike) else labels or ()
+    given = {"judge": judge, "labels": files, "tasks": tasks or (), "number": number, "limits": limits}
+    options = keyword_options(CheckOptions, given)
     return run_blocking(run_check(options))

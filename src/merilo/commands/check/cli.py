@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.check.options import ABOUT_DATA, CheckOptions, check_whole, judges_each, until_done
+from merilo.commands.check.options import CheckOptions
 from merilo.commands.command import Command, Json, Quiet, Section, takes_options
+from merilo.commands.evaluate.one_judge import ABOUT_DATA, check_whole, until_done
 from merilo.commands.evaluate.options import Model
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option import Flag, OptionGroup
@@ -47,11 +48,7 @@ Examples:
     storage_retry_failed=Flag(
         help="Retry questions that failed in --out.", type=bool, default=False, group=OptionGroup.OUTPUT
     ),
-    out=Flag(
-        help="Directory for check.json and the run.",
-        metavar="DIR",
-        group=OptionGroup.OUTPUT,
-    ),
+    out=Flag(help="Directory for check.json and the run.", metavar="DIR", group=OptionGroup.OUTPUT),
 )
 def check(
     options: CheckOptions,
@@ -60,8 +57,7 @@ def check(
         typer.Argument(
             metavar="[SPEC]...",
             help="embedded (the default), local:MODEL, PROVIDER:MODEL (decisions, systemone, openai, anthropic, azure, "
-            "bedrock, google, "
-            "ollama), scripted:FILE or FILE.py:NAME; several KIND,...=SPEC are one judge.",
+            "bedrock, google, ollama), scripted:FILE or FILE.py:NAME; several KIND,...=SPEC are one judge.",
             show_default=False,
         ),
     ] = None,
@@ -80,12 +76,23 @@ def check(
     for spec in given:
         _get_ready(spec.rpartition("=")[2], yes=yes, quiet=quiet, json=json)
     server = options.judge if isinstance(options.judge, Model) else Model()
-    judges = judges_each(given, server)
+    judges = _judges(given, server)
     options = replace(options, progress=progress_line(quiet=quiet))
     if plan:
         _estimate(options, judges, json=json)
     else:
         _check(options, judges, json=json, full=full)
+
+
+def _judges(specs: Sequence[str], server: Model) -> list[Judge]:
+    """Return each judge that is named, at the server; routes by kind of question are one judge. Raises UsageError."""
+    from merilo.commands.evaluate.settings import named_judges
+    from merilo.judges.routed import is_route, one_judge
+    from merilo.judges.spec import judges_from
+
+    named = named_judges(replace(server, spec=specs))
+    parts = [named] if any(is_route(each.name) for each in named) and one_judge(specs) else [[each] for each in named]
+    return [judges_from(each)["judge"] for each in parts]
 
 
 def _check(options: CheckOptions, judges: Sequence[Judge], *, json: bool, full: bool) -> None:
@@ -115,15 +122,17 @@ def _check(options: CheckOptions, judges: Sequence[Judge], *, json: bool, full: 
 
 def _store_agreement(found: JudgeCheck, options: CheckOptions, record: Mapping[str, Any]) -> None:  # Any: JSON
     """Store what a local judge agreed on with all labels, for the reports of later runs."""
-    from merilo.commands.check.fetch import store
     from merilo.commands.check.page import agreement_note
     from merilo.judges.local.judge import AGREEMENT_NAME, LocalJudge
-    from merilo.runs.run import json_text
+    from merilo.runs.publish import writing
+    from merilo.runs.run import write_json
 
     if isinstance(found.judge, LocalJudge) and found.tables and not options.tasks and options.number is None:
         kept = {name: value for name, value in record.items() if name != "usage"}
         path = found.judge.provider.found.home / AGREEMENT_NAME
-        store(path, json_text({"note": agreement_note(found), **kept}))
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, {"note": agreement_note(found), **kept})
 
 
 def _estimate(options: CheckOptions, judges: Sequence[Judge], *, json: bool) -> None:
@@ -143,43 +152,70 @@ def _estimate(options: CheckOptions, judges: Sequence[Judge], *, json: bool) -> 
 
 def _get_ready(spec: str, *, yes: bool, quiet: bool, json: bool) -> None:
     """Download a local model that is not on this machine, or draft its card, if the user agrees."""
-    from merilo.commands.check.fetch import fetch, folder_without_card, missing_model, plan_fetch, plan_page
-    from merilo.errors import Interrupted, UsageError
+    from merilo.errors import UsageError
     from merilo.judges.local.card import CARD_NAME
+    from merilo.judges.local.find import card_for, digests, find_model
+
+    scheme, _, text = spec.strip().partition(":")
+    folder = Path(text).expanduser()
+    if scheme != "local" or not text:
+        return
+    if folder.is_dir():
+        if not (folder / CARD_NAME).exists() and card_for(text) is None:
+            _draft(folder, folder / CARD_NAME, yes=yes)
+        return
+    try:
+        digests(find_model(text))
+    except UsageError:
+        card, on_hub = card_for(text), text.count("/") == 1 and text[0] not in "./~"
+        if on_hub or (card is not None and card.model):
+            _download(text, yes=yes, quiet=quiet, json=json)
+
+
+def _download(text: str, *, yes: bool, quiet: bool, json: bool) -> None:
+    from merilo.commands.check.fetch import download, plan_download
+    from merilo.errors import Interrupted
+    from merilo.judges.local.card import CARD_NAME, forbids_commercial_use
     from merilo.judges.local.find import card_for, fetched_folder
-    from merilo.rendering.page import page_width, show, tell
+    from merilo.rendering.page import Page, Tone, page_width, show, tell
     from merilo.rendering.wording import size_text
 
-    if not spec.startswith("local:"):
-        return
-    name = missing_model(spec)
-    if name is not None:
-        if quiet or not sys.stderr.isatty():
-            os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # read when huggingface_hub is imported
-        plan = plan_fetch(name)
-        if not json:
-            show(plan_page(plan, page_width()))
-        _ask(f"Download {size_text(plan.size)}?", yes=yes)
-        try:
-            folder = fetch(plan, lambda file: None if quiet else tell(f"Fetching {file} ..."))
-        except KeyboardInterrupt:
-            raise Interrupted("Stopped. Repeat the command to resume; finished files are reused.") from None
-        if card_for(plan.name) is None:
-            _draft(folder, fetched_folder(plan.name) / CARD_NAME, yes=True)
-    elif (folder_found := folder_without_card(spec)) is not None:
-        if not (folder_found / "config.json").is_file():
-            raise UsageError(f"{folder_found} has no config.json. Name the folder of a model.")
-        _draft(folder_found, folder_found / CARD_NAME, yes=yes)
+    if quiet or not sys.stderr.isatty():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # read when huggingface_hub is imported
+    plan = plan_download(text)
+    size, draft = size_text(sum(each.size for each in plan.files)), card_for(plan.name) is None
+    licence = (
+        f"{plan.licence.upper()}: NOT FOR COMMERCIAL USE" if forbids_commercial_use(plan.licence) else plan.licence
+    )
+    if not json:
+        page = Page(page_width())
+        title = f"local:{plan.name} is not on this machine. From the Hugging Face hub: {plan.model}"
+        page.text(title, tone=Tone.STRONG)
+        rows = [("revision", plan.revision), ("licence", licence), ("files", size)]
+        rows += (("", f"{each.rfilename}, {size_text(each.size)}") for each in plan.files)
+        page.entries([*rows, *([("card", "none; a draft is written")] if draft else [])])
+        show(page)
+    _ask(f"Download {size}?", yes=yes)
+    try:
+        folder = download(plan, lambda file: None if quiet else tell(f"Fetching {file} ..."))
+    except KeyboardInterrupt:
+        raise Interrupted("Stopped. Repeat the command to resume; finished files are reused.") from None
+    if draft:
+        _draft(folder, fetched_folder(plan.name) / CARD_NAME, yes=True)
 
 
 def _draft(folder: Path, path: Path, *, yes: bool) -> None:
     """Write the draft of a card, and stop with the advice to complete it."""
-    from merilo.commands.check.fetch import write_draft
     from merilo.errors import UsageError
     from merilo.judges.local.card import UNDECIDED
+    from merilo.judges.local.draft import draft_card
+    from merilo.runs.publish import writing
 
+    text = draft_card(folder)
     _ask(f"The model in {folder} has no card. Write a draft to {path}?", yes=yes)
-    places = write_draft(folder, path)
+    with writing(path), path.open("x", encoding="utf-8") as file:
+        file.write(text)
+    places = text.count(f'"{UNDECIDED}"') - 1  # the first line names the sign
     raise UsageError(f'Wrote {path}. Replace "{UNDECIDED}" in {places} places, then repeat the command.')
 
 

@@ -1,4 +1,4 @@
-"""The items of a check: what is asked about each, and the human label with the judge's.
+"""The items of a check: what is asked about each, the human label with the judge's, and the agreement of the two.
 
 An item is a trial question of a kind, a labelled record, or an original judgement with its edited versions. Each is a
 sample of one run. The questions about the last two are those that merilo's metrics ask.
@@ -20,15 +20,18 @@ from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import is_positive, probability_of
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Failed, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.steps import is_blank
+from merilo.results.records import grouped
+from merilo.stats.agreement_intervals import Agreement, agreement, mean_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from merilo.data.labels import Labelled
     from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
     from merilo.metrics.base import Outcome
+    from merilo.stats.resampling import Measurement, Resampling
 
     Asked = tuple[Question[Any], ...]
 
@@ -254,3 +257,159 @@ def clusters_of(records: Iterable[Labelled]) -> list[int]:
         for mark in record.same:
             parents[root(place)] = root(first.setdefault((record.source, mark), place))
     return [root(place) for place in range(len(parents))]
+
+
+# -- agreement ----------------------------------------------------------------------------------------
+
+MIN_OF_EACH: Final = 30
+"""The number of yes and of no labels that a source needs to count in the mean over sources."""
+SEEN: Final = "(seen)"
+"""Marks a source on which the judge's model was trained."""
+
+
+@dataclass(frozen=True, slots=True)
+class PositiveRule:
+    """One way to read the labels of a task as yes and no."""
+
+    name: str
+    task: Task
+    least: float = 1.0
+    """The lowest label, of annotators or the judge, that counts as yes."""
+    among: float = 0.0
+    """The lowest human label of the items in this reading; others are left out."""
+
+    def holds(self, item: Item) -> bool:
+        """Return True if the item belongs to this reading."""
+        if self.task is Task.CHUNK_RELEVANCE and self.least > 1 and item.record.grade is None:
+            return False
+        return item.people >= self.among
+
+    def rank(self, item: Item) -> float | None:
+        """Return the value by which AUROC ranks: the probability.
+
+        For grade 2 as yes it is the grade, with ties broken by the probability of relevance.
+        """
+        if item.probability is None or self.least <= 1:
+            return item.probability
+        return 2 * (item.judge or 0.0) + item.probability
+
+
+READINGS: Final = (
+    PositiveRule("chunk_relevance", Task.CHUNK_RELEVANCE, least=2.0, among=1.0),
+    PositiveRule("chunk_relevance>=1", Task.CHUNK_RELEVANCE),
+    *(PositiveRule(task.value, task) for task in Task if task is not Task.CHUNK_RELEVANCE),
+)
+"""The readings of human labels. Grades of contexts have two: 2 against 1, and 1 or 2 against 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Agreement of a judge with human labels on one set of items."""
+
+    agreement: Agreement
+    """The agreement over the items with a verdict."""
+    without: int
+    """Number of items without a verdict."""
+    failed: int
+    """Number of items whose question failed."""
+    seen: bool
+    """True if the judge's model was trained on these items' source."""
+
+    @property
+    def agree(self) -> int:
+        """Number of labels on which the judge agrees with people."""
+        counts = self.agreement.confusion.counts
+        return counts[0][0] + counts[1][1]
+
+    @property
+    def counts(self) -> bool:
+        """True if they count in the mean over sources: enough yes and no labels, of a source that was not seen."""
+        yes = self.agreement.yes
+        return not self.seen and min(yes, self.agreement.items - yes) >= MIN_OF_EACH
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTable:
+    """One reading of one task. Measures are means over the sources that count; over all labels if none does."""
+
+    name: str
+    """The task, or one reading of its labels."""
+    task: Task
+    kappa: Measurement
+    """Agreement beyond chance."""
+    balanced_accuracy: Measurement
+    """The mean of the rates at which human yes and human no are found."""
+    auroc: Measurement
+    pooled: Figures
+    """Figures over all labels, except those of sources that the model has seen."""
+    sources: Mapping[str, Figures]
+    """Figures by source. If only some items of a source are seen, these are listed as `SOURCE (seen)`."""
+
+    @property
+    def labels(self) -> int:
+        """Number of labels with a verdict."""
+        return self.pooled.agreement.items
+
+    @property
+    def agree(self) -> int:
+        """Number of labels on which the judge agrees with people."""
+        return self.pooled.agree
+
+
+def table_of(
+    reading: PositiveRule,
+    items: Mapping[str, Sequence[Item]],
+    resampling: Resampling,
+    trained_on: Collection[str] = (),
+) -> TaskTable | None:
+    """Return the table of one reading of the items by task; None if no item belongs to it.
+
+    `trained_on`: the data sets that the judge's model has seen. Their items have separate figures.
+    """
+    names = {_comparable(name) for name in trained_on}
+    own = [item for item in items.get(reading.task.value, ()) if reading.holds(item)]
+    groups = grouped(((item.record.source, _is_seen(item, names)), item) for item in own)
+    if not groups:
+        return None
+    sources: dict[str, Figures] = {}
+    for (name, seen), part in groups.items():
+        key = f"{name} {SEEN}" if seen and (name, False) in groups else name
+        sources[key] = _figures(reading, part, resampling, seen=seen)
+    pooled = _figures(reading, [item for item in own if not _is_seen(item, names)], resampling)
+    counted = [each.agreement for each in sources.values() if each.counts]
+
+    def measure(name: str) -> Measurement:
+        found: list[Measurement] = [getattr(each, name) for each in counted or [pooled.agreement]]
+        return mean_of([each for each in found if each.value is not None]) if counted else found[0]
+
+    return TaskTable(
+        name=reading.name,
+        task=reading.task,
+        kappa=measure("kappa"),
+        balanced_accuracy=measure("balanced_accuracy"),
+        auroc=measure("auroc"),
+        pooled=pooled,
+        sources=dict(sorted(sources.items())),
+    )
+
+
+def _comparable(name: str) -> str:
+    """Return the name of a data set without case and punctuation, so that `MS MARCO` equals `ms-marco`."""
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+def _is_seen(item: Item, names: Collection[str]) -> bool:
+    record = item.record
+    return any(_comparable(name) in names for name in (record.source, record.origin) if name is not None)
+
+
+def _figures(reading: PositiveRule, items: Sequence[Item], resampling: Resampling, *, seen: bool = False) -> Figures:
+    judged = [item for item in items if item.judge is not None]
+    found = agreement(
+        [item.people >= reading.least for item in judged],
+        [(item.judge or 0.0) >= reading.least for item in judged],
+        scores=[reading.rank(item) for item in judged],
+        clusters=[(item.record.source, item.cluster) for item in judged],
+        resampling=resampling,
+    )
+    return Figures(found, len(items) - len(judged), sum(item.failed for item in items), seen)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.check.items import label_id
+from merilo.commands.check.items import MIN_OF_EACH, SEEN, label_id
 from merilo.commands.check.probes import Effect, verdict_of
-from merilo.commands.check.tables import MIN_OF_EACH, SEEN
 from merilo.data.labels import Task
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.rendering.page import Page, Tone
@@ -19,12 +18,11 @@ from merilo.results.records import picked
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from merilo.commands.check.items import Item
-    from merilo.commands.check.probes import Part, Result
+    from merilo.commands.check.items import Figures, Item, TaskTable
+    from merilo.commands.check.probes import Result
     from merilo.commands.check.run import JudgeCheck
-    from merilo.commands.check.tables import Figures, TaskTable
     from merilo.metrics.base import Outcome
     from merilo.stats.intervals import Interval
     from merilo.stats.resampling import Measurement
@@ -59,7 +57,7 @@ def check_page(*checks: JudgeCheck, width: int = 80, full: bool = False) -> Page
 def _headline(check: JudgeCheck) -> str:
     parts: list[str] = []
     # The reading with the most labels of each task, so that no label counts twice.
-    largest = {table.reading.task: table for table in sorted(check.tables.values(), key=lambda each: each.labels)}
+    largest = {table.task: table for table in sorted(check.tables.values(), key=lambda each: each.labels)}
     if labels := sum(each.labels for each in largest.values()):
         agree = sum(each.agree for each in largest.values())
         yes = sum(each.pooled.agreement.yes for each in largest.values())
@@ -177,8 +175,7 @@ def _ends(each: Measurement) -> str:
 
 def _share(value: float | None) -> str:
     """Return a percentage with one decimal, so that 0.9 % and a limit of 1 % look different."""
-    text = NONE if value is None else f"{100 * value:.1f}"
-    return text if value is None else f"{'0.0' if text == '-0.0' else text} %"
+    return NONE if value is None else f"{round(100 * value, 1) + 0.0:.1f} %"
 
 
 def _full(page: Page, check: JudgeCheck) -> None:
@@ -188,24 +185,19 @@ def _full(page: Page, check: JudgeCheck) -> None:
     if check.kinds:
         page.heading("Trial questions")
         page.entries([(kind, _answer(each)) for kind, each in check.kinds.items()])
-    if check.tables:
-        page.heading("Yes by task")
-        page.entries([(name.replace("_", " "), each.reading.rule) for name, each in check.tables.items()])
     page.blank()
     page.text(
-        "Intervals are at 95 % and cover sampling of questions and texts; human labels are taken as correct. kappa, "
-        f"balanced accuracy and AUROC by task: means over sources with at least {MIN_OF_EACH} yes and {MIN_OF_EACH} "
-        f"no; others are dimmed. {SEEN}: the card of the judge lists this source as training data; means leave it out. "
-        'An edit passes if the one-sided 95 % upper limit of its effect ("up to") is at most its limit, and fails if '
-        "the lower limit is above it. unfit: pairs left out, as the verdict before the edit cannot show its effect. none: "
-        "without a verdict; limits count them as worst and best case.",
+        "Intervals are at 95 % and cover sampling of questions and texts; human labels are taken as correct. By task: "
+        f"means over sources with at least {MIN_OF_EACH} yes and {MIN_OF_EACH} no, without sources of the judge's "
+        f"training data {SEEN}; others are dimmed. An edit passes if the one-sided 95 % upper limit of its effect "
+        '("up to") is at most its limit, and fails if the lower limit is above it. unfit: the verdict before the edit '
+        "cannot show its effect. none: without a verdict; limits count them as worst and best case.",
         tone=Tone.QUIET,
     )
 
 
 def _effects(page: Page, results: Sequence[Result]) -> None:
-    heads = ("edit", "pairs", "unfit", "none", "effect", "95 %", "up to", "limit", "")
-    rows: list[tuple[str, ...]] = [heads]
+    rows = [("edit", "pairs", "unfit", "none", "effect", "95 %", "up to", "limit", "")]
     for each in results:
         ends = each.interval.ends
         counts = (f"{each.counted:,}", str(each.unfit or NONE), str(each.failed or NONE))
@@ -224,7 +216,7 @@ def agreement_note(check: JudgeCheck) -> str:
     rated: list[str] = []
     for table in check.tables.values():
         name, kappa = table.name.replace("_", " "), table.kappa
-        few = "" if table.is_mean else f" (only {table.labels:,} labels)"
+        few = "" if any(each.counts for each in table.sources.values()) else f" (only {table.labels:,} labels)"
         if kappa.value is None:
             rated.append(f"{name} unknown" if table.labels else f"{name} unknown (trained on these labels)")
         else:
@@ -254,7 +246,7 @@ def check_record(check: JudgeCheck) -> JSON:
         "kinds": {kind: _trial(each) for kind, each in check.kinds.items()},
         **({} if check.golden is None else {"golden": {"pairs": check.golden.pairs, "agree": check.golden.agree}}),
         "verdict": verdict_of(check.edits).value,
-        "labels": [each._asdict() for each in check.files],
+        "labels": check.files,
         "constructed": check.constructed,
         "tasks": {name: _task(each) for name, each in check.tables.items()},
         "probes": {result.probe.name: _effect(result) for result in check.edits},
@@ -270,23 +262,20 @@ def _trial(outcome: Outcome) -> JSON:
 
 def _task(table: TaskTable) -> JSON:
     sources = {name: {"in_mean": each.counts} | _figures(each) for name, each in table.sources.items()}
-    return {"rule": table.reading.rule} | _figures(table.pooled, table) | {"sources": sources}
+    return _figures(table.pooled, table) | {"sources": sources}
 
 
 def _figures(figures: Figures, table: TaskTable | None = None) -> JSON:
     of = figures.agreement if table is None else table
+    measures = {"kappa": of.kappa, "balanced_accuracy": of.balanced_accuracy, "auroc": of.auroc}
     return {
         **({"seen": True} if figures.seen else {}),
         "n": figures.agreement.items,
         "agree": figures.agree,
         "yes": figures.agreement.yes,
-        **{name: _measured(getattr(of, name)) for name in ("kappa", "balanced_accuracy", "auroc")},
+        **{name: {"value": _short(each.value)} | _interval(each.interval) for name, each in measures.items()},
         **picked(figures, "without failed"),
     }
-
-
-def _measured(each: Measurement) -> JSON:
-    return {"value": _short(each.value)} | _interval(each.interval)
 
 
 def _interval(interval: Interval) -> JSON:
@@ -310,14 +299,10 @@ def _effect(result: Result) -> JSON:
         changed = None if result.value is None or result.neutral is None else result.value + result.neutral
         record |= {"changed_by_it": _short(changed), "changed_by_neutral_text": _short(result.neutral)}
         record |= picked(result, "turned obeys")
-    record["by_kind"] = _parts(result.by_kind)
     if result.by_language is not None:
-        record["by_language"] = _parts(result.by_language)
+        parts = result.by_language.items()
+        record["by_language"] = {name: {"trials": each.trials, "value": _short(each.value)} for name, each in parts}
     return record
-
-
-def _parts(parts: Mapping[str, Part] | None) -> JSON:
-    return {name: {"trials": each.trials, "value": _short(each.value)} for name, each in (parts or {}).items()}
 
 
 def _short(value: float | None) -> float | None:

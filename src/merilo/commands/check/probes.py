@@ -119,8 +119,7 @@ def edit_id(probe: Probe, trial: ProbeTrial) -> str:
 # -- the same question --------------------------------------------------------------------------------
 
 
-def _repeat(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
-    del sampler
+def _repeat(cases: Sequence[Case], _sampler: SeededSampler) -> Iterator[ProbeTrial]:
     for case in cases:
         yield ProbeTrial(case, tuple(Version(case.contexts, case.statement, draw) for draw in (0, 1)))
 
@@ -148,8 +147,7 @@ def _duplicate(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeT
         yield _contexts_changed(case, (*case.contexts, again))
 
 
-def _empty(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
-    del sampler
+def _empty(cases: Sequence[Case], _sampler: SeededSampler) -> Iterator[ProbeTrial]:
     for case in _of(cases, "support", "sufficiency"):
         yield _contexts_changed(case, ("",))
 
@@ -213,8 +211,7 @@ def _instructions(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[Pro
 # -- facts --------------------------------------------------------------------------------------------
 
 
-def _negation(cases: Sequence[Case], sampler: SeededSampler) -> Iterator[ProbeTrial]:
-    del sampler
+def _negation(cases: Sequence[Case], _sampler: SeededSampler) -> Iterator[ProbeTrial]:
     for case in _stated(cases):
         yield from _statement_changed(case, denied(case.statement, case.language))
 
@@ -326,17 +323,14 @@ class Result:
     interval: Interval
     """Two-sided 95 % interval; covers the sampling of questions and texts."""
     lower: float | None
-    """The lower end of the interval that decides; None if there is too little data."""
+    """The lower end of the interval that decides; None if there is too little data, as is `upper`."""
     upper: float | None
-    """As `lower`, on the other side."""
     verdict: GateVerdict
     """Pass, fail or cannot tell."""
     neutral: float | None = None
     """For `Effect.NET`: the fraction of verdicts that neutral text changes."""
     by_language: Mapping[str, Part] | None = None
     """The effect by language of the added text; None unless the probe adds text in several languages."""
-    by_kind: Mapping[str, Part] | None = None
-    """The effect by kind of judgement; None if there is one kind."""
 
     @property
     def counted(self) -> int:
@@ -375,7 +369,6 @@ def result_of(probe: Probe, judged: Sequence[TrialVerdicts]) -> Result:
     limits = (decision.lower, decision.upper)
     lower, upper = [None if end is None else 0.0 - end for end in reversed(limits)] if net else limits
     by_neutral = [_differs(verdicts, 2) for _, verdicts in answered] if net else []
-    trials = [trial for trial, _ in answered]
     return Result(
         probe=probe,
         trials=len(judged),
@@ -387,8 +380,7 @@ def result_of(probe: Probe, judged: Sequence[TrialVerdicts]) -> Result:
         upper=upper,
         verdict=decision.verdict,
         neutral=sum(by_neutral) / len(by_neutral) if by_neutral else None,
-        by_language=_parts([trial.language for trial in trials], values) if net else None,
-        by_kind=_parts([trial.case.asks for trial in trials], values),
+        by_language=_parts([trial.language for trial, _ in answered], values) if net else None,
     )
 
 

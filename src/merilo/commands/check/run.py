@@ -16,13 +16,22 @@ from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.check.edits import SeededSampler, labelled_cases
-from merilo.commands.check.items import KIND, TRIAL, CheckedVerdicts, items_of, label_id, label_sample, trial_sample
-from merilo.commands.check.options import answerable, for_one_judge, usage_of
+from merilo.commands.check.items import (
+    KIND,
+    READINGS,
+    TRIAL,
+    CheckedVerdicts,
+    items_of,
+    label_id,
+    label_sample,
+    table_of,
+    trial_sample,
+)
 from merilo.commands.check.probes import BY_NAME, PROBES, TrialVerdicts, edit_id, edit_sample, result_of
-from merilo.commands.check.tables import READINGS, table_of
+from merilo.commands.evaluate.one_judge import for_one_judge, usage_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
@@ -30,7 +39,7 @@ from merilo.data.labels import Labelled, Task, read_labels
 from merilo.data.sample import Dataset
 from merilo.errors import UsageError
 from merilo.judges.local.judge import LocalJudge
-from merilo.judges.routed import each_judge, is_deterministic, part_for, parts_of
+from merilo.judges.routed import each_judge, is_deterministic, part_for, parts_of, unavailable_reason
 from merilo.judging.registry import KINDS, SPECIAL
 from merilo.metrics.base import Failed, Score
 from merilo.renderers import render
@@ -44,10 +53,9 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.commands.check.edits import Case
-    from merilo.commands.check.items import Item
+    from merilo.commands.check.items import Item, TaskTable
     from merilo.commands.check.options import CheckOptions
     from merilo.commands.check.probes import Probe, ProbeTrial, Result
-    from merilo.commands.check.tables import TaskTable
     from merilo.commands.evaluate.options import Options
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
@@ -60,16 +68,6 @@ EDITS: Final = "edits"
 PAIRS: Final = 40
 """Default number of pairs of an edit."""
 _AS_USUAL: Final = Resampling()
-_SAMPLE: Final = ("examples", "labels")
-"""Path of the labelled sample inside the package."""
-
-
-class LabelFile(NamedTuple):
-    """A label file that was read."""
-
-    file: str
-    sha256: str
-    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,8 @@ class JudgeCheck:
     """The result of checking a judge."""
 
     judge: Judge
-    files: tuple[LabelFile, ...]
+    files: Sequence[Mapping[str, object]]
+    """Name (`file`), `sha256` and number of `records` of each label file."""
     kinds: Mapping[str, Outcome]
     """Kind of question → the outcome of its trial; empty if it was not asked for."""
     golden: GoldenCheck | None
@@ -116,14 +115,8 @@ class JudgeCheck:
         return str(render(self, "text"))
 
     def __repr__(self) -> str:
-        return short_repr(
-            self,
-            judge=type(self.judge).__name__,
-            files=self.files,
-            tables=self.tables,
-            edits=self.edits,
-            stopped=self.stopped,
-        )
+        shown = {name: getattr(self, name) for name in ("files", "tables", "edits", "stopped")}
+        return short_repr(self, judge=type(self.judge).__name__, **shown)
 
 
 async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -> JudgeCheck:
@@ -163,7 +156,7 @@ class _Work:
 
     judge: Judge
     options: CheckOptions
-    files: tuple[LabelFile, ...]
+    files: Sequence[Mapping[str, object]]
     kinds: tuple[str, ...]
     records: Sequence[Labelled]
     constructed: int
@@ -174,21 +167,28 @@ class _Work:
     @classmethod
     def of(cls, options: CheckOptions, judge: Judge) -> _Work:
         """Choose the items. Raises UsageError and DataError."""
-        _check(options)
+        if options.number is not None and options.number < 1:
+            raise UsageError(f"--number must be at least 1, got {options.number}.")
+        known = (TRIAL, EDITS, *Task, *BY_NAME)
+        if unknown := [each for each in options.tasks if each not in known]:
+            raise UsageError(f"No task {unknown[0]!r}; tasks: {', '.join(known)}.")
         kinds = tuple(name for name, kind in KINDS.items() if kind in judge.answers and kind not in SPECIAL)
         kinds = kinds if not options.tasks or TRIAL in options.tasks else ()
         read = [] if {*options.tasks} == {TRIAL} else _label_files(options.labels)
         every = [record for _, own in read for record in own]
-        records, left_out = _records(options, every, judge)
+        unanswered, (chosen, left_out) = _unanswered(judge), _chosen(options, every)
+        left_out |= {r.task.value: unanswered[k] for r in chosen if (k := KIND[r.task].kind) in unanswered}
+        records = [record for record in chosen if KIND[record.task].kind not in unanswered]
         probes = [each for each in PROBES if not options.tasks or {EDITS, each.name} & {*options.tasks}]
-        cases, unfit = answerable(labelled_cases(every), judge, lambda case: case.asks, lambda case: KINDS[case.asks])
-        trials, pointless = _trials(probes, cases, judge, options.number or PAIRS)
-        left_out |= (unfit if probes else {}) | pointless
+        cases = labelled_cases(every) if probes else []
+        left_out |= {case.asks: unanswered[case.asks] for case in cases if case.asks in unanswered}
+        answered = [case for case in cases if case.asks not in unanswered]
+        trials, pointless = _trials(probes, answered, judge, options.number or PAIRS)
+        left_out |= pointless
         if not (kinds or records or trials):
             raise UsageError(f"Nothing to ask: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}.")
-        constructed = sum(record.constructed for record in _of_tasks(options, every))
-        label_names = tuple(each for each, _ in read)
-        return cls(judge, options, label_names, kinds, records, constructed, trials, left_out)
+        constructed = sum(r.constructed for r in every if not options.tasks or r.task in options.tasks)
+        return cls(judge, options, [each for each, _ in read], kinds, records, constructed, trials, left_out)
 
     def dataset(self) -> Dataset:
         """Return all items as samples."""
@@ -212,6 +212,7 @@ class _Work:
         """Return what the outcomes of the run show; items that were not asked about are not part of it."""
         outcomes: dict[str, Outcome] = {record["sample"]: outcome_from(record) for record in run.records()}
         items = self._items(outcomes)
+        tables = [table_of(each, items, resampling, _trained_on(self.judge, KIND[each.task])) for each in READINGS]
         local = [each for each in parts_of(self.judge) if isinstance(each, LocalJudge)] if self.kinds else []
         golden = [found for each in local if (found := each.golden_check()) is not None]
         return JudgeCheck(
@@ -219,7 +220,7 @@ class _Work:
             files=self.files,
             kinds={kind: each for kind in self.kinds if (each := outcomes.get(f"{TRIAL}/{kind}")) is not None},
             golden=max(golden, key=lambda each: each.difference, default=None),
-            tables={each.name: each for each in _tables(self.judge, items, resampling)},
+            tables={each.name: each for each in tables if each is not None},
             constructed=self.constructed,
             edits=tuple(_effects(self.trials, outcomes)),
             left_out=self.left_out,
@@ -242,47 +243,28 @@ class _Work:
 # -- which items --------------------------------------------------------------------------------------
 
 
-def _check(options: CheckOptions) -> None:
-    """Raise UsageError for a number or a task that cannot be used."""
-    if options.number is not None and options.number < 1:
-        raise UsageError(f"--number must be at least 1, got {options.number}.")
-    known = (TRIAL, EDITS, *Task, *BY_NAME)
-    if unknown := [each for each in options.tasks if each not in known]:
-        raise UsageError(f"No task {unknown[0]!r}; tasks: {', '.join(known)}.")
-
-
-def _label_files(paths: Sequence[str | PathLike[str]]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
+def _label_files(paths: Sequence[str | PathLike[str]]) -> list[tuple[dict[str, object], tuple[Labelled, ...]]]:
     """Read each file; the sample in the package if no file is named. Raises what `read_labels` raises."""
-    found: list[tuple[LabelFile, tuple[Labelled, ...]]] = []
-    with as_file(files("merilo").joinpath(*_SAMPLE)) as sample:
+    found: list[tuple[dict[str, object], tuple[Labelled, ...]]] = []
+    with as_file(files("merilo").joinpath("examples", "labels")) as sample:
         chosen = [*map(Path, paths)] or sorted(sample.glob("*.jsonl.gz"))
         read_labels(chosen)  # reading all together rejects ids that occur in two files
         for path in chosen:
             records = read_labels([path])
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            found.append((LabelFile(path.name, digest, len(records)), records))
+            found.append(({"file": path.name, "sha256": digest, "records": len(records)}, records))
     return found
 
 
-def _of_tasks(options: CheckOptions, records: Sequence[Labelled]) -> list[Labelled]:
-    return [record for record in records if not options.tasks or record.task in options.tasks]
-
-
-def _records(options: CheckOptions, every: Sequence[Labelled], judge: Judge) -> tuple[list[Labelled], dict[str, str]]:
-    """Return the records to compare with, and the tasks that are left out with the reason."""
-    wanted = _of_tasks(options, every)
-    left_out = {
-        each: "no labelled record has this task"
-        for each in options.tasks
-        if each in [*Task] and each not in {record.task for record in wanted}
-    }
+def _chosen(options: CheckOptions, every: Sequence[Labelled]) -> tuple[list[Labelled], dict[str, str]]:
+    """Return the records of the chosen tasks with human labels, and the tasks that have none, with the reason."""
+    wanted = [record for record in every if not options.tasks or record.task in options.tasks]
+    without = {*options.tasks} & {*Task} - {record.task for record in wanted}
+    left_out = dict.fromkeys(sorted(map(str, without)), "no labelled record has this task")
     human = [record for record in wanted if not record.constructed]
     if wanted and not human:
         left_out["labels"] = "all are rule-generated (meta.constructed)"
-    chosen, unanswered = answerable(
-        _sampled(human, options.number), judge, lambda record: record.task, lambda record: KIND[record.task]
-    )
-    return chosen, left_out | unanswered
+    return _sampled(human, options.number), left_out
 
 
 def _sampled(records: list[Labelled], number: int | None) -> list[Labelled]:
@@ -296,6 +278,13 @@ def _sampled(records: list[Labelled], number: int | None) -> list[Labelled]:
         for record in sorted(group, key=lambda each: hashlib.blake2b(each.id.encode()).digest())[:number]
     }
     return [record for record in records if (record.task, record.id) in chosen]
+
+
+def _unanswered(judge: Judge) -> dict[str, str]:
+    """Return the kinds of question that the judge cannot answer, each with the reason."""
+    found = {name: unavailable_reason(judge, [kind]) for name, kind in KINDS.items() if kind in judge.answers}
+    found |= {name: f"the judge {judge.name} cannot answer '{name}' questions" for name in KINDS.keys() - found.keys()}
+    return {name: reason for name, reason in found.items() if reason is not None}
 
 
 def _trials(
@@ -331,26 +320,15 @@ def _spread(cases: Sequence[Case]) -> list[Case]:
 
 def _effects(trials: Mapping[str, Sequence[ProbeTrial]], outcomes: Mapping[str, Outcome]) -> Iterator[Result]:
     for name, own in trials.items():
-        judged = [*_judged(BY_NAME[name], own, outcomes)]
+        judged: list[TrialVerdicts] = []
+        for trial in own:
+            outcome = outcomes.get(edit_id(BY_NAME[name], trial))
+            if isinstance(outcome, Score):
+                judged.append(TrialVerdicts(trial, tuple(piece.verdict for piece in outcome.evidence)))
+            elif isinstance(outcome, Failed):
+                judged.append(TrialVerdicts(trial, None))
         if judged:
             yield result_of(BY_NAME[name], judged)
-
-
-def _judged(probe: Probe, trials: Sequence[ProbeTrial], outcomes: Mapping[str, Outcome]) -> Iterator[TrialVerdicts]:
-    for trial in trials:
-        outcome = outcomes.get(edit_id(probe, trial))
-        if isinstance(outcome, Score):
-            yield TrialVerdicts(trial, tuple(piece.verdict for piece in outcome.evidence))
-        elif isinstance(outcome, Failed):
-            yield TrialVerdicts(trial, None)
-
-
-def _tables(judge: Judge, items: Mapping[str, Sequence[Item]], resampling: Resampling) -> Iterator[TaskTable]:
-    for reading in READINGS:
-        own = items.get(reading.task.value, ())
-        table = table_of(reading, own, resampling, _trained_on(judge, KIND[reading.task]))
-        if table is not None:
-            yield table
 
 
 def _trained_on(judge: Judge, kind: type[Question[Any]]) -> frozenset[str]:

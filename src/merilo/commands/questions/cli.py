@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from merilo.commands.check.options import ABOUT_DATA, ONE_JUDGE, check_whole, until_done
 from merilo.commands.command import Command, Json, Quiet, Section, takes_options
+from merilo.commands.evaluate.one_judge import ABOUT_DATA, check_whole, until_done
 from merilo.commands.evaluate.options import Options
+from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.questions.settings import NUMBER, SENTENCES, DrawSettings
 from merilo.errors import UsageError
 
@@ -34,10 +35,21 @@ Examples:
   merilo questions documents.jsonl --judge anthropic:claude-haiku-4-5 --max-cost 2 --out questions.jsonl
   merilo questions documents.jsonl --templates templates.txt
 """
-_JUDGE: Final = replace(
-    ONE_JUDGE,
+
+
+def _one_judge(specs: list[str] | None) -> list[str]:
+    from merilo.judges.routed import one_judge
+
+    return one_judge(specs or ["embedded"])
+
+
+_JUDGE: Final = Flag(
     help="Judge that writes and checks the questions, such as openai:gpt-4.1-mini. embedded (the default) only checks "
     "them.",
+    metavar="SPEC",
+    many=True,
+    read=_one_judge,
+    group=OptionGroup.JUDGES,
 )
 
 

@@ -370,7 +370,12 @@ class Card(_Part):
     @property
     def non_commercial(self) -> bool:
         """True if the licence forbids commercial use."""
-        return re.search(r"\bnc\b|non-?commercial", self.licence, re.IGNORECASE) is not None
+        return forbids_commercial_use(self.licence)
+
+
+def forbids_commercial_use(licence: str) -> bool:
+    """Return True if the name of a licence says that it forbids commercial use."""
+    return re.search(r"(?:^|[^a-z])nc(?:$|[^a-z])|non-?commercial|research-only", licence, re.IGNORECASE) is not None
 
 
 def read_card(path: Path) -> Card:
