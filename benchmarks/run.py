@@ -26,7 +26,6 @@ BENCHMARKS = (
     "tokens.py",
     "faults.py",
     "kills.py",
-    "seal.py",
     "report.py",
 )
 LONG = ("coverage.py", "long_texts.py", "merge.py")

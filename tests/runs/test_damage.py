@@ -21,7 +21,7 @@ from merilo.commands.verify.replay import replay_run
 from merilo.errors import MeriloError, RunError
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.runs.database import MAX_VALUE, connected, read_only
+from merilo.runs.database import MAX_VALUE, read_only
 from merilo.runs.files import LEDGER, MAX_JSON_BYTES, OUTCOMES
 from merilo.runs.lock import RunLock
 from merilo.runs.run import MANIFEST, STORE, SUMMARY, Run, read_manifest
@@ -147,7 +147,7 @@ def test_a_manifest_without_a_field_is_named_with_it(whole: merilo.Run, tmp_path
         Run.open(tmp_path / "run")
 
 
-ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n {}) SELECT x, 'a', '{{}}', 1 FROM n"
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n {}) SELECT x, 'a', '{{}}' FROM n"
 MANY = """
 INSERT INTO sqlite_master WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 30000)
 SELECT 'table', 't' || x, 't' || x, 2, 'CREATE TABLE t' || x || '(a)' FROM n
@@ -155,7 +155,7 @@ SELECT 'table', 't' || x, 't' || x, 2, 'CREATE TABLE t' || x || '(a)' FROM n
 SCHEMAS = {
     "view": (
         "ALTER TABLE samples RENAME TO other",
-        f"CREATE VIEW samples (row, id, record, seal) AS {ENDLESS.format('LIMIT 9')}",
+        f"CREATE VIEW samples (row, id, record) AS {ENDLESS.format('LIMIT 9')}",
     ),
     "more": (f"CREATE VIEW more AS {ENDLESS.format('')}",),
     "trigger": ("CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM samples; END",),
@@ -188,16 +188,14 @@ def test_a_schema_that_merilo_does_not_write_is_refused(name: str, whole: merilo
     assert (path / STORE).read_bytes() == before
 
 
-@pytest.mark.parametrize("writing", [False, True])
-def test_endless_rows_are_interrupted(writing: bool, whole: merilo.Run, tmp_path: Path) -> None:
-    """A statement takes no more steps than the file explains by its bytes on the disk; a damaged file of 1 kB may have
+def test_endless_rows_are_interrupted(whole: merilo.Run, tmp_path: Path) -> None:
+    """Reading takes no more steps than the file explains by its bytes on the disk; a damaged file of 1 kB may have
     endless rows, and holes may make it long.
     """
     store = tmp_path / STORE
     shutil.copy(whole.path / STORE, store)
     os.truncate(store, 2**30 - 4_096)
-    db = connected(store, wait_s=0, schema=STORE_SCHEMA) if writing else read_only(store, STORE_SCHEMA)
-    with closing(db), pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    with closing(read_only(store, STORE_SCHEMA)) as db, pytest.raises(sqlite3.OperationalError, match="interrupted"):
         db.execute(f"SELECT count(*) FROM ({ENDLESS.format('')})").fetchone()  # noqa: S608  our own
 
 

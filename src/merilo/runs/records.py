@@ -1,7 +1,7 @@
 """Conversion of questions, answers and conversations to the text stored in a run, and back.
 
 `PartialReplies` holds those of judge sessions that were interrupted, so that the sessions can be resumed. They are rows
-of the table `unfinished`, each with the number of its exchange and a seal. They are handed out once, and dropped when
+of the table `unfinished`, each with the number of its exchange. They are handed out once, and dropped when
 the session's own replies, which include them, are stored.
 """
 
@@ -19,7 +19,6 @@ from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, later_fields, per_type
 from merilo.runs import schema
-from merilo.runs.database import seal
 
 if TYPE_CHECKING:
     import sqlite3
@@ -134,15 +133,10 @@ def answer_texts(answer: Answer) -> tuple[str | None, str | None]:
     return answer.to_json(), None
 
 
-def answer_from(key: bytes, verdict: str | None, failure: str | None, sealed: int, kind: type[Verdict]) -> Answer:
-    """Return the answer that `answer_texts` wrote; `sealed` is its seal. Raises CorruptRow."""
-    text, failed = (failure or "", True) if verdict is None else (verdict, False)
-    if seal(key, text, failure=failed) != sealed:
-        raise CorruptRow("an answer does not match its seal")
+def answer_from(verdict: str | None, failure: str | None, kind: type[Verdict]) -> Answer:
+    """Return the answer that `answer_texts` wrote. Raises CorruptRow."""
     try:
-        if not failed:
-            return kind.from_json(text)
-        return Failure.from_fields(json.loads(text))
+        return Failure.from_fields(json.loads(failure or "")) if verdict is None else kind.from_json(verdict)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptRow(f"an answer cannot be read: {error}") from error
 
@@ -228,7 +222,7 @@ class PartialReplies:
         self._db = connection
         self._error_context = error_context
         self._read: dict[bytes, int] | None = None  # exchange number by key; read when first needed
-        self._added: dict[bytes, tuple[int, int]] = {}  # pending inserts: exchange and seal by key
+        self._added: dict[bytes, int] = {}  # pending inserts: exchange by key
         self._over: list[tuple[bytes, int]] = []  # pending deletions: key and exchange
         self._since: set[bytes] = set()  # keys added since the store was opened
         self._handed_out: set[bytes] = set()  # keys whose replies a session has received already
@@ -244,11 +238,10 @@ class PartialReplies:
         """Return True if no session with this key was added since the store was opened; only the first is resumed."""
         return key not in self._since
 
-    def add(self, key: bytes, exchange: int, replies: str, cost_usd: float | None) -> None:
-        """Add an interrupted session; `exchange` is the number of its row, with these replies and cost."""
+    def add(self, key: bytes, exchange: int) -> None:
+        """Add an interrupted session; `exchange` is the number of the row with its replies and cost."""
         self._since.add(key)
-        self._added[key] = (exchange, _seal_of(key, replies, cost_usd))
-        self._exchanges[key] = exchange
+        self._added[key] = self._exchanges[key] = exchange
 
     def saved_replies(self, key: bytes) -> SavedReplies:
         """Return the partial replies under this key. They are returned only once, and must have been written before."""
@@ -257,10 +250,9 @@ class PartialReplies:
         self._handed_out.add(key)
         with self._error_context:
             joined = "unfinished JOIN exchanges ON id = exchange"
-            statement = f"SELECT replies, cost_usd, unfinished.seal FROM {joined} WHERE key = ?"  # noqa: S608  our own
-            row = self._db.execute(statement, (key,)).fetchone()
-            if row is None or _seal_of(key, str(row[0]), row[1]) != row[2]:
-                raise CorruptRow("the replies of an interrupted conversation do not match their seal")
+            row = self._db.execute(f"SELECT replies, cost_usd FROM {joined} WHERE key = ?", (key,)).fetchone()  # noqa: S608  our own
+            if row is None:
+                raise CorruptRow("the replies of an interrupted conversation are missing")
             replies = json.loads(row[0])
             return SavedReplies(tuple(None if each is None else saved_reply(each) for each in replies), row[1])
 
@@ -281,8 +273,7 @@ class PartialReplies:
             for _, exchange in self._over:
                 schema.delete(self._db, "exchanges", "id = ?", (exchange,))
         if self._added:
-            rows = ((key, *own) for key, own in self._added.items())
-            self._db.executemany("INSERT INTO unfinished VALUES (?, ?, ?)", rows)
+            self._db.executemany("INSERT INTO unfinished VALUES (?, ?)", self._added.items())
 
     def written(self) -> None:
         """Forget the pending rows after they were committed."""
@@ -298,8 +289,3 @@ class PartialReplies:
                     raise CorruptRow("an interrupted conversation has no key")
                 self._read = dict(rows)
         return self._read
-
-
-def _seal_of(key: bytes, replies: str, cost_usd: float | None) -> int:
-    cost = None if cost_usd is None else float(cost_usd)  # the column stores a real number
-    return seal(key, f"{cost} {replies}")

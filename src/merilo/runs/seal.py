@@ -4,7 +4,7 @@
 
     seal.json      the digests of manifest.json, outcomes.jsonl, summary.json and, if attached, labels.jsonl
     store.sqlite   the digest of the first three together (table `meta`), so a store of another run does not fit, and
-                   which rows it must have (runs/schema.py)
+                   digests of its tables (runs/schema.py)
     usage.json     its own digest, over its content and the same three (usage differs between equal runs)
 
 `publish` writes all of them as one step: everything is prepared in part files, and the rename of `seal.json` decides.
@@ -37,7 +37,7 @@ from merilo.runs.files import (
     read_json_bytes,
 )
 from merilo.runs.publish import flush, part_of, sync_directory, write_file
-from merilo.runs.schema import FORMAT, StoreState, state_of
+from merilo.runs.schema import FORMAT, results_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,11 +182,11 @@ def digest_of_file(path: Path) -> str:
 def _inspect_once(directory: Path) -> Inspected:
     check_regular(directory)
     stamps = {STORE: stamp(directory / STORE)}
-    state = state_of(directory / STORE)
+    recorded = results_of(directory / STORE)
     try:
         seal = _parse_seal(read_json_bytes(directory / SEAL))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return Inspected(None, {}, _without_seal(directory, state), state.results)
+        return Inspected(None, {}, _without_seal(directory, recorded), recorded or ())
     files: dict[str, Path] = {}
     broken: dict[str, str] = {}
     for name in (*seal.digests, USAGE):
@@ -198,20 +198,20 @@ def _inspect_once(directory: Path) -> Inspected:
             broken[name] = f"{_changed(file)} {_repair(directory, name)}"
     if LABELS not in seal.digests and (directory / LABELS).exists():
         broken[LABELS] = f"{directory / LABELS} was added after merilo wrote the run. {_repair(directory, LABELS)}"
-    if not (state.intact and seal.results in state.results):
+    if recorded is None or seal.results not in recorded:
         broken[STORE] = _other_store(directory / STORE)
-    return Inspected(seal, files, broken, state.results, stamps)
+    return Inspected(seal, files, broken, recorded or (), stamps)
 
 
-def _without_seal(directory: Path, state: StoreState) -> dict[str, str]:
+def _without_seal(directory: Path, recorded: tuple[str, ...] | None) -> dict[str, str]:
     """Return the broken files of a run whose `seal.json` is missing or damaged; empty for a run without results."""
     seal, store = directory / SEAL, directory / STORE
-    if not state.intact:
+    if recorded is None:
         return {STORE: _other_store(store)}
     results = any((directory / name).exists() for name in (OUTCOMES, SUMMARY))
     if seal.exists():
         fault = f"{seal} was changed after merilo wrote it."
-    elif results or (state.results and UNSEALED not in state.results):
+    elif results or (recorded and UNSEALED not in recorded):
         fault = f"{seal} is missing."
     else:  # a run that was interrupted before it was published
         return {}

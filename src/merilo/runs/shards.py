@@ -1,7 +1,6 @@
 """Shards, the parts of a data set that several runs evaluate, and the merging of their stores into a new one.
 
-Every row is compared with its checksum as it is read, so a damaged shard is refused. Conversations get new numbers, so
-their rows and those of their answers get new checksums.
+Each shard is compared with the digests of its tables first, so a damaged one is refused. Conversations get new numbers.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from merilo.data.sample import Fingerprint
 from merilo.errors import RunError, UsageError
 from merilo.judging.digests import digest_bytes, digest_of
-from merilo.runs.database import StoreProblem, connected, problem_of, read_only, row_seal, seal
+from merilo.runs.database import StoreProblem, connected, problem_of, read_only
 from merilo.runs.records import CorruptRow
-from merilo.runs.schema import ANSWER_SEALED, EXCHANGE_SEALED, FORMAT, INDEXES, SCHEMA, STORE_SCHEMA, record_all
+from merilo.runs.schema import FORMAT, SCHEMA, STORE_SCHEMA, different_table, record_digests
 from merilo.runs.store_errors import store_error
 
 if TYPE_CHECKING:
@@ -89,8 +88,6 @@ _ROUND: Final = 16_384
 """Positions of samples that are copied from all shards before the next ones, so that they are written in order."""
 _CACHE_KB: Final = 128_000
 _ANSWERS_INDEX: Final = next(each for each in SCHEMA if "answers_key" in each)
-_LATER: Final = {_ANSWERS_INDEX, *INDEXES}
-"""Indexes that are created at the end, which is faster than adding to them row by row."""
 _DIFFERENT: Final = """
 SELECT one.kind, one.rowid, other.rowid, one.failure IS NOT other.failure
 FROM answers AS one JOIN answers AS other ON one.key = other.key AND one.rowid < other.rowid
@@ -133,19 +130,19 @@ class StoreMerge:
                 db.execute(f"PRAGMA {pragma}")
             db.execute("BEGIN")
             for statement in SCHEMA:
-                if statement not in _LATER:
+                if statement != _ANSWERS_INDEX:  # at the end, which is faster than adding to it row by row
                     db.execute(statement)
             db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
             self._copy_samples(db)
             exchanges = 0
             for store in self.shards:
                 with _reading(store.path) as shard:
+                    if (table := different_table(shard)) is not None:
+                        raise CorruptRow(f"the rows of its table {table} were changed")
                     exchanges = _copy_conversations(db, shard, exchanges)
                 self._ends.append(_last(db))
             self._index_answers(db)
-            for statement in INDEXES:
-                db.execute(statement)
-            record_all(db)
+            record_digests(db)
             db.execute("COMMIT")
         with self.path.open("rb+") as file:
             os.fsync(file.fileno())
@@ -158,7 +155,7 @@ class StoreMerge:
                 with _reading(store.path) as shard:
                     rows += _samples(shard, store, first, first + _ROUND)
             copied += len(rows)
-            db.executemany("INSERT INTO samples VALUES (?, ?, ?, ?)", sorted(rows))
+            db.executemany("INSERT INTO samples VALUES (?, ?, ?)", sorted(rows))
         if copied != self.samples:
             raise RunError(f"The shards hold {copied:,} samples, but their data has {self.samples:,}.")
 
@@ -192,7 +189,7 @@ class StoreMerge:
 
 
 class _reading:  # noqa: N801  a context manager, used like a function
-    """The open store of a shard; errors of SQLite and rows that do not match their checksum raise RunError."""
+    """The open store of a shard; errors of SQLite and damaged rows raise RunError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -213,25 +210,21 @@ class _reading:  # noqa: N801  a context manager, used like a function
             raise store_error(self._path, error) from error
 
 
-def _check(found: int, sealed: int | None) -> None:
-    if found != sealed:
-        raise CorruptRow("a row does not match its seal")
-
-
 def _samples(shard: sqlite3.Connection, store: ShardStore, first: int, end: int) -> Iterator[_Row]:
-    asked = "SELECT row, id, record, seal FROM samples WHERE row >= ? AND row < ? ORDER BY row"
-    for row, *sample, sealed in shard.execute(asked, (first, end)):
-        if not store.shard.holds(row):
-            raise RunError(f"{store.path} holds sample {row}, which is not in shard {store.shard}.")
-        _check(row_seal(*sample), sealed)
-        yield (row, *sample, sealed)
+    asked = "SELECT row, id, record FROM samples WHERE row >= ? AND row < ? ORDER BY row"
+    for row in shard.execute(asked, (first, end)):
+        if not store.shard.holds(row[0]):
+            raise RunError(f"{store.path} holds sample {row[0]}, which is not in shard {store.shard}.")
+        yield row
 
 
 def _copy_conversations(db: sqlite3.Connection, shard: sqlite3.Connection, before: int) -> int:
     """Copy texts, conversations and answers of a shard; return the number of the last conversation."""
     db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", _texts(shard))
-    db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _exchanges(shard, before))
-    db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _answers(shard, before))
+    sent = ((old + before, *rest) for old, *rest in shard.execute("SELECT * FROM exchanges ORDER BY id"))
+    db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", sent)
+    answers = shard.execute("SELECT *, exchange + ? FROM answers ORDER BY rowid", (before,))
+    db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", ((*rest, new) for *rest, _, new in answers))
     (last,) = db.execute("SELECT coalesce(max(id), 0) FROM exchanges").fetchone()
     return int(last)
 
@@ -246,34 +239,6 @@ def _texts(shard: sqlite3.Connection) -> Iterator[_Row]:
 def _digest(text: str) -> bytes:
     """Return the digest of a text, uncached because each text is read once."""
     return digest_bytes(str.encode(text, "utf-8", "surrogatepass"))  # raises TypeError for anything but a text
-
-
-def _exchanges(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
-    for row in shard.execute(f"SELECT {EXCHANGE_SEALED}, seal FROM exchanges ORDER BY id"):  # noqa: S608  our own constants
-        values = row[:-1]
-        _check(row_seal(*values), row[-1])
-        moved = (values[0] + before, *values[1:])
-        yield (*moved, row_seal(*moved))
-
-
-def _answers(shard: sqlite3.Connection, before: int) -> Iterator[_Row]:
-    asked = f"SELECT {ANSWER_SEALED}, row_seal, verdict, failure, seal FROM answers ORDER BY rowid"  # noqa: S608  our own constants
-    for key, kind, question, cached, exchange, about, verdict, failure, sealed in shard.execute(asked):
-        _check(row_seal(key, kind, question, cached, exchange), about)
-        if sealed != (seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)):
-            raise CorruptRow("an answer does not match its seal")
-        number = None if exchange is None else exchange + before
-        yield (
-            key,
-            kind,
-            question,
-            verdict,
-            failure,
-            cached,
-            number,
-            sealed,
-            row_seal(key, kind, question, cached, number),
-        )
 
 
 def _last(db: sqlite3.Connection) -> int:

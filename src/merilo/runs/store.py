@@ -14,7 +14,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from merilo.judging.digests import TEXTS, digest_text
+from merilo.judging.digests import TEXTS
 from merilo.judging.json_types import compact
 from merilo.runs import records, schema
 from merilo.runs.database import (
@@ -26,12 +26,10 @@ from merilo.runs.database import (
     connected,
     places,
     read_only,
-    row_seal,
-    seal,
 )
 from merilo.runs.files import check_values
 from merilo.runs.records import Conversation, CorruptRow, Exchange, PartialReplies, SavedReplies, StoredQuestion
-from merilo.runs.schema import EXCHANGE_SEALED, FORMAT, INDEXES, SCHEMA, STORE_SCHEMA
+from merilo.runs.schema import FORMAT, SCHEMA, STORE_SCHEMA
 from merilo.runs.store_errors import StoreErrorContext, other_format_error, require_store, store_error
 
 if TYPE_CHECKING:
@@ -101,6 +99,13 @@ class Store:
         finally:
             self._db.close()
 
+    def check(self) -> None:
+        """Raise RunError if the rows of a table differ from its digest. Reads all rows."""
+        self.commit()
+        with self._error_context:
+            if (table := schema.different_table(self._db)) is not None:
+                raise CorruptRow(f"the rows of its table {table} were changed")
+
     # samples
 
     def expect_samples(self) -> None:
@@ -110,8 +115,7 @@ class Store:
         with self._error_context:
             self._db.execute("DROP TABLE IF EXISTS incoming")
             self._db.execute(
-                "CREATE TABLE incoming (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL,"
-                " seal INTEGER)"
+                "CREATE TABLE incoming (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)"
             )
 
     def accept_samples(self) -> None:
@@ -122,8 +126,7 @@ class Store:
             self._db.execute("DELETE FROM incoming WHERE record = ''")
             self._db.execute("DROP TABLE samples")
             self._db.execute("ALTER TABLE incoming RENAME TO samples")
-            self._db.execute(INDEXES[0])
-            schema.replace_samples(self._db)
+            schema.record_digests(self._db, "samples")
             self._db.execute("COMMIT")
 
     def positions(self, ids: Sequence[str]) -> dict[str, int]:
@@ -154,10 +157,9 @@ class Store:
 
     def sample_records(self) -> Iterator[str]:
         """Yield the stored JSON of all samples in dataset order, read in pages."""
-        last, page = 0, "SELECT row, id, record, seal FROM samples WHERE row > ? ORDER BY row LIMIT ?"
+        last, page = 0, "SELECT row, record FROM samples WHERE row > ? ORDER BY row LIMIT ?"
         while rows := self._page(page, last):
-            for _, sample_id, record, sealed in rows:
-                self._check_row(sealed, sample_id, record)
+            for _, record in rows:
                 with self._error_context:
                     check_values(record)
                 yield record
@@ -165,12 +167,8 @@ class Store:
 
     def sample(self, sample_id: str) -> Sample | None:
         """Return the sample with this id; None if there is none."""
-        row = self._one("SELECT id, record, seal FROM samples WHERE id = ?", sample_id)
-        if row is None:
-            self._check_absent("samples", "id", sample_id)
-            return None
-        self._check_row(row[2], *row[:2])
-        return self._sample(row[1])
+        row = self._one("SELECT record FROM samples WHERE id = ?", sample_id)
+        return None if row is None else self._sample(row[0])
 
     def sample_ids(self) -> Iterator[str]:
         """Yield the ids of all samples, read in pages."""
@@ -206,13 +204,11 @@ class Store:
     def _look_up(self, keys: list[bytes], wanted: Mapping[bytes, type[Verdict]], found: dict[bytes, Answer]) -> None:
         with self._error_context:
             rows = self._db.execute(
-                f"SELECT key, verdict, failure, seal FROM answers WHERE key IN ({places(len(keys))})",  # noqa: S608  our own constants
+                f"SELECT key, verdict, failure FROM answers WHERE key IN ({places(len(keys))})",  # noqa: S608  our own constants
                 keys,
             ).fetchall()
-            for key, verdict, failure, sealed in rows:
-                if key not in wanted:
-                    raise CorruptRow("an answer is stored under the key of another")
-                found[key] = records.answer_from(key, verdict, failure, sealed, wanted[key])
+            for key, verdict, failure in rows:
+                found[key] = records.answer_from(verdict, failure, wanted[key])
         if len(rows) < len(keys):
             if len(self._absent) > _REMEMBERED_KEYS:
                 self._absent.clear()
@@ -240,11 +236,8 @@ class Store:
                 continue
             self._absent.discard(key)
             verdict, failure = records.answer_texts(answer)
-            sealed = seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)
             text = records.question_text(question, self._text, self._texts)
-            about = row_seal(key, question.kind, text, cached, number)
-            row = (key, question.kind, text, verdict, failure, cached, number, sealed, about)
-            self._answer_rows += (row,)
+            self._answer_rows += ((key, question.kind, text, verdict, failure, cached, number),)
             self._answers[key] = answer
             new += 1
             answers += (answer,)
@@ -266,7 +259,7 @@ class Store:
         text = records.replies_text(replies)
         number = self._new_exchange(exchange, text, seconds)
         if first:
-            self._broken_off.add(key, number, text, exchange.cost_usd)
+            self._broken_off.add(key, number)
 
     @property
     def unfinished(self) -> bool:
@@ -339,7 +332,6 @@ class Store:
         self.commit()
         row = self._one(self._select("key = ?"), key)
         if row is None:
-            self._check_absent("answers", "key", key)
             return None, _NOTHING_SENT
         with self._error_context:
             return row, self._exchange_of(row[-1])
@@ -406,20 +398,14 @@ class Store:
         with self._error_context:
             self._db.execute("BEGIN IMMEDIATE")
             if self._sample_rows:
-                samples = (
-                    (row, sample_id, record, row_seal(sample_id, record))
-                    for sample_id, (row, record) in self._sample_rows.items()
-                )
-                self._db.executemany("INSERT INTO incoming VALUES (?, ?, ?, ?)", samples)
+                samples = ((row, sample_id, record) for sample_id, (row, record) in self._sample_rows.items())
+                self._db.executemany("INSERT INTO incoming VALUES (?, ?, ?)", samples)
             # OR IGNORE: `_texts` remembers a limited number, so a text may be written already
             self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", self._text_rows)
-            self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
-            self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
-            added: Mapping[str, Sequence[int]] = {
-                "exchanges": (len(self._exchange_rows), sum([row[-1] for row in self._exchange_rows])),
-                "answers": (len(self._answer_rows), sum([row[-2] + row[-1] for row in self._answer_rows])),
-            }
-            schema.add(self._db, added)
+            self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
+            self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
+            added = {"exchanges": self._exchange_rows, "answers": self._answer_rows}
+            schema.add(self._db, {table: sum(map(schema.row_digest, rows)) for table, rows in added.items()})
             self._broken_off.write()
             self._db.execute("COMMIT")
         self._due.clear()
@@ -457,20 +443,19 @@ class Store:
             None if exchange.cost_usd is None else float(exchange.cost_usd),  # as SQLite returns it
             float(seconds),
         )
-        self._exchange_rows += ((*row, row_seal(*row)),)
+        self._exchange_rows += (row,)
         self._due.add(paid=0)
         return self._exchanges
 
     def _select(self, where: str) -> str:
-        columns = "rowid, key, kind, question, verdict, failure, seal, cached, row_seal, exchange"
+        columns = "rowid, key, kind, question, verdict, failure, cached, exchange"
         return f"SELECT {columns} FROM answers WHERE {where}"  # noqa: S608  our own constants
 
     def _asked(self, row: tuple[Any, ...], sent: _Sent) -> StoredQuestion:
-        _, key, kind, record, verdict, failure, sealed, cached, about, number = row
-        self._check_row(about, key, kind, record, cached, number)
+        _, key, kind, record, verdict, failure, cached, _ = row
         with self._error_context:
             question = records.question_from(kind, record, self._read_text)
-            answer = records.answer_from(key, verdict, failure, sealed, question.verdict)
+            answer = records.answer_from(verdict, failure, question.verdict)
         return StoredQuestion(key, question, answer, bool(cached), sent.judge, sent.rubric, sent.replies or ())
 
     def _same_conversation(self, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -486,17 +471,12 @@ class Store:
         return found
 
     def _exchange_of(self, number: int | None) -> _Sent:
-        columns = f"text, {EXCHANGE_SEALED}, seal"
-        row = self._one(f"SELECT {columns} FROM exchanges JOIN texts ON digest = rubric WHERE id = ?", number)  # noqa: S608  our own constants
-        if row is None:
-            if number is not None:
-                raise CorruptRow("a conversation is missing")
+        if number is None:
             return _NOTHING_SENT
-        text, *values, seal_found = row
-        self._check_row(seal_found, *values)
-        _, judge, rubric, replies, *_ = values
-        if digest_text(text) != rubric:
-            raise CorruptRow("a rubric does not match its digest")
+        row = self._one("SELECT text, judge, replies FROM exchanges JOIN texts ON digest = rubric WHERE id = ?", number)
+        if row is None:
+            raise CorruptRow("a conversation is missing")
+        text, judge, replies = row
         return _Sent(judge, text, records.replies_from(replies))
 
     def _text(self, digest: bytes, text: str | tuple[str, ...]) -> None:
@@ -518,18 +498,6 @@ class Store:
 
         with self._error_context:
             return Sample.from_record(json.loads(record))
-
-    def _check_absent(self, table: str, column: str, value: object) -> None:
-        """Raise RunError if a row that the index did not find is in the table."""
-        found = self._one(f"SELECT 1 FROM {table} NOT INDEXED WHERE {column} = ?", value)  # noqa: S608  our own constants
-        if found is not None:
-            with self._error_context:
-                raise CorruptRow("an index does not match its table")
-
-    def _check_row(self, sealed: int | None, *values: Any) -> None:  # Any: a row's values
-        if row_seal(*values) != sealed:
-            with self._error_context:
-                raise CorruptRow("a row does not match its seal")
 
     def _one(self, statement: str, *values: object) -> Any:  # Any: a row of the statement's columns, or None
         with self._error_context:
@@ -589,7 +557,7 @@ def _create(db: sqlite3.Connection) -> None:
         for statement in SCHEMA:
             db.execute(statement)
         db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
-        schema.record_all(db)
+        schema.record_digests(db)
     db.execute("COMMIT")
 
 

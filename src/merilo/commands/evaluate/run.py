@@ -79,8 +79,11 @@ async def run_evaluation(data: str | PathLike[str] | Records | ForeignRecords, o
 
 async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options) -> Run:
     with ExitStack() as stack:
-        store = Store.open(path / STORE, create=not (path / MANIFEST).exists())
+        resumes = (path / MANIFEST).exists()
+        store = Store.open(path / STORE, create=not resumes)
         stack.callback(store.close)
+        if resumes:
+            store.check()
         ready = await prepared(dataset, store, judges, options)
         _, roles, selection = ready
         found = _resumed(path, dataset, ready, options, store)

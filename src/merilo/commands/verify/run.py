@@ -108,6 +108,7 @@ def verify_run(source: str | PathLike[str]) -> Verification:
 def _recomputed(run: Run, inspected: Inspected) -> Verification:
     found = Verification(run=run.path, state=State.VERIFIED)
     with closing(open_store(run)) as store:
+        store.check()
         _read_samples(found, run, store)
         _check_facts(found, run, store, inspected)
     if run.manifest.origin is not None:
