@@ -7,7 +7,7 @@ from math import exp, inf
 
 import pytest
 
-from merilo.stats.exchange import Anchor, exchange_value, fall_limits, fewest_flips
+from merilo.stats.exchange import Anchor, exchange_value, fall_limits
 
 STEADY = Anchor((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
 FLIPPED = Anchor((1.0, 1.0, 1.0), (0.0, 0.0, 0.0))
@@ -68,10 +68,3 @@ def test_limits_of_the_fall_are_those_of_a_mean() -> None:
     assert (low, high) == (pytest.approx(-high), pytest.approx(1 - 0.05 ** (1 / 200), rel=1e-6))
     low, high = fall_limits([STEADY, FLIPPED] * 100).ends or (1, -1)
     assert 0.4 < low < 0.5 < high < 0.6
-
-
-def test_the_fewest_flips_are_those_whose_value_is_an_alarm() -> None:
-    """Four flips are enough at the weight .05 and the level .01; of two anchors no number is."""
-    assert fewest_flips(200, weight=0.05, alpha=0.01) == 4
-    assert 0.05 * exchange_value([FLIPPED] * 3) < 100 <= 0.05 * exchange_value([FLIPPED] * 4)
-    assert fewest_flips(2, weight=0.05, alpha=0.01) is None

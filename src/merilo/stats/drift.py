@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import inf, log, log1p, sqrt
+from math import log1p, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from merilo.stats.distributions import gamma_quantile, normal_quantile
@@ -221,23 +221,6 @@ def e_bh(values: Mapping[_Name, float], alpha: float) -> list[_Name]:
     names = sorted(values, key=lambda name: -values[name])
     ranks = [rank for rank, name in enumerate(names, 1) if rank * values[name] >= len(names) / alpha]
     return names[: max(ranks, default=0)]
-
-
-def delay(line: Line, detector: DriftDetector, drop: float, alpha: float) -> float:
-    """Return about how many units a drop of the mean by `drop` takes until the alarm, infinity if it is not found.
-
-    It is the time in which the evidence of the best stake grows from that of a day to the alarm, if a fraction of the
-    scores of `line` becomes 0. By simulation it is between the median of the delays and their 90 % point.
-    """
-    became_0, total = drop / line.mean, sum(line.counts)
-    rates = [
-        (1 - became_0)
-        * sum(count * log1p(stake * (line.value - at / GRADES)) for at, count in enumerate(line.counts))
-        / total
-        + became_0 * log1p(stake * line.value)
-        for stake in detector.stakes
-    ]
-    return log(len(rates) * 365 / alpha) / max(rates) if max(rates) > 0 else inf
 
 
 def daily_deviation(days: Sequence[Sequence[float]]) -> float:

@@ -49,16 +49,6 @@ def exchange_value(anchors: Sequence[Anchor]) -> float:
     return fsum(exp(min(each, _MAX_LOG)) for each in logs) / len(logs)
 
 
-def fewest_flips(anchors: int, *, weight: float, alpha: float) -> int | None:
-    """Return how many of the anchors must flip from 1 to 0 so that one pass of this weight is an alarm; None if never.
-
-    Each anchor has three old and three new answers.
-    """
-    flipped = Anchor((1.0,) * 3, (0.0,) * 3)
-    values = ((count, weight * exchange_value([flipped] * count)) for count in range(1, anchors + 1))
-    return next((count for count, value in values if value >= 1 / alpha), None)
-
-
 def fall_limits(anchors: Sequence[Anchor], *, level: float = LEVEL) -> Interval:
     """Return the interval of the mean fall over all questions like the anchors; each end as in `mean_interval`."""
     return mean_interval([each.fall for each in anchors], (-1.0, 1.0), level=level).interval

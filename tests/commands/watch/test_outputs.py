@@ -185,14 +185,6 @@ def test_what_a_watch_refuses(here: Here, more: tuple[str, ...], message: str) -
     assert found.count("\n") == 0
 
 
-def test_the_plan_names_what_is_found_and_when(here: Here) -> None:
-    """For each drop the units until its alarm, by the user's own scores; a small one is not found."""
-    done = here.merilo("watch", "traffic.jsonl", "--state", "prod", "--metrics", "id_recall", "--plan")
-    drops = {line.split()[1]: line.split()[2].replace(",", "") for line in done.stdout.splitlines()[2:]}
-    assert int(drops["-0.1"]) < 12_000
-    assert drops["-0.02"] == "over"
-
-
 def test_failed_outcomes_give_no_verdict(here: Here) -> None:
     """More than a tenth failed: exit code 4; the look is left out."""
     rows = [{"id": f"e{n}", "question": "How?", "contexts": ["So."], "answer": "So."} for n in range(40)]

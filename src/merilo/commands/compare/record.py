@@ -9,13 +9,10 @@ from merilo.commands.compare.result import Verdict
 from merilo.rendering.explain import evidence_groups
 from merilo.rendering.frames import frame
 from merilo.results.records import picked
-from merilo.stats.compare import Conclusion
 from merilo.stats.intervals import LEVEL
 
 SCHEMA = 2
 """Number of the format of the JSON: from 2 on, differences are the run minus the base."""
-_READINGS = {Conclusion.FIRST_HIGHER: "second_higher", Conclusion.SECOND_HIGHER: "first_higher"}
-"""Conclusion (the run is the first of a pair in `stats`) → as the JSON, whose first is the base, names it."""
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,7 +166,6 @@ def _extreme(end: ExtremeCase | None) -> dict[str, Any] | None:  # Any: JSON
         "interval": None if end.interval.ends is None else list(end.interval.ends),
         "p": end.p,
         "p_corrected": end.adjusted,
-        "reading": None if end.reading is None else _READINGS.get(end.reading, end.reading.name.lower()),
     }
 
 

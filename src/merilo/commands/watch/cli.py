@@ -37,7 +37,6 @@ EXAMPLES = """\b
 Examples:
   merilo watch traces/ --state prod.watch --judge decisions:gpt-6-luna --metrics faithfulness
   merilo watch answers.jsonl --state prod.watch --once --prometheus watch.prom
-  merilo watch answers.jsonl --state prod.watch --plan
   merilo watch answers.jsonl --state prod.watch --rebase 14d
 """
 _WITHOUT: Final = (
@@ -74,7 +73,6 @@ def watch(
     settle: Annotated[str, typer.Option(metavar="TIME", help="Wait after the last span.")] = "10m",
     prometheus: Annotated[str | None, typer.Option(metavar="FILE", help="Write a .prom file.")] = None,
     on_alarm: Annotated[str | None, typer.Option(metavar="CMD", help="Run at an alarm, with JSON as input.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print what is found, and when.")] = False,
     rebase: Annotated[str | None, typer.Option(metavar="TIME", help="Make the last 14d the reference.")] = None,
     now: Annotated[
         datetime | None,
@@ -86,10 +84,8 @@ def watch(
     """Watch."""
     from merilo.commands.watch.journal import Journal
     from merilo.commands.watch.look import Watcher
-    from merilo.commands.watch.report import plan_page
     from merilo.commands.watch.settings import Watch
     from merilo.commands.watch.standard_input import StandardInput
-    from merilo.rendering.page import page_width, show
 
     if prometheus is not None and not prometheus.endswith(".prom"):
         raise UsageError(f"The node exporter reads .prom files only, got {prometheus} (--prometheus).")
@@ -107,13 +103,9 @@ def watch(
     )
     fixed = None if now is None else now.replace(tzinfo=UTC).timestamp()
     with Journal(Path(given(state))) as journal:
-        if rebase is not None or plan:
+        if rebase is not None:
             watcher = Watcher(settings, journal, fixed or time.time())
-            if rebase is not None:
-                watcher.rebase(watcher.now - _seconds(rebase))
-            if plan:
-                show(plan_page(watcher, page_width()))
-                return
+            watcher.rebase(watcher.now - _seconds(rebase))
         arriving = StandardInput(settings.source) if source == "-" else None
         looks = _Looks(settings, journal, arriving, prometheus, on_alarm, json, quiet)
         if once or fixed is not None:

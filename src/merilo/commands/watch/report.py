@@ -5,15 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.watch.evidence import DAY_S, SCORED, State
+from merilo.commands.watch.evidence import SCORED, State
 from merilo.commands.watch.journal import Journal
-from merilo.commands.watch.look import LEARNED, LEARNED_DAYS, PASSES, TRAFFIC
-from merilo.errors import UsageError
+from merilo.commands.watch.look import LEARNED, LEARNED_DAYS, TRAFFIC
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count, number
-from merilo.stats.drift import delay
-from merilo.stats.exchange import fewest_flips
 
 if TYPE_CHECKING:
     from merilo.commands.watch.evidence import Evidence
@@ -33,9 +30,6 @@ _COUNTS: Final = {
     "failed": ("failed_total", "Outcomes that failed."),
     "cost_usd": ("cost_usd_total", "Cost of the judge in USD."),
 }
-_DROPS: Final = (0.1, 0.05, 0.02)
-_LIMIT: Final = 12_000
-"""Units until which a plan looks for an alarm."""
 _LABEL_CHARS: Final = 100
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\""})
 
@@ -138,30 +132,6 @@ def _alarm_text(alarm: Record) -> str:
         who = "Your system changed."
     lowest = ", ".join(f"{each['slice']} ({each['metric']})" for each in alarm["slices"])
     return f"{fell} {who}{f' Lowest: {lowest}.' if lowest else ''}"
-
-
-def plan_page(watcher: Watcher, width: int) -> Page:
-    """Return the drops and swaps that the watch finds, and when. Raises UsageError without a reference."""
-    evidence, looks = watcher.journal.evidence(), watcher.looks_after(0)
-    if evidence is None:
-        raise UsageError(f"The plan needs the reference, which has {watcher.learned:,} units so far. Repeat it later.")
-    days = max(1.0, (looks[-1].at - looks[0].at) / DAY_S) if looks else 1.0
-    per_day = max(1.0, sum(each.judged for each in looks) / days)
-    page, rows = Page(width), [("drop", "judged units", "days")]
-    for name, metric in evidence.metrics.items():
-        line = metric.lines[""]
-        for drop in (each for each in _DROPS if each < line.mean and name != SCORED):
-            units = delay(line, metric.whole, drop, evidence.alpha)
-            many = (
-                (f"{round(units, -1):,.0f}", f"{units / per_day:,.0f}") if units < _LIMIT else (f"over {_LIMIT:,}", "-")
-            )
-            rows.append((f"{name} -{drop:g}", many[0], many[1]))
-    page.text("More than half of the drops of this size are found by then:")
-    page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * (len(rows) - 1)])
-    flips = fewest_flips(len(evidence.anchors), weight=PASSES["alarm"][1], alpha=evidence.judge_alpha)
-    if flips is not None:
-        page.text(f"A swap of the judge that changes {flips} of {len(evidence.anchors)} anchors is found at an alarm.")
-    return page
 
 
 def prometheus_text(found: Record) -> str:
