@@ -19,7 +19,7 @@ from labelled_run import (
 )
 
 import merilo
-from merilo.commands.label.run import allotted, drawn, label_run
+from merilo.commands.label.run import drawn, label_run
 from merilo.commands.label.tasks import COLUMNS, Ticket, Unit, unsealed
 from merilo.errors import UsageError
 
@@ -104,21 +104,9 @@ def test_every_sample_is_drawn_as_often_as_its_probability_says() -> None:
     ids = [f"s{number}" for number in range(60)]
     counts: Counter[str] = Counter()
     for seed in range(2_000):
-        counts.update([*drawn([ids], wanted=15, key=f"draw {seed} m")])
+        counts.update([*drawn(ids, 15, key=f"draw {seed} m")])
     assert len(counts) == 60
     assert all(abs(each - 500) < 4 * (2_000 * 0.25 * 0.75) ** 0.5 for each in counts.values())
-
-
-@given(st.integers(1, 500), st.lists(st.integers(1, 400), min_size=1, max_size=3))
-def test_strata_are_allotted_in_proportion(wanted: int, sizes: list[int]) -> None:
-    """All wanted samples are drawn, each stratum within 1 of its proportion, or 1 at least if there are enough."""
-    wanted = min(wanted, sum(sizes))
-    found = allotted(wanted, sizes)
-    assert sum(found) == wanted
-    for each, size in zip(found, sizes, strict=True):
-        exact = wanted * size / sum(sizes)
-        assert int(wanted >= len(sizes)) <= each <= size
-        assert exact - len(sizes) < each <= max(exact + 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -149,17 +149,6 @@ async def test_each_question_has_a_twin_without_its_passage(tmp_path: Path) -> N
     assert reduced == ["It rains.", ""]
 
 
-async def test_weights_are_those_of_the_draw(tmp_path: Path) -> None:
-    """Uniform draws give equal weights; a stratified one weighs each document by its own rate."""
-    path = corpus(tmp_path, {"a": TEXTS["a"], "c": "Tower T9 has 99 doors."})
-    for stratify, weights in ((False, {2.0}), (True, {1.0, 3.0})):
-        found = await sample(path, number=2, stratify=stratify, seed=1)
-        assert {row["metadata"]["weight"] for row in rows(found)} <= weights
-        assert all(row["metadata"]["weight"] * row["metadata"]["probability"] == 1 for row in rows(found))
-    with pytest.raises(UsageError, match="from each of 2 documents; use --number 2 or more, got 1"):
-        await sample(path, number=1, stratify=True)
-
-
 async def test_failures_are_counted_and_do_not_stop(tmp_path: Path) -> None:
     """A refusal for one passage is reported by its message; the others are asked about."""
 

@@ -227,7 +227,9 @@ class _Drawing:
         return [found + more]
 
     def _drawn(self, ids: Sequence[str], wanted: int) -> dict[str, float]:
-        return drawn([ids], wanted=min(wanted, len(ids)), key=self._name("draw"))
+        """Return the drawn samples with their probability, in (0, 1]."""
+        found = drawn(ids, wanted, key=self._name("draw"))
+        return dict.fromkeys(found, len(found) / len(ids))
 
     def _cases(self, run: Run, samples: Mapping[str, float]) -> dict[str, JudgedSample]:
         found = judged_samples(run, (self.metric,), samples)
@@ -303,31 +305,9 @@ def _scored(scores: RunScores, metric: str) -> set[str]:
     return {sample for sample, there in zip(scores.ids, scores.columns[metric].scored.tolist(), strict=True) if there}
 
 
-def drawn(strata: Sequence[Sequence[str]], *, wanted: int, key: str) -> dict[str, float]:
-    """Return the drawn samples with their probabilities, in (0, 1].
-
-    Each stratum contributes the samples with the smallest digests under `key`. `wanted`: number of samples over all
-    strata, at most as many as exist.
-    """
-    found: dict[str, float] = {}
-    sizes = allotted(wanted, [len(each) for each in strata])
-    for ids, size in zip(strata, sizes, strict=True):
-        for sample in sorted(ids, key=lambda each: _dice(key, each))[:size]:
-            found[sample] = size / len(ids)
-    return found
-
-
-def allotted(wanted: int, sizes: Sequence[int]) -> list[int]:
-    """Return the number of samples per stratum: in proportion to its size, and at least one if `wanted` allows it.
-
-    Each sample goes to the stratum that is furthest below its proportional number.
-    """
-    total = sum(sizes)
-    found = [int(wanted >= len(sizes))] * len(sizes)
-    while sum(found) < wanted:
-        room = [place for place, size in enumerate(sizes) if found[place] < size]
-        found[max(room, key=lambda place: wanted * sizes[place] / total - found[place])] += 1
-    return found
+def drawn(ids: Sequence[str], wanted: int, *, key: str) -> list[str]:
+    """Return `wanted` of the ids, or all if there are fewer: those with the smallest digests under `key`."""
+    return sorted(ids, key=lambda each: _dice(key, each))[:wanted]
 
 
 def _dice(key: str, name: str) -> bytes:

@@ -23,7 +23,7 @@ HELP = """Draw passages of your documents and write a test question about each.
 DOCS is a file of documents (`id` and `text`, optionally `title`) or a folder of .txt and .md files. A judge that is a
 language model writes the questions, or you give templates. Kept are questions that the passage answers, that similar
 passages do not answer, and that the model cannot answer without any text. Each question has an unanswerable twin: the
-same question for the documents without the passage. Each record has the probability of its passage and the weight.
+same question for the documents without the passage.
 
 Exit codes: 0 done, 2 usage error, invalid data or no usable provider, 4 more than 1% of the passages failed, 5 limit
 reached, 130 interrupted.
@@ -67,9 +67,6 @@ def questions(
     number: Annotated[int, typer.Option(metavar="N", min=1, help="Passages to draw.")] = NUMBER,
     sentences: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum sentences of a passage.")] = SENTENCES,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other passages.")] = 0,
-    stratify: Annotated[
-        bool, typer.Option("--stratify", help="Draw at least one passage of each document, so that weights differ.")
-    ] = False,
     templates: Annotated[
         str | None, typer.Option(metavar="FILE", help="File of questions, one on each line, such as: What is {title}?")
     ] = None,
@@ -89,7 +86,6 @@ def questions(
         number=number,
         sentences=sentences,
         seed=seed,
-        stratify=stratify,
         templates=None if templates is None else Path(templates),
     )
     if plan:

@@ -38,15 +38,6 @@ class Passage(NamedTuple):
     """The sentences, each as `folded` returns it."""
 
 
-class DrawnPassage(NamedTuple):
-    """A drawn passage."""
-
-    place: int
-    """Index of the passage in the corpus."""
-    probability: float
-    """The probability with which a draw of this size includes it, in (0, 1]."""
-
-
 def folded(sentence: str) -> str:
     """Return a sentence without differences of white space and case, for comparison."""
     return " ".join(sentence.split()).casefold()
@@ -88,19 +79,10 @@ class Corpus:
         """Return `DOCUMENT:START-END`, which is unique."""
         return f"{self.documents[passage.document].id}:{passage.start}-{passage.end}"
 
-    def draw(self, number: int, *, seed: int, stratified: bool = False) -> list[DrawnPassage]:
-        """Return `number` passages drawn without replacement, or all if there are fewer, in corpus order.
-
-        Every passage has the same probability. `stratified`: each document is a stratum and contributes at least one
-        passage, so that the probability differs by document; `number` is at least the number of documents with text.
-        """
+    def draw(self, number: int, *, seed: int) -> list[int]:
+        """Return the indices of `number` passages drawn uniformly without replacement, or of all, in corpus order."""
         indices = {self.id_of(each): index for index, each in enumerate(self.passages)}
-        strata: dict[int, list[str]] = defaultdict(list)
-        for name, index in indices.items():
-            strata[self.passages[index].document if stratified else 0].append(name)
-        wanted = min(number, len(indices))
-        found = drawn([*strata.values()], wanted=wanted, key=f"sample-questions {seed}")
-        return sorted(DrawnPassage(indices[name], probability) for name, probability in found.items())
+        return sorted(indices[name] for name in drawn([*indices], number, key=f"sample-questions {seed}"))
 
     def others(self, index: int, number: int) -> tuple[str, ...]:
         """Return the texts, at most `number`, in which the answer may be found without the passage at `index`.

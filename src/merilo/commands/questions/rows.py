@@ -27,7 +27,7 @@ _NOT_CLOSED_BOOK: Final = (
 
 def rows_of(kept: KeptQuestion) -> Iterator[Row]:
     """Yield the question as a record of a data set, then its twin, whose passage is removed from the documents."""
-    common = {**picked(kept, "document start end probability"), "weight": 1 / kept.probability}
+    common = picked(kept, "document start end")
     twin, contexts = f"{kept.id}:without", [*kept.others]
     own = {"kind": "question", "answerable": True, "twin": twin, "contexts": [kept.passage, *contexts]}
     yield {
@@ -95,9 +95,8 @@ def questions_page(found: SampledQuestions, output: str, without: str | None, wi
 
 def _drawn(found: SampledQuestions) -> str:
     settings, corpus = found.settings, found.corpus
-    how = "at random, at least one from each document" if settings.stratify else "uniformly"
     of = f"{count(len(corpus.passages), 'passage')} in {count(len(corpus.documents), 'document')}"
-    return f"{found.drawn:,} of {of} were drawn {how} (seed {settings.seed})"
+    return f"{found.drawn:,} of {of} were drawn uniformly (seed {settings.seed})"
 
 
 def questions_record(found: SampledQuestions, output: str, without: str | None) -> dict[str, Any]:  # Any: JSON
@@ -113,6 +112,5 @@ def questions_record(found: SampledQuestions, output: str, without: str | None) 
         "kept": len(found.kept),
         **picked(found, "dropped failures not_asked"),
         **picked(settings, "sentences seed"),
-        "stratified": settings.stratify,
         **picked(found, "closed_book stopped usage"),
     }

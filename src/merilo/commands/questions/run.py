@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.commands.evaluate.options import Options
-    from merilo.commands.questions.passages import DrawnPassage, Passage
+    from merilo.commands.questions.passages import Passage
     from merilo.commands.questions.settings import DrawSettings
     from merilo.data.corpus import SourceDocument
     from merilo.engine.amounts import Estimate
@@ -86,7 +86,8 @@ class _Work:
     judge: Judge
     settings: DrawSettings
     corpus: Corpus
-    drawn: tuple[DrawnPassage, ...]
+    drawn: tuple[int, ...]
+    """The indices of the drawn passages."""
     templates: tuple[str, ...]
 
     @classmethod
@@ -99,13 +100,7 @@ class _Work:
         corpus = Corpus(load_corpus(path), settings.sentences)
         if not corpus.passages:
             raise UsageError(f"The documents of {path} have no sentence to ask about.")
-        with_text = len({each.document for each in corpus.passages})
-        if settings.stratify and settings.number < with_text:
-            raise UsageError(
-                f"--stratify draws from each of {with_text:,} documents; use --number {with_text} or more, got "
-                f"{settings.number}."
-            )
-        drawn = corpus.draw(settings.number, seed=settings.seed, stratified=settings.stratify)
+        drawn = corpus.draw(settings.number, seed=settings.seed)
         return cls(judge, settings, corpus, tuple(drawn), templates)
 
     @property
@@ -121,7 +116,7 @@ class _Work:
     @cached_property
     def samples(self) -> dict[int, Sample]:
         """Drawn passage → the sample about it; without those for which there is no question."""
-        return {each.place: found for each in self.drawn if (found := self._sample(each.place)) is not None}
+        return {each: found for each in self.drawn if (found := self._sample(each)) is not None}
 
     def _sample(self, index: int) -> Sample | None:
         passage = self.corpus.passages[index]
@@ -145,15 +140,15 @@ class _Work:
         passages: list[Passage] = []
         dropped, failures = Counter[str](), Counter[str]()
         for each in self.drawn:
-            outcome = outcomes.get(self.corpus.id_of(self.corpus.passages[each.place]))
+            outcome = outcomes.get(self.corpus.id_of(self.corpus.passages[each]))
             if isinstance(outcome, Score):
                 kept.append(self._kept(each, outcome))
-                passages.append(self.corpus.passages[each.place])
+                passages.append(self.corpus.passages[each])
             elif isinstance(outcome, Failed):
                 failures[outcome.error.message] += 1
             elif isinstance(outcome, Undefined):
                 dropped[str(outcome.reason)] += 1
-            elif each.place not in self.samples:
+            elif each not in self.samples:
                 dropped[NO_TITLE] += 1
         return SampledQuestions(
             self.judge,
@@ -169,12 +164,12 @@ class _Work:
             run.usage.get("stopped"),
         )
 
-    def _kept(self, drawn: DrawnPassage, outcome: Score) -> KeptQuestion:
+    def _kept(self, place: int, outcome: Score) -> KeptQuestion:
         verdict = outcome.evidence[0].verdict
         if not isinstance(verdict, PassageQuestionVerdict):
             raise TypeError(f"the evidence of a question is a {type(verdict).__name__}")
-        passage = self.corpus.passages[drawn.place]
-        _, *others = [context.text for context in self.samples[drawn.place].contexts]
+        passage = self.corpus.passages[place]
+        _, *others = [context.text for context in self.samples[place].contexts]
         return KeptQuestion(
             self.corpus.id_of(passage),
             verdict.question,
@@ -184,7 +179,6 @@ class _Work:
             self.corpus.documents[passage.document].id,
             passage.start,
             passage.end,
-            drawn.probability,
         )
 
 
@@ -254,7 +248,6 @@ class KeptQuestion(NamedTuple):
     document: str
     start: int
     end: int
-    probability: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,6 @@ class DrawSettings:
     sentences: int = SENTENCES
     """Maximum sentences of a passage."""
     seed: int = 0
-    stratify: bool = False
-    """Draw from each document."""
     templates: Path | None = None
     """A file of questions to ask instead of letting the judge write them."""
 
