@@ -9,6 +9,7 @@ import sysconfig
 import tomllib
 from importlib.metadata import distribution
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,7 @@ import pytest
 from each_case import each_case
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import merilo
 
@@ -93,6 +95,16 @@ def test_every_runtime_dependency_is_pinned(name: str) -> None:
     """Each environment that merilo runs in pins all of its dependencies."""
     needed = {canonicalize_name(Requirement(text).name) for text in PYPROJECT["project"]["dependencies"]}
     assert needed - pins(ROOT / "requirements" / f"{name}.txt").keys() == set()
+
+
+def test_the_lowest_pins_are_the_lower_bounds() -> None:
+    """`make test-lowest` installs the lowest version that is admitted of each dependency, those of extras included."""
+    pinned = pins(ROOT / "requirements" / "lowest.txt")
+    project = PYPROJECT["project"]
+    for requirement in map(Requirement, chain(project["dependencies"], *project["optional-dependencies"].values())):
+        (bound,) = requirement.specifier
+        versions = map(Version, pinned[canonicalize_name(requirement.name)])
+        assert (bound.operator, min(versions)) == (">=", Version(bound.version)), f"{requirement}: run make lock"
 
 
 def test_pins_agree() -> None:

@@ -63,7 +63,7 @@ def other_options() -> str:
     return table(("option", "meaning", "commands"), rows)
 
 
-def _commands() -> dict[str, Any]:  # Any: typer carries click's classes under different names
+def _commands() -> dict[str, Any]:  # Any: click's classes are private in typer
     """Return every visible command by its full name such as "judge check", in the app's order."""
     return dict(_leaves(typer.main.get_command(app()), ""))
 

@@ -21,6 +21,6 @@ pin requirements/dev.in -o requirements/dev.txt "$@"
 pin --no-deps requirements/axe.in -o requirements/axe.txt "$@"
 
 # The lowest versions that pyproject.toml admits, for `make test-lowest`; the test tools stay new.
-pin pyproject.toml --extra local --extra frames --extra fsspec --extra parquet --extra ui --resolution lowest-direct -o "$scratch/lowest.txt" "$@"
+pin pyproject.toml --all-extras --resolution lowest-direct -o "$scratch/lowest.txt" "$@"
 pin "$scratch/lowest.txt" requirements/build.in requirements/tools.in --no-annotate \
     -o requirements/lowest.txt "$@"

@@ -55,7 +55,7 @@ _NEAR: Final = 0.75
 class _Sections(TyperGroup):
     """The command list under headings."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # Any: typer renames click's classes between versions
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # Any: click's classes are private in typer
         """Write one list for each section."""
         del ctx
         rows: dict[Section, list[tuple[str, str]]] = {section: [] for section in Section}
@@ -237,7 +237,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
 def _usage_message(error: Exception) -> str | None:
     """Return typer's message about a usage error; None for any other error.
 
-    Recognised by a method, because typer ships click's classes under different names in different versions.
+    Recognised by a method, because click's classes are private in typer.
     """
     format_message = getattr(error, "format_message", None)
     if format_message is None:
@@ -254,7 +254,7 @@ def _usage_message(error: Exception) -> str | None:
     return f"{message if message.endswith(('.', '?', ')')) else message + '.'} See {path} --help."
 
 
-def _meant(option: str, context: Any) -> str:  # Any: typer renames click's classes between versions
+def _meant(option: str, context: Any) -> str:  # Any: click's classes are private in typer
     """Return a sentence, after a space, that names the option or argument that is meant; empty if none is similar."""
     known = ["--debug", *(name for each in context.command.params for name in each.opts)] if context is not None else []
     guessed = [

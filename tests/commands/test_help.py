@@ -11,6 +11,7 @@ from each_case import each_case
 from merilo.cli import app, commands, outcome
 
 BY_NAME = {command.name: command for command in commands()}
+GROUPS: Final = {name.partition(" ")[0] for name in BY_NAME if " " in name}
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ALWAYS: Final = {"--help", "--help-all", "--debug", "--version"}
@@ -38,6 +39,14 @@ def test_a_command_shows_only_its_options(name: str) -> None:
     declared = {*BY_NAME[name].options.split()}
     assert shown
     assert all(declared.intersection(opts) for opts in shown)
+
+
+@each_case("name", ["", *sorted(GROUPS), *BY_NAME])
+def test_every_help_page_is_printed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The short one and the one with all options."""
+    for option in ("--help", "--help-all"):
+        assert outcome([*name.split(), option]) == 0
+        assert f"Usage: merilo {name}".strip() in capsys.readouterr().out
 
 
 def test_few_options_are_shown() -> None:

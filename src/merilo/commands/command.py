@@ -71,20 +71,6 @@ GitHub = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 
 
-def given(value: str | None) -> str:
-    """Return a required argument. typer 0.16 with click 8.5 passes a missing one as None."""
-    if value is None:
-        raise typer.BadParameter("it is missing.")
-    return value
-
-
-def given_some(values: list[str] | None) -> list[str]:
-    """Return a required argument that may be repeated."""
-    if not values:
-        raise typer.BadParameter("it is missing.")
-    return values
-
-
 # -- flags from an options class -----------------------------------------------------------------------
 
 _OTHER: Final = "Options"
@@ -141,7 +127,7 @@ class GroupedOptions(TyperCommand):
             if isinstance(each, TyperOption):
                 each.hidden = not self.shows_all and self.shown.isdisjoint(each.opts)
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:  # Any: typer renames click's classes between versions
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # Any: click's classes are private in typer
         """Write one list for each group of options."""
         rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in ("Arguments", *OptionGroup, _OTHER)}
         for parameter in self.get_params(ctx):

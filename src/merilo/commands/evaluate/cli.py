@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import By, Command, GitHub, Json, Markdown, Quiet, Section, given, takes_options
+from merilo.commands.command import By, Command, GitHub, Json, Markdown, Quiet, Section, takes_options
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option_values import share
@@ -46,9 +46,7 @@ Examples:
 
 @takes_options(Options)
 def run(
-    data: Annotated[
-        str, typer.Argument(metavar="DATA", help="The file to evaluate.", callback=given, show_default=False)
-    ],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="The file to evaluate.", show_default=False)],
     options: Options,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only; nothing is sent.")] = False,
     max_failed: Annotated[

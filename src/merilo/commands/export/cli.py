@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, Json, Section, given
+from merilo.commands.command import Command, Json, Section
 
 HELP = """Export a run as a table with one row per sample: its fields and, for each metric, score, status and reason.
 
@@ -21,25 +21,24 @@ Examples:
 
 
 def export(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Run directory.", callback=given, show_default=False)],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Run directory.", show_default=False)],
     out: Annotated[
-        str | None,
+        str,
         typer.Option(
             "-o",
             "--out",
             metavar="FILE",
             help="File to write (.csv, .jsonl, .parquet, .otlp.jsonl). An existing one is replaced.",
-            callback=given,
             show_default=False,
         ),
-    ] = None,
+    ],
     json: Json = False,
 ) -> None:
     """Export a run."""
     from merilo.commands.export.run import export_page, export_record, export_run
     from merilo.rendering.page import page_width, print_result
 
-    table = export_run(run, given(out))
+    table = export_run(run, out)
     print_result(export_record(table) if json else export_page(table, page_width()))
 
 

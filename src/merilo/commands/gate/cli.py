@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import AcrossData, Cluster, Command, GitHub, Json, JudgeOnly, Markdown, Section, given
+from merilo.commands.command import AcrossData, Cluster, Command, GitHub, Json, JudgeOnly, Markdown, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option_values import split_texts
 from merilo.errors import UsageError
@@ -41,9 +41,7 @@ Examples:
 
 
 def gate(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Directory of the run.", callback=given, show_default=False)
-    ],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run.", show_default=False)],
     minimum: Annotated[
         list[str] | None, typer.Option("--min", metavar="M=X", help="Minimum mean of a metric. Repeatable.")
     ] = None,

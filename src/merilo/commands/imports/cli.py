@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Cluster, ColumnFields, Command, Json, Section, given
+from merilo.commands.command import Cluster, ColumnFields, Command, Json, Section
 from merilo.commands.option_values import column_mapping
 from merilo.errors import UsageError
 
@@ -30,9 +30,7 @@ Examples:
 
 
 def import_(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="File with the scores.", callback=given, show_default=False)
-    ],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File with the scores.", show_default=False)],
     id: Annotated[str | None, typer.Option(metavar="COL", help="Column with the sample ids.")] = None,
     score: Annotated[
         list[str] | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import Command, Json, Section, given
+from merilo.commands.command import Command, Json, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option_values import metric_texts
 from merilo.errors import Interrupted, UsageError
@@ -39,7 +39,7 @@ Examples:
 def label(
     what: Annotated[
         str,
-        typer.Argument(metavar="RUN", help="A run directory, or a file of tasks.", callback=given, show_default=False),
+        typer.Argument(metavar="RUN", help="A run directory, or a file of tasks.", show_default=False),
     ],
     other: Annotated[
         str | None,

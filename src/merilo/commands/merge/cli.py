@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, Json, Section, given, given_some
+from merilo.commands.command import Command, Json, Section
 
 HELP = """Merge the runs over all shards of a data set into one run.
 
@@ -24,21 +24,18 @@ Examples:
 def merge(
     runs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RUN...", help="Directories of all shards, in any order.", callback=given_some, show_default=False
-        ),
+        typer.Argument(metavar="RUN...", help="Directories of all shards, in any order.", show_default=False),
     ],
     out: Annotated[
-        str | None,
+        str,
         typer.Option(
             "-o",
             "--out",
             metavar="MERGED",
             help="Directory of the merged run, which must be new.",
-            callback=given,
             show_default=False,
         ),
-    ] = None,
+    ],
     json: Json = False,
 ) -> None:
     """Merge shards and print the summary of the merged run."""
@@ -47,7 +44,7 @@ def merge(
     from merilo.rendering.page import page_width, print_result, tell
     from merilo.rendering.wording import count
 
-    found = merge_runs(runs, given(out))
+    found = merge_runs(runs, out)
     print_result(render(found.run, "record") if json else render(found.run, "page", width=page_width()))
     if found.labelled:
         tell(

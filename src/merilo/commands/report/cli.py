@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, JudgeOnly, Section, given_some
+from merilo.commands.command import Command, JudgeOnly, Section
 
 HELP = """Write a report as one HTML file: the likely faults, the metrics, and every sample with its evidence.
 
@@ -27,7 +27,6 @@ def report(
         typer.Argument(
             metavar="RUN...",
             help="Directories of one run or more, or of a watch.",
-            callback=given_some,
             show_default=False,
         ),
     ],

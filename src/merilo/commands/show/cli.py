@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.command import By, Command, Json, JudgeOnly, Markdown, Section, given
+from merilo.commands.command import By, Command, Json, JudgeOnly, Markdown, Section
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,9 +30,7 @@ _WORST = 10
 
 
 def show(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Directory of the run.", callback=given, show_default=False)
-    ],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run.", show_default=False)],
     sample: Annotated[
         str | None, typer.Option(metavar="ID", help="Explain this sample: verdicts, reasons, replies.")
     ] = None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.command import Command, Json, Section, given
+from merilo.commands.command import Command, Json, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option_values import metric_texts
 from merilo.results.records import picked
@@ -41,9 +41,7 @@ _SHOWN = 10
 
 
 def verify(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Directory of the run.", callback=given, show_default=False)
-    ],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run.", show_default=False)],
     metrics: Annotated[
         list[str] | None, typer.Option(metavar="A,B", help="Compute these metrics from the stored answers.")
     ] = None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from merilo.commands.command import Command, Json, Quiet, Section, given, takes_options
+from merilo.commands.command import Command, Json, Quiet, Section, takes_options
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option import Flag, OptionGroup
@@ -54,11 +54,9 @@ _CLOCK_S: Final = 60
 
 @takes_options(Options, without=tuple(_WITHOUT.split()), limits_max_cost_usd=_A_DAY)
 def watch(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="File, folder, or - to watch.", callback=given, show_default=False)
-    ],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="File, folder, or - to watch.", show_default=False)],
     options: Options,
-    state: Annotated[str | None, typer.Option(metavar="DIR", help="State directory.", callback=given)] = None,
+    state: Annotated[str, typer.Option(metavar="DIR", help="State directory.")],
     rate: Annotated[str, typer.Option(metavar="RATE", help="Fraction to judge.")] = "0.1",
     baseline: Annotated[str | None, typer.Option(metavar="RUN", help="Reference run.")] = None,
     learn: Annotated[int | None, typer.Option(metavar="N", help="Judged units of the reference.")] = None,
@@ -90,7 +88,7 @@ def watch(
     if prometheus is not None and not prometheus.endswith(".prom"):
         raise UsageError(f"The node exporter reads .prom files only, got {prometheus} (--prometheus).")
     settings = Watch(
-        source=Path(given(state), "input") if source == "-" else Path(source),
+        source=Path(state, "input") if source == "-" else Path(source),
         evaluation=options,
         rate=share(rate),
         learn=learn,
@@ -102,7 +100,7 @@ def watch(
         settle_s=_seconds(settle),
     )
     fixed = None if now is None else now.replace(tzinfo=UTC).timestamp()
-    with Journal(Path(given(state))) as journal:
+    with Journal(Path(state)) as journal:
         if rebase is not None:
             watcher = Watcher(settings, journal, fixed or time.time())
             watcher.rebase(watcher.now - _seconds(rebase))
