@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from merilo.engine.amounts import Settled
-    from merilo.engine.budget import Pricer, Reached
-    from merilo.engine.leases import SharedLimits
+    from merilo.engine.budget import Grant, Pricer, Reached
     from merilo.engine.retries import Order, ReplyListener
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
@@ -59,13 +58,13 @@ class Dispatcher:
         ledger: Ledger | None = None,
         elsewhere: Balance | None = None,
         price: Pricer = own_price,
-        shared: SharedLimits | None = None,
+        grant: Grant | None = None,
         known: Mapping[str, Mapping[str, str]] | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`ledger` belongs to the run directory; `elsewhere` is what other directories have spent of the same budget.
 
-        `shared`: the limits that this run shares with runs in other processes; None if it shares none.
+        `grant`: see `Spending`.
 
         `known` are the `adaptations` of an earlier part of the run, so that they need not be learnt again.
 
@@ -73,14 +72,13 @@ class Dispatcher:
         """
         self.limits = limits or RequestLimits()
         self.price = price
-        self.shared = shared
         self.halted = False
         """True once no more requests are sent."""
         self.reached: Reached | None = None
         """The limit that ended this call before all was done; None if there was none, or if an error ended it."""
         self.over = False
         """True once no more replies are processed."""
-        self.spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere, shared=shared)
+        self.spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere, grant=grant)
         self._say = tell
         self._warned: set[str] = set()
         self._known = dict(known or {})

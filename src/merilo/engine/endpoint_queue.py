@@ -110,7 +110,7 @@ class EndpointQueue:
         self.flying = 0
         self._dispatcher = dispatcher
         self._loop = asyncio.get_running_loop()
-        self._share = self.limiter.join(limits, self._wake, dispatcher.shared)
+        self._share = self.limiter.join(limits, self._wake)
         self._weighs = limits.tokens_per_minute is not None
         self._remote = "base_url" in provider.fingerprint()
         self._expected = TokenEstimator()

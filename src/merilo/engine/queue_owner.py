@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from merilo.engine.amounts import Settled
     from merilo.engine.budget import Pricer, Reached, Spending
-    from merilo.engine.leases import SharedLimits
     from merilo.engine.rate_limits import RequestLimits
     from merilo.providers.base import Connection, Provider, Reply, Request
 
@@ -31,7 +30,6 @@ class QueueOwner(Protocol):
     limits: RequestLimits
     price: Pricer
     spending: Spending
-    shared: SharedLimits | None
     halted: bool
     over: bool
     timed_out: int

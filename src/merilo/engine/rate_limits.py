@@ -14,7 +14,6 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.engine.amounts import max_reply_tokens, max_tokens_of, tokens_of
-from merilo.engine.leases import LeasedMeter, Meter
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_object
 from merilo.providers.base import Usage
@@ -22,7 +21,6 @@ from merilo.providers.base import Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from merilo.engine.leases import SharedLimits
     from merilo.providers.base import Provider, Request
 
 CONCURRENCY: Final = 16
@@ -31,6 +29,9 @@ _IN_A_ROW: Final = 3
 _SOME: Final = 10
 """Number of refusals among the last 100 requests that do not narrow the width."""
 _MAX_HOLD_S: Final = 60.0
+_MINUTE_S: Final = 60.0
+_BURST_S: Final = 1.0
+"""Seconds within which unused rate may be used up later. The rate is reduced so that no minute exceeds the limit."""
 PRICED: Final = Usage(1_000, 1_000, 0)
 """A usage that has a price above 0 at any provider that is not free."""
 
@@ -54,6 +55,27 @@ class RequestLimits:
                 raise UsageError(f"{name} must be more than 0, got {value}.")
 
 
+class Meter:
+    """Meter for a rate per minute that no minute exceeds: requests are spaced, with bursts of up to a second."""
+
+    def __init__(self, per_minute: float) -> None:
+        self._apart_s = (_MINUTE_S + _BURST_S) / per_minute
+        self._free_at = 0.0
+
+    def wait_s(self, now: float, weight: float) -> float:
+        """Return the seconds until this weight may be sent; 0 or less if now. Large ones wait for all earlier ones."""
+        takes_s = weight * self._apart_s
+        return max(self._free_at - now, 0.0) + min(0.0, takes_s - _BURST_S)
+
+    def charge(self, now: float, weight: float) -> None:
+        """Count a request of this weight that is sent now."""
+        self._free_at = max(self._free_at, now) + weight * self._apart_s
+
+    def adjust(self, weight: float) -> None:
+        """Correct an earlier charge by the difference to the actual usage."""
+        self._free_at += weight * self._apart_s
+
+
 class Permit(NamedTuple):
     """Permission to send one request; `number` counts the requests of the endpoint."""
 
@@ -74,7 +96,7 @@ class Limiter:
         self.title = title
         self.lock = threading.Lock()
         self.shares: list[LimiterHandle] = []
-        self.meters: dict[tuple[str, float], Meter | LeasedMeter] = {}
+        self.meters: dict[tuple[str, float], Meter] = {}
         self.in_flight = 0
         """Requests in flight, of all runs."""
         self.number = 0
@@ -96,19 +118,13 @@ class Limiter:
         """The latest time that a refusal has named; it holds for all requests if several are refused in a row."""
         self.paused_until = 0.0
 
-    def join(
-        self, limits: RequestLimits, wake: Callable[[], None], shared: SharedLimits | None = None
-    ) -> LimiterHandle:
-        """Return a handle for a run. `wake` is called, from any thread, when a request that had to wait may be sent.
-
-        `shared`: the rates are limits of several processes together; None: of this process.
-        """
+    def join(self, limits: RequestLimits, wake: Callable[[], None]) -> LimiterHandle:
+        """Return a handle for a run. `wake` is called, from any thread, when a request that had to wait may be sent."""
         share = LimiterHandle(self, limits, wake)
         with self.lock:
             for kind, rate in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute)):
                 if rate is not None:
-                    new = Meter(rate) if shared is None else LeasedMeter(shared, self.title, kind, rate)
-                    share.meters.append((kind, self.meters.setdefault((kind, rate), new)))
+                    share.meters.append((kind, self.meters.setdefault((kind, rate), Meter(rate))))
             self.shares.append(share)
         return share
 
@@ -155,7 +171,7 @@ class LimiterHandle:
     def __init__(self, limiter: Limiter, limits: RequestLimits, wake: Callable[[], None]) -> None:
         self.limits = limits
         self.wake = wake
-        self.meters: list[tuple[str, Meter | LeasedMeter]] = []
+        self.meters: list[tuple[str, Meter]] = []
         self.in_flight = 0
         self.waiting = False
         self._limiter = limiter

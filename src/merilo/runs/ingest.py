@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from merilo.data.problem_report import grouped_messages, unread_columns
 from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint, with_identified_language
-from merilo.errors import DataError, Problem
-from merilo.runs.shards import ShardTally
+from merilo.errors import DataError, Problem, UsageError
 from merilo.runs.weak import Unread
 
 if TYPE_CHECKING:
@@ -61,8 +60,11 @@ class _Tally:
     skipped: list[str] = field(default_factory=list)
     present: set[str] = field(default_factory=set[str])
     unread_by: UnreadBy | None = None
-    own: ShardTally | None = None
-    """The samples of the shard; None if all samples are evaluated."""
+    shard: Shard | None = None
+    """The samples that are evaluated; None for all."""
+    own_samples: int = 0
+    """Samples of the shard; 0 without one."""
+    own_fingerprint: Fingerprint = field(default_factory=Fingerprint)
     unread: dict[str, Unread] = field(default_factory=dict[str, Unread])
     shows: dict[str, Callable[[Sample], bool | None]] = field(default_factory=dict)
     """The metrics that no sample so far shows."""
@@ -72,12 +74,13 @@ class _Tally:
     @property
     def owns_next(self) -> bool:
         """True if the next sample is evaluated."""
-        return self.own is None or self.own.shard.holds(self.samples + 1)
+        return self.shard is None or self.shard.holds(self.samples + 1)
 
     def add(self, sample: Sample, given: Sample) -> None:
         """Count a sample; `given`: it as in the data, where its language is the one that the user stated."""
-        if self.own is not None and self.owns_next:
-            self.own.add(sample)
+        if self.shard is not None and self.owns_next:
+            self.own_fingerprint.add(sample)
+            self.own_samples += 1
         self.fingerprint.add(sample)
         self.samples += 1
         self.present |= sample.present
@@ -110,8 +113,7 @@ async def take_in(
     be skipped, or if no valid record is left, and UsageError for an empty shard.
     """
     store.expect_samples()
-    own = None if shard is None else ShardTally(shard)
-    tally = _Tally(unread_by=unread_by, shows=dict(shows or {}), own=own)
+    tally = _Tally(unread_by=unread_by, shows=dict(shows or {}), shard=shard)
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
         _take(batch, dataset, store, tally)
@@ -122,12 +124,14 @@ async def take_in(
     if not tally.samples:
         shown = [f"{dataset.name}: no record can be evaluated.", *_messages(tally, dataset)]
         raise DataError("\n".join(shown), problems=tuple(tally.problems))
-    fingerprint = tally.fingerprint.hexdigest()
+    read, fingerprint = tally.samples, tally.fingerprint.hexdigest()
+    if shard is not None and not tally.own_samples:
+        raise UsageError(f"Shard {shard} is empty: the data has {read:,} samples. Choose at most {read:,} shards.")
     return Intake(
-        samples=tally.samples if own is None else own.samples,
-        fingerprint=fingerprint if own is None else own.fingerprint.hexdigest(),
-        read=tally.samples,
-        shard=None if own is None else own.record(tally.samples, fingerprint),
+        samples=read if shard is None else tally.own_samples,
+        fingerprint=fingerprint if shard is None else tally.own_fingerprint.hexdigest(),
+        read=read,
+        shard=None if shard is None else shard.record(read, fingerprint),
         skipped=tuple(tally.skipped),
         in_some=frozenset(tally.present),
         columns=dataset.columns,

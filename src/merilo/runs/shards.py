@@ -1,6 +1,7 @@
 """Shards, the parts of a data set that several runs evaluate, and the merging of their stores into a new one.
 
-Each shard is compared with the digests of its tables first, so a damaged one is refused. Conversations get new numbers.
+Every row is compared with its checksum as it is read, so a damaged shard is refused. Conversations get new numbers, so
+their rows and those of their answers get new checksums.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ import json
 import os
 import re
 import sqlite3
-from contextlib import closing
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from merilo.data.sample import Fingerprint
 from merilo.errors import RunError, UsageError
 from merilo.judging.digests import digest_bytes, digest_of
 from merilo.runs.database import StoreProblem, connected, problem_of, read_only
@@ -22,10 +22,8 @@ from merilo.runs.schema import FORMAT, SCHEMA, STORE_SCHEMA, different_table, re
 from merilo.runs.store_errors import store_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-    from merilo.data.sample import Sample
 
 _TEXT: Final = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,8})")
 
@@ -55,37 +53,14 @@ class Shard:
         """Return True if the sample at this position of the data, from 1, is in the shard."""
         return (position - self.index) % self.of == 0
 
+    def record(self, samples: int, fingerprint: str) -> dict[str, object]:
+        """Return the manifest's entry for the shard of data with this many samples and this fingerprint."""
+        return {"index": self.index, "of": self.of, "samples": samples, "fingerprint": fingerprint}
+
     def __str__(self) -> str:
         return f"{self.index}/{self.of}"
 
 
-@dataclass(slots=True)
-class ShardTally:
-    """Number and fingerprint of the samples of a shard, while the whole data is read."""
-
-    shard: Shard
-    fingerprint: Fingerprint = field(default_factory=Fingerprint)
-    samples: int = 0
-
-    def add(self, sample: Sample) -> None:
-        """Add the next sample of the shard."""
-        self.fingerprint.add(sample)
-        self.samples += 1
-
-    def record(self, samples: int, fingerprint: str) -> dict[str, object]:
-        """Return the manifest's entry for the shard of data with this many samples and this fingerprint.
-
-        Raises UsageError if the shard is empty.
-        """
-        if not self.samples:
-            raise UsageError(
-                f"Shard {self.shard} is empty: the data has {samples:,} samples. Choose at most {samples:,} shards."
-            )
-        return {"index": self.shard.index, "of": self.shard.of, "samples": samples, "fingerprint": fingerprint}
-
-
-_ROUND: Final = 16_384
-"""Positions of samples that are copied from all shards before the next ones, so that they are written in order."""
 _CACHE_KB: Final = 128_000
 _ANSWERS_INDEX: Final = next(each for each in SCHEMA if "answers_key" in each)
 _DIFFERENT: Final = """
@@ -103,130 +78,88 @@ SELECT rowid FROM (
 _Row = tuple[Any, ...]  # Any: the values of a row
 
 
-class ShardStore(NamedTuple):
-    """The store of a shard."""
+def merge_stores(path: Path, shards: Mapping[Shard, Path], samples: int) -> None:
+    """Write the merged store to a new file. Raises RunError for a damaged shard, or for answers that contradict.
 
-    shard: Shard
-    path: Path
-
-
-@dataclass(slots=True)
-class StoreMerge:
-    """Writes the merged store."""
-
-    path: Path
-    shards: Sequence[ShardStore]
-    """In the order of their numbers."""
-    samples: int
-    """Number of samples of the whole data."""
-    _ends: list[int] = field(default_factory=list[int])
-    """For each shard, the last row of its answers."""
-
-    def write(self) -> None:
-        """Write the store to a new file. Raises RunError for a damaged shard, or for answers that contradict."""
-        with closing(connected(self.path, wait_s=0.0, schema=None)) as db:
-            # an interrupted merge deletes the file; the journal holds what was there before, which is nothing
-            for pragma in ("journal_mode = MEMORY", "synchronous = OFF", f"cache_size = -{_CACHE_KB}"):
-                db.execute(f"PRAGMA {pragma}")
-            db.execute("BEGIN")
-            for statement in SCHEMA:
-                if statement != _ANSWERS_INDEX:  # at the end, which is faster than adding to it row by row
-                    db.execute(statement)
-            db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
-            self._copy_samples(db)
-            exchanges = 0
-            for store in self.shards:
-                with _reading(store.path) as shard:
-                    if (table := different_table(shard)) is not None:
-                        raise CorruptRow(f"the rows of its table {table} were changed")
-                    exchanges = _copy_conversations(db, shard, exchanges)
-                self._ends.append(_last(db))
-            self._index_answers(db)
-            record_digests(db)
-            db.execute("COMMIT")
-        with self.path.open("rb+") as file:
-            os.fsync(file.fileno())
-
-    def _copy_samples(self, db: sqlite3.Connection) -> None:
-        copied = 0
-        for first in range(1, self.samples + 1, _ROUND):
-            rows: list[_Row] = []
-            for store in self.shards:
-                with _reading(store.path) as shard:
-                    rows += _samples(shard, store, first, first + _ROUND)
-            copied += len(rows)
-            db.executemany("INSERT INTO samples VALUES (?, ?, ?)", sorted(rows))
-        if copied != self.samples:
-            raise RunError(f"The shards hold {copied:,} samples, but their data has {self.samples:,}.")
-
-    def _index_answers(self, db: sqlite3.Connection) -> None:
-        """Create the index of the answers' keys; answers to one question in several shards are stored once."""
-        try:
-            db.execute(_ANSWERS_INDEX)
-        except sqlite3.IntegrityError:
-            db.execute("CREATE INDEX answers_merged ON answers (key)")
-            different = db.execute(_DIFFERENT).fetchone()
-            if different is not None:
-                raise self._contradiction(*different) from None
-            db.execute(f"DELETE FROM answers WHERE rowid IN ({_REPEATED})")  # noqa: S608  our own constants
-            db.execute("DROP INDEX answers_merged")
-            db.execute(_ANSWERS_INDEX)
-
-    def _contradiction(self, kind: str, row: int, other: int, failed: int) -> RunError:
-        one, two = (self._shard_of(each) for each in (row, other))
-        advice = (
-            f"Repeat the command of each with --retry-failed (--shard {one.shard} and --shard {two.shard})."
-            if failed
-            else "Run all shards with one verdict cache (MERILO_CACHE), which makes them use the first answer."
-        )
-        return RunError(
-            f"Shards {one.shard} and {two.shard} ({one.path.parent}, {two.path.parent}) have different answers to the "
-            f"same '{kind}' question, so they cannot be merged. {advice}"
-        )
-
-    def _shard_of(self, row: int) -> ShardStore:
-        return next(store for store, end in zip(self.shards, self._ends, strict=True) if row <= end)
+    `shards`: the store of each, in the order of their numbers. `samples`: number of samples of the whole data.
+    """
+    with closing(connected(path, wait_s=0.0, schema=None)) as db:
+        # an interrupted merge deletes the file; the journal holds what was there before, which is nothing
+        for pragma in ("journal_mode = MEMORY", "synchronous = OFF", f"cache_size = -{_CACHE_KB}"):
+            db.execute(f"PRAGMA {pragma}")
+        db.execute("BEGIN")
+        for statement in SCHEMA:
+            if statement != _ANSWERS_INDEX:  # at the end, which is faster than adding to it row by row
+                db.execute(statement)
+        db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
+        ends = {shard: _copied(db, shard, store) for shard, store in shards.items()}
+        (copied,) = db.execute("SELECT count(*) FROM samples").fetchone()
+        if copied != samples:
+            raise RunError(f"The shards hold {copied:,} samples, but their data has {samples:,}.")
+        _index_answers(db, ends, shards)
+        record_digests(db)
+        db.execute("COMMIT")
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
-class _reading:  # noqa: N801  a context manager, used like a function
-    """The open store of a shard; errors of SQLite and damaged rows raise RunError."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> sqlite3.Connection:
-        try:
-            self._db = read_only(self._path, STORE_SCHEMA)
-        except (sqlite3.Error, TypeError, ValueError) as error:
-            raise store_error(self._path, error) from error
-        return self._db
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._db.close()
-        damaged = isinstance(error, CorruptRow | ValueError | TypeError)
-        if isinstance(error, sqlite3.Error):
-            damaged = problem_of(error) is not StoreProblem.DISK  # the disk of the merged store
-        if damaged and isinstance(error, Exception):
-            raise store_error(self._path, error) from error
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the store of a shard; errors of SQLite and rows that do not match their digest raise RunError."""
+    try:
+        with closing(read_only(path, STORE_SCHEMA)) as shard:
+            yield shard
+    except (sqlite3.Error, CorruptRow, TypeError, ValueError) as error:
+        if isinstance(error, sqlite3.Error) and problem_of(error) is StoreProblem.DISK:  # that of the merged store
+            raise
+        raise store_error(path, error) from error
 
 
-def _samples(shard: sqlite3.Connection, store: ShardStore, first: int, end: int) -> Iterator[_Row]:
-    asked = "SELECT row, id, record FROM samples WHERE row >= ? AND row < ? ORDER BY row"
-    for row in shard.execute(asked, (first, end)):
-        if not store.shard.holds(row[0]):
-            raise RunError(f"{store.path} holds sample {row[0]}, which is not in shard {store.shard}.")
-        yield row
+def _index_answers(db: sqlite3.Connection, ends: Mapping[Shard, int], shards: Mapping[Shard, Path]) -> None:
+    """Create the index of the answers' keys; answers to one question in several shards are stored once.
+
+    `ends`: the last row of each shard's answers.
+    """
+    try:
+        db.execute(_ANSWERS_INDEX)
+    except sqlite3.IntegrityError:
+        if (different := db.execute(_DIFFERENT).fetchone()) is not None:
+            kind, *rows, failed = different
+            one, two = (next(shard for shard, end in ends.items() if row <= end) for row in rows)
+            advice = (
+                f"Repeat the command of each with --retry-failed (--shard {one} and --shard {two})."
+                if failed
+                else "Run all shards with one verdict cache (MERILO_CACHE), which makes them use the first answer."
+            )
+            raise RunError(
+                f"Shards {one} and {two} ({shards[one].parent}, {shards[two].parent}) have different answers to the "
+                f"same '{kind}' question, so they cannot be merged. {advice}"
+            ) from None
+        db.execute(f"DELETE FROM answers WHERE rowid IN ({_REPEATED})")  # noqa: S608  our own constants
+        db.execute(_ANSWERS_INDEX)
 
 
-def _copy_conversations(db: sqlite3.Connection, shard: sqlite3.Connection, before: int) -> int:
-    """Copy texts, conversations and answers of a shard; return the number of the last conversation."""
-    db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", _texts(shard))
-    sent = ((old + before, *rest) for old, *rest in shard.execute("SELECT * FROM exchanges ORDER BY id"))
-    db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", sent)
-    answers = shard.execute("SELECT *, exchange + ? FROM answers ORDER BY rowid", (before,))
-    db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", ((*rest, new) for *rest, _, new in answers))
-    (last,) = db.execute("SELECT coalesce(max(id), 0) FROM exchanges").fetchone()
+def _copied(db: sqlite3.Connection, shard: Shard, path: Path) -> int:
+    """Copy samples, texts, conversations and answers of a shard; return the row of its last answer."""
+    (before,) = db.execute("SELECT coalesce(max(id), 0) FROM exchanges").fetchone()
+    with _reading(path) as store:
+        if (table := different_table(store)) is not None:
+            raise CorruptRow(f"the rows of its table {table} were changed")
+        db.executemany("INSERT INTO samples VALUES (?, ?, ?)", _samples(store, shard, path))
+        db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", _texts(store))
+        sent = ((old + before, *rest) for old, *rest in store.execute("SELECT * FROM exchanges ORDER BY id"))
+        db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", sent)
+        answers = store.execute("SELECT *, exchange + ? FROM answers ORDER BY rowid", (before,))
+        db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", ((*rest, new) for *rest, _, new in answers))
+    (last,) = db.execute("SELECT coalesce(max(rowid), 0) FROM answers").fetchone()
     return int(last)
+
+
+def _samples(store: sqlite3.Connection, shard: Shard, path: Path) -> Iterator[_Row]:
+    for row in store.execute("SELECT row, id, record FROM samples ORDER BY row"):
+        if not shard.holds(row[0]):
+            raise RunError(f"{path} holds sample {row[0]}, which is not in shard {shard}.")
+        yield row
 
 
 def _texts(shard: sqlite3.Connection) -> Iterator[_Row]:
@@ -239,8 +172,3 @@ def _texts(shard: sqlite3.Connection) -> Iterator[_Row]:
 def _digest(text: str) -> bytes:
     """Return the digest of a text, uncached because each text is read once."""
     return digest_bytes(str.encode(text, "utf-8", "surrogatepass"))  # raises TypeError for anything but a text
-
-
-def _last(db: sqlite3.Connection) -> int:
-    (last,) = db.execute("SELECT coalesce(max(rowid), 0) FROM answers").fetchone()
-    return int(last)

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import json
+import random
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from math import floor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from grouping import grouped
+from hypothesis import given
+from hypothesis import strategies as st
 from judged_rivers import rows, verdict_for
 
 import merilo
 from merilo.commands.evaluate import distributed
-from merilo.commands.evaluate.block import Blocks, block_error
-from merilo.commands.evaluate.board import Board
-from merilo.commands.evaluate.distributed import planned_blocks
-from merilo.commands.evaluate.options import Limits, Options
-from merilo.engine.budget import Budget
+from merilo.commands.evaluate.distributed import BlockResult, Blocks, Board, Used, planned_blocks
+from merilo.commands.evaluate.options import Limits, Options, Storage
+from merilo.commands.evaluate.ray_pool import Pool
+from merilo.engine.budget import Budget, BudgetDecision, Spending, own_price
 from merilo.engine.progress import Traffic
 from merilo.errors import DataError, LimitReached, ProviderDown, UsageError
+from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from pathlib import Path
 
+    from merilo.commands.evaluate.ray_pool import Work
     from merilo.judging.questions import Question
-    from merilo.runners.base import Call, Work
 
 RUNNER_OF = distributed.runner_of
 METRICS = ["context_relevance", "faithfulness"]
@@ -37,28 +42,25 @@ class Killed(BaseException):
     """A worker was killed."""
 
 
-@dataclass
-class HerePool:
+@contextmanager
+def here_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Generator[Pool]:
     """A pool of one worker in this process, which runs each block again if it is killed."""
+    del workers
+    shared = make_shared()
 
-    work: Work
-    call: Call
+    def call(name: str, *args: object) -> object:
+        return getattr(shared, name)(*args)
 
-    def results(self, blocks: Sequence[int]) -> Iterator[Any]:
+    def results(blocks: Iterable[int]) -> Iterator[object]:
         for block in blocks:
             while True:
                 try:
-                    yield self.work(block, self.call)
+                    yield work(block, call)
                 except Killed:
                     continue
                 break
 
-
-@contextmanager
-def here_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Generator[HerePool]:
-    del workers
-    shared = make_shared()
-    yield HerePool(work, lambda name, *args: getattr(shared, name)(*args))
+    yield Pool(call, results)
 
 
 @pytest.fixture(autouse=True)
@@ -142,14 +144,24 @@ class Notes:
 def test_a_block_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> None:
     """After three deaths without another sample done it ends with an error, so it cannot cost requests for ever."""
     board = Board(Budget(), 2, {1: {"max_cost_usd": 0.0, "max_requests": 0.0}})
-    assert board.begin(1)
+    assert board.begin(1) is None
     for done in (1, 2, 3, 4):  # each worker gets one sample further
         board.report(1, done, Traffic())
-        assert board.begin(1)
-    assert [board.begin(1) for _ in range(2)] == [True, False]
+        assert board.begin(1) is None
+    assert board.begin(1) is None
     blocks = Blocks("data.jsonl", Options(), tmp_path, 4, 2, None)
     result = blocks(1, lambda name, *args: getattr(board, name)(*args))
-    assert "The worker of shard 1 died 3 times in a row" in str(block_error(result))
+    assert "The worker of shard 1 died 3 times in a row" in result.error
+
+
+def test_a_block_that_is_stopped_has_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the error of the block that stopped the others is the one that is raised."""
+    monkeypatch.setattr(distributed, "_REPORT_S", 0.0)
+    board = Board(Budget(), 1, {})
+    judge = merilo.ScriptedJudge.by(lambda question: board.stop() or verdict_for(question), version="1")
+    options = Options(metrics="context_relevance", judge=judge, storage=Storage(cache=False))
+    blocks = Blocks(str(data(tmp_path, 9)), options, tmp_path, 1, 1, None)
+    assert blocks(1, lambda name, *args: getattr(board, name)(*args)) == BlockResult()
 
 
 def test_progress_of_all_workers_is_that_of_one_run(tmp_path: Path) -> None:
@@ -268,17 +280,75 @@ def test_shards_of_several_evaluations_are_refused() -> None:
 def test_a_dead_worker_is_noted_and_its_traffic_counts() -> None:
     """The board adds the requests of a worker that died to those of the one that resumes its block."""
     board = Board(Budget(), 2, {})
-    assert board.begin(1)
+    assert board.begin(1) is None
     assert board.report(1, 5, Traffic(sent=7, in_flight=2, cost_usd=0.5))
-    assert board.begin(1)
+    assert board.begin(1) is None
     assert board.report(1, 3, Traffic(sent=4, in_flight=1, cost_usd=None))
     status = board.status()
     assert (status.done, status.traffic.sent, status.traffic.in_flight, status.traffic.cost_usd) == (5, 11, 1, None)
     assert [text.partition(" died")[0] for text in status.notes] == ["The worker of shard 1"]
-    assert not board.status().notes
     board.stop()
     assert not board.report(1, 4, Traffic())
-    assert not board.begin(2)
+    assert board.begin(2) == BlockResult()
+
+
+def test_each_worker_has_its_part_of_a_rate(tmp_path: Path) -> None:
+    """And all of the concurrency, which is a limit of each process."""
+    options = Options(limits=Limits(requests_per_minute=60, tokens_per_minute=1_000, concurrency=3))
+    limits = Blocks("data.jsonl", options, tmp_path, 16, 4, None)._limits
+    assert (limits.requests_per_minute, limits.tokens_per_minute, limits.concurrency) == (15, 250, 3)
+
+
+calls = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(0, 30), st.integers(1, 20), st.booleans()), min_size=1, max_size=60
+)
+
+
+@given(limit=st.integers(0, 400), workers=st.integers(1, 8), asked=calls)
+def test_the_sum_of_grants_never_exceeds_the_limit(
+    limit: int, workers: int, asked: list[tuple[int, int, int, bool]]
+) -> None:
+    """The sum stays below the limit for any requests, uses and returns. A request that fits is granted."""
+    board = Board(Budget(max_requests=limit), workers, {})
+    used, granted = dict.fromkeys(range(1, 5), 0), dict.fromkeys(range(1, 5), 0.0)
+    for holder, use, more, gives_back in asked:
+        used[holder] = min(used[holder] + use, floor(granted[holder]))
+        left = limit - sum(granted.values()) + granted[holder] - used[holder]
+        granted[holder] = board.grant(holder, "max_requests", used[holder], more)
+        assert sum(granted.values()) <= limit
+        assert (granted[holder] >= used[holder] + more) is (left >= more)
+        if gives_back:
+            board.finish(holder, {"max_requests": used[holder], "max_cost_usd": 0.0})
+            granted[holder] = used[holder]
+
+
+def test_what_was_used_before_counts() -> None:
+    """An evaluation that is resumed has only the rest of its limit."""
+    before: dict[int, Used] = {n: {"max_cost_usd": usd, "max_requests": 1.0} for n, usd in ((1, 0.6), (2, 0.3))}
+    board = Board(Budget(max_cost_usd=1.0), 2, before)
+    assert board.grant(3, "max_cost_usd", 0.0, 0.2) == 0.0
+    assert board.status().refused == {"max_cost_usd": 0.2}
+    assert board.grant(3, "max_cost_usd", 0.0, 0.1) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("limits", [{"max_requests": 40}, {"max_cost_usd": 0.04}])
+def test_spending_of_several_processes_stops_at_the_shared_limit(limits: dict[str, Any]) -> None:
+    """Four run directories, each with its own account, together send exactly what the limit allows."""
+    budget = Budget(**limits)
+    board = Board(budget, 4, {})
+    accounts = [Spending(budget, own_price, grant=partial(board.grant, number)) for number in range(4)]
+    requests, open_accounts = 0, list(accounts)
+    while open_accounts:
+        account = random.Random(requests).choice(open_accounts)
+        if (refusal := account.check(0.001)) is not None:
+            assert refusal.limited in {BudgetDecision.OVER, BudgetDecision.EXPENSIVE}
+            open_accounts.remove(account)
+            continue
+        entry = account.begin(0.001, Charge(1, 0, 0.001))
+        account.ledger.replied(entry, Charge(1, 1, 0.001))
+        account._release(0.001)
+        requests += 1
+    assert requests == 40
 
 
 def test_ray_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

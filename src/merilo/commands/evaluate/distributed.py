@@ -1,8 +1,8 @@
 """An evaluation on several workers: shards of the data are evaluated as runs, and merged into one.
 
 The runs of the shards are in the directory RUN.shards until RUN itself is written, in one step. So the
-same command resumes an interrupted evaluation, and repeats only what was in flight. design/scale.md explains
-the choices.
+same command resumes an interrupted evaluation, and repeats only what was in flight. Each block of a runner is a shard;
+workers and driver share a `Board`. design/scale.md explains the choices.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ import asyncio
 import os
 import shutil
 import time
+from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, fields, replace
+from functools import partial, reduce
+from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, get_args
 
-from merilo.commands.evaluate.block import Blocks, block_error, used_in
-from merilo.commands.evaluate.board import Board, Status
+from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.preparation import dataset_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.commands.merge.run import merge_runs
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import BadRecord
-from merilo.engine.budget import Spending, check_prices
+from merilo.engine.budget import Budget, SharedLimit, Spending, check_prices
 from merilo.engine.progress import ProgressDispatcher, Traffic
-from merilo.errors import LimitReached, UsageError
+from merilo.errors import DataError, LimitReached, MeriloError, ProviderDown, RunError, UsageError
 from merilo.rendering.wording import count
 from merilo.runs.directory import run_directory
 from merilo.runs.directory_usage import balance_in
@@ -36,27 +37,36 @@ from merilo.runs.ledger import Balance
 from merilo.runs.lock import RunLock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
-    from merilo.commands.evaluate.block import BlockResult
-    from merilo.commands.evaluate.board import Used
-    from merilo.commands.evaluate.options import Options
+    from merilo.commands.evaluate.options import Limits, Options
+    from merilo.commands.evaluate.ray_pool import Call, Pool, Runner
     from merilo.data.load import Records
     from merilo.data.sample import Dataset
-    from merilo.runners.base import Pool, Runner
     from merilo.runs.run import Run
 
 SHARDS: Final = ".shards"
 """Added to the name of a run, for the directory with the runs of its shards."""
 BLOCKS_PER_WORKER: Final = 4
 """More blocks would leave workers idle for less time at the end of a run, but each block reads the whole data."""
+_DEATHS: Final = 3
+"""Workers that may die on one block in a row without another sample done; more would only cost requests."""
+_GRANT: Final = 0.01
+"""Maximum fraction of a limit that all parts together may exceed the immediate need by."""
+_ROUNDING: Final = 1e-9
 _POLL_S: Final = 0.5
 """Seconds between two updates of the progress."""
+_REPORT_S: Final = 1.0
+"""Seconds between two reports of a worker."""
 _STOPPING_S: Final = 30.0
 """Seconds to wait for the workers to store what is in flight after a cancellation."""
 _READ_AT_ONCE: Final = 1_000
 """Records that are read before other tasks of the event loop run."""
+Used: TypeAlias = dict[SharedLimit, float]
+"""The amount of each limit that a block has used."""
 _CACHE: Final = "cache.sqlite"
+_ERRORS: Final = {each.__name__: each for each in (DataError, ProviderDown, RunError, UsageError)}
 
 
 async def run_anywhere(data: str | PathLike[str] | Records, options: Options) -> Run:
@@ -84,8 +94,7 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
         shards.mkdir(exist_ok=True)
         with RunLock(shards):
             samples = await _samples(dataset)
-            blocks = _blocks(source, options, shards, samples)
-            return await _DistributedEvaluation(path, blocks, samples, options, start).run()
+            return await _Driver(path, _blocks(source, options, shards, samples), samples, options).run(start)
     except BaseException:
         if made and not any(shards.glob(f"*/{MANIFEST}")):
             shutil.rmtree(shards, ignore_errors=True)
@@ -94,22 +103,11 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
         raise
 
 
-def planned_blocks(samples: int, workers: int, names: list[str]) -> int:
-    """Return the number of blocks: that of an interrupted evaluation, from the `names` of its directories, if any.
-
-    Raises UsageError if their numbers of blocks differ.
-    """
-    found = {int(of) for name in names if (of := name.partition("-of-")[2]).isdecimal()}
-    if len(found) > 1:
-        raise UsageError(f"The shards belong to different evaluations: {', '.join(sorted(names))}. Remove them.")
-    return found.pop() if found else max(1, min(samples, workers * BLOCKS_PER_WORKER))
-
-
 def runner_of(options: Options) -> Runner:
     """Return the runner of these options. Raises UsageError if it is unknown or not installed."""
     if options.limits.runner != "ray":
         raise UsageError(f"Unknown runner {options.limits.runner!r}. The only one is ray (--runner).")
-    from merilo.runners.ray import checked_ray, ray_pool
+    from merilo.commands.evaluate.ray_pool import checked_ray, ray_pool
 
     checked_ray()
     return ray_pool
@@ -131,8 +129,7 @@ def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
     for name, value in others.items():
         if value is not None:
             raise UsageError(f"{name} cannot be combined with --runner. Leave one of them out.")
-    judges = judges_of(options)
-    check_prices(options.limits.budget, judges.values(), options.price)
+    check_prices(options.limits.budget, judges_of(options).values(), options.price)
     return str((fetched_file(data) if isinstance(data, str) and is_url(data) else Path(data)).absolute())
 
 
@@ -151,41 +148,259 @@ def _in_process(options: Options, **changes: Any) -> Options:  # Any: values of 
 
 
 def _blocks(source: str, options: Options, shards: Path, samples: int) -> Blocks:
-    workers = options.limits.workers or os.cpu_count() or 1
-    cache = (
-        options.storage.cache if options.storage.cache is not False else shards / _CACHE
-    )  # equal questions are asked once
-    ends = None if options.limits.max_seconds is None else time.time() + options.limits.max_seconds
+    workers, seconds, cache = options.limits.workers or os.cpu_count() or 1, options.limits.max_seconds, options.storage
+    if cache.cache is False:  # equal questions are asked once
+        cache = replace(cache, cache=shards / _CACHE)
     return Blocks(
         source,
-        _in_process(options, storage=replace(options.storage, cache=cache), progress=None),
+        _in_process(options, storage=cache, progress=None),
         shards,
         planned_blocks(samples, workers, [each.name for each in shards.iterdir()]),
         workers,
-        ends,
+        None if seconds is None else time.time() + seconds,
     )
 
 
-class _DistributedEvaluation:
+def planned_blocks(samples: int, workers: int, names: list[str]) -> int:
+    """Return the number of blocks: that of an interrupted evaluation, from the `names` of its directories, if any.
+
+    Raises UsageError if their numbers of blocks differ.
+    """
+    found = {int(of) for name in names if (of := name.partition("-of-")[2]).isdecimal()}
+    if len(found) > 1:
+        raise UsageError(f"The shards belong to different evaluations: {', '.join(sorted(names))}. Remove them.")
+    return found.pop() if found else max(1, min(samples, workers * BLOCKS_PER_WORKER))
+
+
+# -- in the workers ------------------------------------------------------------------------------------
+
+
+class BlockResult(NamedTuple):
+    """The result of a block, as its worker returns it."""
+
+    complete: bool = False
+    error: str = ""
+    """The error that ended it; empty if it is complete, was stopped or reached a limit."""
+    kind: str = ""
+    """The class of the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The evaluation of blocks in workers. It is sent to them, so its options hold no open file and no `Progress`."""
+
+    data: str
+    options: Options
+    directory: Path
+    """The directory of all blocks' runs. All workers must reach it."""
+    of: int
+    """Number of blocks."""
+    workers: int
+    ends: float | None
+    """The time, by `time.time`, after which no request is sent; None for no limit."""
+
+    def path(self, block: int) -> Path:
+        """Return the run directory of a block."""
+        return self.directory / f"{block}-of-{self.of}"
+
+    def used(self, block: int) -> Used:
+        """Return what the run of a block counts against its limits."""
+        budget = self.options.limits.budget
+        spending = Spending(budget, self.options.price, elsewhere=balance_in(self.path(block)))
+        return {"max_cost_usd": spending.cost_usd + spending.unanswered_usd, "max_requests": spending.requests}
+
+    @property
+    def _limits(self) -> Limits:
+        """The limits of one worker, which has its part of each rate."""
+        limits = self.options.limits
+        requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
+        return replace(
+            limits,
+            max_seconds=None if self.ends is None else max(0.0, self.ends - time.time()),
+            requests_per_minute=None if requests is None else requests / self.workers,
+            tokens_per_minute=None if tokens is None else tokens / self.workers,
+        )
+
+    def __call__(self, block: int, call: Call) -> BlockResult:
+        """Evaluate a block, or resume it from what a dead worker has stored."""
+        if (ended := call("begin", block)) is not None:
+            return BlockResult(*ended)
+        options = replace(
+            self.options,
+            reading=replace(self.options.reading, shard=f"{block}/{self.of}"),
+            out=self.path(block),
+            limits=self._limits,
+            grant=partial(call, "grant", block),
+            reports_local_time=False,
+        )
+        try:
+            return BlockResult(run_blocking(_Reports(call, block).complete(self.data, options)))
+        except MeriloError as error:
+            return BlockResult(error=str(error), kind=type(error).__name__)
+        finally:
+            call("finish", block, self.used(block))
+
+
+class _Reports:
+    """A `Progress` that reports to the board once a second, and cancels its evaluation if the board says so."""
+
+    def __init__(self, call: Call, block: int) -> None:
+        self._call = call
+        self._block = block
+        self._done = 0
+        self._traffic: Callable[[], Traffic] = Traffic
+        self._reported = 0.0
+        self._task: asyncio.Task[Run] | None = None
+        self._stopped = False
+
+    async def complete(self, data: str, options: Options) -> bool:
+        """Evaluate a block; return True if it is complete, False if a limit or the board stopped it."""
+        self._task = asyncio.ensure_future(run_evaluation(data, replace(options, progress=self)))
+        try:
+            return (await self._task).complete
+        except asyncio.CancelledError:
+            if self._stopped:
+                return False
+            raise
+
+    def begin(self, run: Path, samples: int) -> None:
+        del run, samples
+
+    def watch(self, traffic: Callable[[], Traffic]) -> None:
+        self._traffic = traffic
+
+    def advance(self, samples: int) -> None:
+        self._done += samples
+        self.tick()
+
+    def tick(self) -> None:
+        if time.monotonic() - self._reported >= _REPORT_S:
+            self.end()
+
+    def note(self, text: str) -> None:
+        self._call("note", text)
+
+    def end(self) -> None:
+        self._reported = time.monotonic()
+        goes_on = self._call("report", self._block, self._done, self._traffic())
+        if not goes_on and not self._stopped and self._task is not None:
+            self._stopped = self._task.cancel()
+
+
+# -- shared by workers and driver ----------------------------------------------------------------------
+
+
+class Status(NamedTuple):
+    """The state of all blocks together."""
+
+    done: int
+    """Samples that are done."""
+    traffic: Traffic
+    notes: tuple[str, ...]
+    """Messages so far."""
+    refused: Mapping[SharedLimit, float]
+    """The smallest amount of each limit that was refused; empty if none was."""
+
+
+class Board:
+    """The state that the workers of one evaluation share: its limits, its progress, and the order to stop."""
+
+    def __init__(self, budget: Budget, workers: int, used: Mapping[int, Used]) -> None:
+        """`used`: the amounts of each limit that each block used in earlier calls."""
+        self._budget = budget
+        self._workers = workers
+        self._granted = {name: {block: each[name] for block, each in used.items()} for name in get_args(SharedLimit)}
+        self._refused: dict[SharedLimit, float] = {}
+        self._done: Counter[int] = Counter()
+        self._traffic: dict[int, Traffic] = {}
+        self._ended: list[Traffic] = []  # of workers that died
+        self._begun: set[int] = set()
+        self._deaths: Counter[tuple[int, int]] = Counter()  # by block and its samples done
+        self._notes: dict[str, None] = {}
+        self._stop = False
+
+    def begin(self, block: int) -> BlockResult | None:
+        """Note that a block begins; return its result if it must not, after a stop, deaths of workers or at a limit."""
+        if block in self._begun:
+            self.note(f"The worker of shard {block} died. Another one resumes the shard.")
+            self._deaths[block, self._done[block]] += 1
+            self._ended.append(replace(self._traffic.pop(block, Traffic()), in_flight=0, queued=0))
+        self._begun.add(block)
+        if self._deaths[block, self._done[block]] >= _DEATHS:
+            died = f"The worker of shard {block} died {_DEATHS} times in a row without another sample done."
+            advice = "The logs of Ray have the reason. A frequent one is too little memory."
+            return BlockResult(error=f"{died} {advice}", kind=RunError.__name__)
+        return BlockResult() if self._stop or self._refused else None
+
+    def grant(self, block: int, name: SharedLimit, used: float, more: float) -> float:
+        """See `Grant`. The sum of all parts never exceeds the limit; a part exceeds the immediate need by a little."""
+        limit: float | None = getattr(self._budget, name)
+        if limit is None:
+            return used + more
+        granted = self._granted[name]
+        granted[block] = own = max(granted.get(block, 0.0), used)
+        free, lacking = limit * (1 + _ROUNDING) - sum(granted.values()), used + more - own
+        if lacking > free:
+            self._refused[name] = min(more, self._refused.get(name, more))
+            return own
+        step = limit * _GRANT / self._workers
+        granted[block] = own = own + min(free, max(lacking, floor(step) if name == "max_requests" else step))
+        return own
+
+    def report(self, block: int, done: int, traffic: Traffic) -> bool:
+        """Update the progress of a block; return False if its evaluation must stop."""
+        self._done[block] = max(done, self._done[block])
+        self._traffic[block] = traffic
+        return not self._stop
+
+    def finish(self, block: int, used: Used) -> None:
+        """Note that a block ended. `used`: the amount of each limit that it used."""
+        for name, amount in used.items():  # what was granted and not used
+            self._granted[name][block] = amount
+        self._begun.discard(block)
+
+    def note(self, text: str) -> None:
+        """Show a message to the user; equal messages are shown once."""
+        self._notes[text] = None
+
+    def stop(self) -> None:
+        """Stop all blocks; what is in flight is stored."""
+        self._stop = True
+
+    def status(self) -> Status:
+        """Return the state of all blocks."""
+        traffic = reduce(_sum, [*self._ended, *self._traffic.values()], Traffic())
+        return Status(self._done.total(), traffic, tuple(self._notes), dict(self._refused))
+
+
+def _sum(one: Traffic, other: Traffic) -> Traffic:
+    both = [(each.name, getattr(one, each.name), getattr(other, each.name)) for each in fields(Traffic)]
+    added: dict[str, Any] = {name: None if a is None or b is None else a + b for name, a, b in both}  # Any: as fields
+    return Traffic(**{**added, "paused_s": max(one.paused_s, other.paused_s)})
+
+
+# -- in the driver -------------------------------------------------------------------------------------
+
+
+class _Driver:
     """The evaluation of all blocks of a run, and their merge."""
 
-    def __init__(self, path: Path, blocks: Blocks, samples: int, options: Options, start: Runner) -> None:
+    def __init__(self, path: Path, blocks: Blocks, samples: int, options: Options) -> None:
         self._path = path
         self._blocks = blocks
         self._samples = samples
         self._options = options
-        self._start = start
         self._all = range(1, blocks.of + 1)
         self._progress = ProgressDispatcher(options.progress)
-        self._status = Status(0, Traffic())
-        self._shown = 0
+        self._pool: Pool | None = None
+        self._status = Status(0, Traffic(), (), {})
+        self._noted = self._shown = 0
 
-    async def run(self) -> Run:
+    async def run(self, start: Runner) -> Run:
         self._progress.begin(self._path, self._samples)
         self._progress.watch(lambda: self._status.traffic)
         try:
-            results = await self._evaluated()
-            self._check_complete(results)
+            self._check_complete(await self._evaluated(start))
             run = await asyncio.to_thread(self._merged)
             self._advance(self._samples)
             self._progress.spent(run.usage)
@@ -193,46 +408,43 @@ class _DistributedEvaluation:
         finally:
             self._progress.end()
 
-    async def _evaluated(self) -> list[BlockResult]:
+    async def _evaluated(self, start: Runner) -> list[BlockResult]:
         """Run the workers in a thread, because a runner blocks; show their progress meanwhile."""
-        used = {block: used_in(self._blocks.path(block), self._options.limits.unanswered) for block in self._all}
-        pools: list[Pool] = []
-        running = asyncio.create_task(asyncio.to_thread(self._run_blocks, used, pools))
+        running = asyncio.create_task(asyncio.to_thread(self._run_blocks, start))
         try:
             while not running.done():
                 await asyncio.wait([running], timeout=_POLL_S)
-                if pools:
-                    await self._show(pools[0])
+                await asyncio.to_thread(self._call, "status")
+                self._show()
         except asyncio.CancelledError:
-            self._stop(pools)
+            self._call("stop")
             await asyncio.wait([running], timeout=_STOPPING_S)
             raise
         return running.result()
 
-    def _run_blocks(self, used: dict[int, Used], pools: list[Pool]) -> list[BlockResult]:
-        make = partial(Board, self._options.limits.budget, self._blocks.workers, used)
-        results: list[BlockResult] = []
-        with self._start(self._blocks, make, self._blocks.workers) as pool:
-            pools.append(pool)
-            for result in pool.results(self._all):
-                results.append(result)
-                if result["error"] is not None:
-                    pool.call("stop")
+    def _run_blocks(self, start: Runner) -> list[BlockResult]:
+        blocks, results = self._blocks, list[BlockResult]()
+        make = partial(Board, self._options.limits.budget, blocks.workers, {n: blocks.used(n) for n in self._all})
+        with start(blocks, make, blocks.workers) as pool:
+            self._pool = pool
+            for each in pool.results(self._all):
+                results.append(BlockResult(*each))
+                if results[-1].error:
+                    self._call("stop")
             self._status = pool.call("status")
-            pools.clear()
+            self._pool = None
         return results
 
-    def _stop(self, pools: list[Pool]) -> None:
-        for pool in pools:
-            with suppress(Exception):  # the runner may be gone; the workers end with it
-                pool.call("stop")
+    def _call(self, name: str) -> None:
+        """Call a method of the board without arguments; take the status that it returns, if any."""
+        with suppress(Exception):  # the pool may have closed, or its workers have died: `results` has the error
+            if self._pool is not None and (status := self._pool.call(name)) is not None:
+                self._status = status
 
-    async def _show(self, pool: Pool) -> None:
-        with suppress(Exception):  # the pool may have just closed; its errors are those of `results`
-            self._status = await asyncio.to_thread(pool.call, "status")
-        for text in self._status.notes:
+    def _show(self) -> None:
+        for text in self._status.notes[self._noted :]:
             self._progress.note(text)
-        self._status = replace(self._status, notes=())
+        self._noted = len(self._status.notes)
         self._advance(min(self._status.done, self._samples - 1))  # the last one is done when the run is written
 
     def _advance(self, done: int) -> None:
@@ -241,19 +453,17 @@ class _DistributedEvaluation:
             self._shown = done
 
     def _check_complete(self, results: list[BlockResult]) -> None:
-        """Raise the error of a block, or LimitReached if some are not complete."""
-        errors = [result for result in results if result["error"] is not None]
-        if errors:
-            raise block_error(min(errors, key=lambda each: each["block"]))
-        if len(results) == self._blocks.of and all(result["complete"] for result in results):
-            return
-        done = f"{self._status.done:,} of {count(self._samples, 'sample')} are done."
-        raise LimitReached(f"{self._limit_sentence()} {done}")
+        """Raise the first error of a block, or LimitReached if some are not complete."""
+        for each in results:
+            if each.error:
+                raise _ERRORS.get(each.kind, MeriloError)(each.error)
+        if len(results) < self._blocks.of or not all(each.complete for each in results):
+            done = f"{self._status.done:,} of {count(self._samples, 'sample')} are done."
+            raise LimitReached(f"{self._limit_sentence()} {done}")
 
     def _limit_sentence(self) -> str:
-        balance = sum((balance_in(self._blocks.path(block)) for block in self._all), Balance())
+        refused, balance = self._status.refused, sum(map(balance_in, map(self._blocks.path, self._all)), Balance())
         spending = Spending(self._options.limits.budget, self._options.price, elsewhere=balance)
-        refused = self._status.refused
         if "max_requests" in refused:
             return spending.requests_reached.sentence
         if "max_cost_usd" in refused:
@@ -262,6 +472,5 @@ class _DistributedEvaluation:
 
     def _merged(self) -> Run:
         run = merge_runs([self._blocks.path(block) for block in self._all], self._path).run
-        with suppress(OSError):
-            shutil.rmtree(self._blocks.directory)
+        shutil.rmtree(self._blocks.directory, ignore_errors=True)
         return run

@@ -101,7 +101,7 @@ class RunEvaluation:
             ledger=self._ledger,
             elsewhere=spent_elsewhere(self._options),
             price=self._options.price,
-            shared=self._options.shared_limits,
+            grant=self._options.grant,
             known=_earlier_adaptations(self._path),
             tell=self._progress.note,
         )

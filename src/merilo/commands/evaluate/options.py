@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from merilo.engine.budget import Budget, Pricer, Unanswered
-    from merilo.engine.leases import SharedLimits
+    from merilo.engine.budget import Budget, Grant, Pricer, Unanswered
     from merilo.engine.progress import Progress
     from merilo.engine.rate_limits import RequestLimits
     from merilo.judges.base import JudgeLike
@@ -362,8 +361,8 @@ class Options:
     """Leave out metrics that cannot be computed, with the reason, instead of refusing them. Set by merilo only."""
     shared_with: tuple[Path, ...] = ()
     """Other run directories whose spending counts against the same limits. Set by merilo only."""
-    shared_limits: SharedLimits | None = None
-    """The limits that this run shares with runs in other processes. Set by merilo only."""
+    grant: Grant | None = None
+    """Grants parts of the limits that this run shares with runs in other processes. Set by merilo only."""
     reports_local_time: bool = True
     """Report the estimated time of local models before the first question. Set by merilo only."""
     first_draw: int = 0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import ChainMap
 from contextlib import closing
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
@@ -27,7 +28,7 @@ from merilo.runs.outcomes import outcome_from, outcome_lines
 from merilo.runs.publish import part_of
 from merilo.runs.run import Run, open_store, opened, publish_new
 from merilo.runs.scales import recorded_scale
-from merilo.runs.shards import Shard, ShardStore, StoreMerge
+from merilo.runs.shards import Shard, merge_stores
 from merilo.runs.store import Store
 from merilo.version import version
 
@@ -48,7 +49,6 @@ class Merged(NamedTuple):
     """A merged run."""
 
     run: Run
-    shards: int
     labelled: tuple[Path, ...]
     """Shards with human labels, which the merged run does not have."""
 
@@ -65,13 +65,14 @@ def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[st
     parts, target = _parts_of(runs), Path(out)
     with built(target) as path, rare_collections():
         _build(path, parts)
-    return Merged(Run.open(target), len(parts), tuple(part.run.path for part in parts if part.run.labels is not None))
+    return Merged(Run.open(target), tuple(part.run.path for part in parts if part.run.labels is not None))
 
 
 def _build(path: Path, parts: Sequence[Part]) -> None:
-    manifest = _whole_manifest(parts)
-    stores = [ShardStore(part.shard, part.run.file(STORE)) for part in parts]
-    StoreMerge(path / STORE, stores, manifest.samples).write()
+    manifest = parts[0].run.manifest
+    samples, fingerprint = _whole(manifest)
+    manifest = replace(manifest, samples=samples, fingerprint=fingerprint, shard=None)
+    merge_stores(path / STORE, {part.shard: part.run.file(STORE) for part in parts}, samples)
     with closing(Store.open(path / STORE)) as store:
         summary = _merged_outcomes(path, parts, manifest, store)
         usage = _merged_usage(path, parts, store)
@@ -81,8 +82,7 @@ def _build(path: Path, parts: Sequence[Part]) -> None:
         publish_new(path, manifest, summary, usage, store)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A finished run over one shard."""
 
     run: Run
@@ -101,18 +101,14 @@ def _parts_of(runs: Sequence[Run | str | PathLike[str]]) -> list[Part]:
     if not runs:
         raise UsageError("No run is given. Name the directories of all shards.")
     parts = sorted((_part(opened(each)) for each in runs), key=lambda part: part.shard.index)
-    for part in parts[1:]:
-        _check_same(parts[0], part)
-    _check_all(parts)
+    for one, two in pairwise(parts):
+        _check_same(one, two)
+    total = parts[0].shard.of
+    if len(parts) < total:
+        found = {part.shard.index for part in parts}
+        missing = [str(index) for index in range(1, total + 1) if index not in found]
+        raise UsageError(f"{len(missing):,} of {total:,} shards are missing: {first_of(missing, _NAMED)}.")
     return parts
-
-
-def _whole_manifest(parts: Sequence[Part]) -> Manifest:
-    """Return the manifest of the run over all data: that of a shard, with the samples of all."""
-    manifest = parts[0].run.manifest
-    whole = manifest.shard or {}
-    samples, fingerprint = int(str(whole["samples"])), str(whole["fingerprint"])
-    return replace(manifest, samples=samples, fingerprint=fingerprint, shard=None)
 
 
 def _part(run: Run) -> Part:
@@ -134,7 +130,7 @@ def _part(run: Run) -> Part:
 
 
 def _check_same(first: Part, other: Part) -> None:
-    """Raise UsageError that names the difference unless both are shards of the same evaluation."""
+    """Raise UsageError that names the difference unless these are two shards of the same evaluation."""
     one, two = first.run.manifest, other.run.manifest
     if first.shard.of != other.shard.of:
         raise UsageError(f"{first} and {other} are not of the same number of shards.")
@@ -150,24 +146,14 @@ def _check_same(first: Part, other: Part) -> None:
         judges = judges_difference(one.judges, two.judges)
         detail = f" ({judges})" if judges else ""
         raise UsageError(f"{first} and {other} differ in {', '.join(names)}{detail}, so they cannot be merged.")
+    if first.shard == other.shard:
+        raise UsageError(f"{first.run.path} and {other} are the same shard. Leave one out.")
 
 
-def _whole(manifest: Manifest) -> tuple[object, object]:
+def _whole(manifest: Manifest) -> tuple[int, str]:
+    """Return the number and the fingerprint of the samples of all shards."""
     found = manifest.shard or {}
-    return found["samples"], found["fingerprint"]
-
-
-def _check_all(parts: Sequence[Part]) -> None:
-    """Raise UsageError if a shard is missing, or there twice."""
-    by_index: dict[int, Part] = {}
-    for part in parts:
-        if part.shard.index in by_index:
-            raise UsageError(f"{by_index[part.shard.index].run.path} and {part} are the same shard. Leave one out.")
-        by_index[part.shard.index] = part
-    total = parts[0].shard.of
-    if len(by_index) < total:
-        missing = [str(index) for index in range(1, total + 1) if index not in by_index]
-        raise UsageError(f"{len(missing):,} of {total:,} shards are missing: {first_of(missing, _NAMED)}.")
+    return int(str(found["samples"])), str(found["fingerprint"])
 
 
 def _merged_outcomes(path: Path, parts: Sequence[Part], manifest: Manifest, store: Store) -> dict[str, object]:
@@ -230,14 +216,11 @@ def _merged_usage(path: Path, parts: Sequence[Part], store: Store) -> dict[str, 
     ways = [spent_record(balance, how) for how in get_args(Unanswered)]
     spent = min(ways, key=lambda way: abs(float(str(way["cost_usd"] or 0.0)) - cost))
     alone = [each["asked_alone"] for each in usages if "asked_alone" in each]
-    adaptations: dict[str, Any] = {}
-    for each in usages:
-        adaptations |= each.get("adaptations") or {}
     return {
         **spent,
         "cached": store.cached_count(),
         "seconds": round(sum(float(each.get("seconds") or 0.0) for each in usages), 3),
-        "adaptations": adaptations,
+        "adaptations": dict(ChainMap(*(each.get("adaptations") or {} for each in reversed(usages)))),
         "stopped": None,
         "raise_to": None,
         **({"asked_alone": {name: sum(each[name] for each in alone) for name in alone[0]}} if alone else {}),
@@ -245,8 +228,7 @@ def _merged_usage(path: Path, parts: Sequence[Part], store: Store) -> dict[str, 
 
 
 def _merge_ledgers(path: Path, parts: Sequence[Part], store: Store) -> Balance:
-    ledger = Ledger(path / LEDGER)
-    with closing(ledger):
+    with closing(Ledger(path / LEDGER)) as ledger:
         for part in parts:
             with closing(open_store(part.run)) as shard:
                 lines = shard.ledger_lines

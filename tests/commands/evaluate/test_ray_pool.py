@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -20,7 +19,7 @@ from merilo.errors import MeriloError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from merilo.runners.base import Call
+    from merilo.commands.evaluate.ray_pool import Call
 
 pytestmark = [
     pytest.mark.extras,
@@ -67,9 +66,11 @@ def test_blocks_of_a_killed_worker_are_repeated_and_nothing_listens_beyond_this_
 
     An error of the work ends the results, with its message.
     """
-    from merilo.runners.ray import ray_pool
+    from merilo.commands.evaluate.ray_pool import ray_pool
 
     def square(block: int, call: Call) -> dict[str, int]:
+        if block == 99:
+            raise ValueError("no such river")
         times = call("begin", block)
         if block == 3 and times == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -83,14 +84,11 @@ def test_blocks_of_a_killed_worker_are_repeated_and_nothing_listens_beyond_this_
             self.begun[block] = self.begun.get(block, 0) + 1
             return self.begun[block]
 
-    def broken(block: int, call: Call) -> object:
-        raise ValueError("no such river")
-
     with ray_pool(square, Tally, 2) as pool:
         results = sorted(pool.results(range(1, 7)), key=lambda each: each["block"])
         addresses = listening()
         with pytest.raises(MeriloError, match="A worker stopped: ValueError: no such river"):
-            list(replace(pool, work=broken).results([1]))
+            list(pool.results([99]))
     assert [each["square"] for each in results] == [1, 4, 9, 16, 25, 36]
     assert results[2]["times"] == 2
     assert addresses
@@ -99,7 +97,7 @@ def test_blocks_of_a_killed_worker_are_repeated_and_nothing_listens_beyond_this_
 
 def test_an_object_that_cannot_be_sent_is_refused_at_once() -> None:
     """A lock cannot be sent to another process; the message says so, before Ray is started."""
-    from merilo.runners.ray import ray_pool
+    from merilo.commands.evaluate.ray_pool import ray_pool
 
     lock = Lock()
 
