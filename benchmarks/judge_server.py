@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _SCHEMA = re.compile(rb'"json_schema": *\{"name": *"(\w+)"')
 _STATEMENT = re.compile(rb"<<<statement(?: \d+)? ")
-_TASK = re.compile(rb"Task \d+, on text \d+: (\w+)")
 _REPLIES: dict[bytes, dict[str, Any]] = {
     b"relevance": {"reason": "It answers in its first sentence.", "grade": 2, "evidence": [1]},
     b"usefulness": {"reason": "It helps in its first sentence.", "useful": True, "evidence": [1]},
@@ -59,13 +58,10 @@ def framed(body: bytes, *, status: str = "200 OK", headers: str = "") -> bytes:
 def _respond(request: bytes, transport: asyncio.Transport) -> None:
     found = _SCHEMA.search(request)
     kind = found[1] if found else b""
-    if kind == b"texts":
-        tasks = [_REPLIES[each] for each in _TASK.findall(request)]
-        reply: object = {"verdicts": [{"number": n, **one} for n, one in enumerate(tasks, start=1)]}
-    elif kind.endswith(b"_together"):
+    if kind.endswith(b"_together"):
         one = _REPLIES[kind.removesuffix(b"_together")]
         count = len(_STATEMENT.findall(request))
-        reply = {"verdicts": [{"number": n, **one} for n in range(1, count + 1)]}
+        reply: object = {"verdicts": [{"number": n, **one} for n in range(1, count + 1)]}
     else:
         reply = _REPLIES.get(kind, {"text": "A free reply."})
     transport.write(framed(completion(json.dumps(reply), tokens_in=len(request) // 4)))

@@ -1,6 +1,6 @@
 """Calls of Python and C functions that one judged sample takes, counted by cProfile: a measure of CPU without a clock.
 
-The samples, metrics and provider are those of `throughput.py`: nine requests a sample. The count is that of a run of 60
+The samples, metrics and provider are those of `throughput.py`: ten requests a sample. The count is that of a run of 60
 samples minus that of a run of 20, divided by 40, so that the start and the end of a run do not count. A count depends a
 little on how many replies arrive together, so it is repeated until the two smallest differ by less than 0.5 %; the
 smallest is printed. The load of the machine has no other effect.

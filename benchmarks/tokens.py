@@ -35,8 +35,7 @@ _ITEM = {
     kind: re.compile(rf"^<<<{label} \d+ ", re.MULTILINE)
     for kind, label in [("support", "statement"), ("relevance", "context")]
 }
-_TEXT = re.compile(r"^<<<text \d+ \w+\n(.*?)\ntext \d+ \w+>>>$", re.MULTILINE | re.DOTALL)
-_TASK = re.compile(r"^Task \d+, on text (\d+): (\w+)$", re.MULTILINE)
+_TEXT = re.compile(r"^<<<text \w+\n(.*?)\ntext \w+>>>$", re.MULTILINE | re.DOTALL)
 _REASON = "The second sentence names the year and the place that are asked for, but not the person."
 
 
@@ -94,6 +93,8 @@ class _Server(ThreadingHTTPServer):
         self.sent = self.received = self.requests = 0
         self.asked = self.repeated = 0
         """Characters of user messages, and of their beginnings that an earlier one had after the same rubric."""
+        self.rubrics = 0
+        """Characters of rubrics that an earlier request had too."""
         self.by_kind = Counter[str]()
         """Characters sent and received."""
         self._asked: dict[str, list[str]] = {}
@@ -106,6 +107,7 @@ class _Server(ThreadingHTTPServer):
             earlier = self._asked.setdefault("".join(opening), [])
             self.repeated += max((_common(asked, each) for each in earlier), default=0)
             self.asked += len(asked)
+            self.rubrics += sum(map(len, opening)) if earlier else 0
             earlier.append(asked)
             self.sent += len(sent)
             self.received += len(received)
@@ -122,19 +124,16 @@ def _read_by_a_model(body: dict[str, Any]) -> str:
 def _reply(body: dict[str, Any]) -> dict[str, Any]:
     kind = body["response_format"]["json_schema"]["name"]
     asked = body["messages"][-1]["content"]
-    if kind == "texts":
-        texts = _TEXT.findall(asked)
-        found = [_verdict(task, texts[int(number) - 1]) for number, task in _TASK.findall(asked)]
-    elif kind.endswith("_together"):
-        kind = kind.removesuffix("_together")
-        found = [_verdict(kind, asked)] * len(_ITEM[kind].findall(asked))
-    else:
-        return _verdict(kind, asked)
-    return {"verdicts": [{"number": number, **each} for number, each in enumerate(found, start=1)]}
+    one = _verdict(kind.removesuffix("_together"), asked)
+    if not kind.endswith("_together"):
+        return one
+    count = len(_ITEM[kind.removesuffix("_together")].findall(asked))
+    return {"verdicts": [{"number": number, **one} for number in range(1, count + 1)]}
 
 
-def _verdict(kind: str, text: str) -> dict[str, Any]:
+def _verdict(kind: str, asked: str) -> dict[str, Any]:
     if kind == "statements":
+        (text,) = _TEXT.findall(asked)
         words = _SENTENCE_NUMBER.sub("", text).split()
         wanted = 4 if len(words) >= RESPONSE_WORDS else 3
         made = [" ".join(words[12 * n : 12 * n + 12]) + "." for n in range(wanted)]
@@ -198,11 +197,14 @@ def main() -> None:
     """Print tokens per sample for each metric alone, and for the four together by packing and by kind of prompt."""
     for metric in (*FOUR, BY_REFERENCE):
         report(f"tokens a sample, {metric} alone", tokens([metric]))
-    for judged, most in (("each", None), ("context", 7_400), ("together", 6_000)):
+    for judged, most in (("each", None), ("context", 10_100), ("together", 8_800)):
         server = _run(FOUR, judged)
         report(f"tokens a sample, all four, {judged}, sent", server.sent / 4 / SAMPLES)
         report(f"tokens a sample, all four, {judged}, received", server.received / 4 / SAMPLES)
-        report(f"tokens a sample, all four, {judged}", (server.sent + server.received) / 4 / SAMPLES, at_most=most)
+        whole = server.sent + server.received
+        report(f"tokens a sample, all four, {judged}", whole / 4 / SAMPLES, at_most=most)
+        new = (whole - server.rubrics - server.repeated) / 4 / SAMPLES
+        report(f"tokens a sample, all four, {judged}, not in an earlier prompt", new)
         for kind, characters in sorted(server.by_kind.items()):
             report(f"tokens a sample, all four, {judged}, {kind}", characters / 4 / SAMPLES)
     unshared = [BY_REFERENCE if metric == "context_precision" else metric for metric in FOUR]

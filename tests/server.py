@@ -34,7 +34,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Self
 
@@ -46,8 +46,7 @@ Answer = object
 
 _SINGLE = "(?:statement|утверждение|part|часть|entity|сущность)"
 _SINGLE_FENCE = re.compile(rf"<<<{_SINGLE}(?: \d+)? (\w+)\n(.*?)\n{_SINGLE}(?: \d+)? \1>>>", re.DOTALL)
-_NUMBERED_FENCE = re.compile(r"<<<(text|context|текст|контекст) \d+ (\w{12})\n(.*?)\n\1 \d+ \2>>>", re.DOTALL)
-_TASK = re.compile(r"^(?:Task \d+, on text|Задание \d+, текст) (\d+): (\w+)$", re.MULTILINE)
+_CONTEXT_FENCE = re.compile(r"<<<(context|контекст) \d+ (\w{12})\n(.*?)\n\1 \d+ \2>>>", re.DOTALL)
 _SENTENCE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 _SCHEMA_IN_WORDS = re.compile(r"JSON Schema \((\w+)\)")
 _DECISIONS = {
@@ -93,7 +92,7 @@ class Asked:
     number: int = 1
     """The statement's number within its pack."""
     part: str = ""
-    """The question as if it were asked alone, if it is one of several tasks in the prompt."""
+    """The question as if it were asked alone, if the prompt asks about the relevance of several contexts."""
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -102,7 +101,7 @@ class Asked:
 
     @property
     def user(self) -> str:
-        """The first user message, or the part of it with one task: the rendered question."""
+        """The first user message, or the part of it with one context: the rendered question."""
         return self.part or next(message["content"] for message in self.messages if message["role"] == "user")
 
     @property
@@ -526,27 +525,21 @@ def _understood(body: Mapping[str, Any]) -> list[Asked]:
         name = in_words[1] if in_words else "completion"
     kind = "completion" if name == "reply" else name.removesuffix("_together")  # as a schema without a name is called
     together = name.endswith("_together")
-    if name in {"texts", "statements_together", "noncommittal_together", "relevance_together"}:
-        return _tasks(body, kind)
     asked = Asked(body, kind, together=together, about="")
+    if name == "relevance_together":
+        return _of_contexts(asked)
     statements = [match[2] for match in _SINGLE_FENCE.finditer(asked.user)]
     if kind not in {"support", "addresses", "answered", "mentions"} or not statements:
         statements = [asked.user]
     return [Asked(body, kind, together, about, n) for n, about in enumerate(statements, start=1)]
 
 
-def _tasks(body: Mapping[str, Any], kind: str) -> list[Asked]:
-    """One entry for each task of a prompt about several texts, or for each context whose relevance is asked."""
-    user = Asked(body, kind, together=True, about="").user
-    texts = [match[3] for match in _NUMBERED_FENCE.finditer(user)]
-    rest = _TASK.sub("", _NUMBERED_FENCE.sub("", user)).strip()
-    found: list[Asked] = []
-    tasks = [(each[2], texts[int(each[1]) - 1]) for each in _TASK.finditer(user)] or [(kind, text) for text in texts]
-    for number, (task, text) in enumerate(tasks, start=1):
-        own = " ".join(each for _, each in _SENTENCE.findall(text)) if task == "noncommittal" else text
-        label = {"noncommittal": "response", "statements": "text"}.get(task, "context")
-        part = f"<<<{label} 0123456789ab\n{own}\n{label} 0123456789ab>>>"
-        found.append(Asked(body, task, together=True, about=own, number=number, part=f"{rest}\n\n{part}"))
+def _of_contexts(whole: Asked) -> list[Asked]:
+    """One entry for each context whose relevance is asked."""
+    rest, found = _CONTEXT_FENCE.sub("", whole.user).strip(), list[Asked]()
+    for number, match in enumerate(_CONTEXT_FENCE.finditer(whole.user), start=1):
+        part = f"<<<context 0123456789ab\n{match[3]}\ncontext 0123456789ab>>>"
+        found.append(replace(whole, about=match[3], number=number, part=f"{rest}\n\n{part}"))
     return found
 
 

@@ -247,8 +247,6 @@ def _name_of(schema: Body) -> str:
     fields = schema["properties"]
     together = "verdicts" in fields
     if together:
-        if "anyOf" in fields["verdicts"]["items"]:
-            return "texts"
         fields = fields["verdicts"]["items"]["properties"]
     kind = next(kind for field, kind in _TELLING.items() if field in fields)
     return f"{kind}_together" if together else kind

@@ -71,7 +71,7 @@ async def test_every_kind_it_names_is_answered(
     assert await converse(judge, question) == (verdict,)
     assert server.count == 1
     system, user = (message["content"] for message in server.asked[0].messages)
-    assert (system, user) == rubric.render(Pack((question,)) if judge.shares(question) else question)
+    assert (system, user) == rubric.render(question)
     assert type(question) in judge.answers
 
 

@@ -6,11 +6,9 @@ All drivers share this part of the engine. It does not wait and sends nothing.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import accumulate, chain
+from itertools import chain
 from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,7 +20,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import SPECIAL
 from merilo.judging.verdicts import Failure, Verdict, later_fields, per_type
-from merilo.judging.views import ALONE, Bundle, PromptView
+from merilo.judging.views import ALONE, Bundle
 from merilo.providers.base import Reply, ReplyPath
 from merilo.runs.store import Exchange
 
@@ -114,19 +112,12 @@ class WorkUnit(NamedTuple):
     @property
     def whole(self) -> bool:
         """True for questions that are judged together; those of draws and bundles only share a request."""
-        if isinstance(self.asked, Bundle):
-            return len(self.asked.sizes) == 1 < len(self.questions)
-        return len(self.questions) > 1 and not isinstance(self.questions[0], Completion)
+        return len(self.questions) > 1 and not (self.bundled or isinstance(self.questions[0], Completion))
 
     @property
     def bundled(self) -> bool:
         """True if other questions about the same view may be asked in the same request."""
         return self.asked.__class__ is Bundle
-
-    @property
-    def independent(self) -> bool:
-        """True if no answer depends on the other questions of its request, and the next step can be guessed."""
-        return not (isinstance(self.asked, Bundle) and self.asked.sizes)
 
     @property
     def view_key(self) -> bytes:
@@ -148,9 +139,7 @@ class WorkUnit(NamedTuple):
             return self if left else None
         questions = tuple([self.questions[place] for place in left.values()])
         if isinstance(self.asked, Bundle):
-            ends = [*accumulate(self.asked.sizes)]
-            sizes = Counter(bisect_right(ends, place) for place in left.values()) if ends else Counter[int]()
-            return WorkUnit(self.judge, Bundle(questions, self.asked.view, tuple(sizes.values())), questions, (*left,))
+            return WorkUnit(self.judge, Bundle(questions, self.asked.view), questions, (*left,))
         return WorkUnit(self.judge, _packed(questions), questions, (*left,))
 
 
@@ -161,8 +150,7 @@ def bundle_of(units: Sequence[WorkUnit]) -> WorkUnit:
         return first
     questions = tuple(question for unit in units for question in unit.questions)
     keys = tuple(key for unit in units for key in unit.keys)
-    sizes = tuple(size for unit in units if isinstance(unit.asked, Bundle) for size in unit.asked.sizes)
-    return WorkUnit(first.judge, Bundle(questions, first.asked.view, sizes), questions, keys)
+    return WorkUnit(first.judge, Bundle(questions, first.asked.view), questions, keys)
 
 
 class AnswerStore:
@@ -179,8 +167,8 @@ class AnswerStore:
 
     @property
     def asks_ahead(self) -> bool:
-        """True if a judge answers each question of a request independently of the others."""
-        return any(each.independent for each in self._bundlers.values())
+        """True if a judge is asked in bundles, whose answers do not depend on each other."""
+        return bool(self._bundlers)
 
     def units(self, step: Step, sample: Sample | None = None) -> list[WorkUnit]:
         """Return the work units of a step, in ask order. Their questions, concatenated, are the step's questions in
@@ -188,7 +176,9 @@ class AnswerStore:
 
         `sample`: the sample that they are asked about, whose views a judge of bundles reads.
         """
-        return [self._unit(asked, sample) for group in step for asked in self._cut(group)]
+        return [
+            self._unit(asked, sample) for group in step for asked in (group if len(group) == 1 else self._cut(group))
+        ]
 
     def known_all(self, units: Sequence[WorkUnit]) -> list[tuple[KnownAnswers, WorkUnit | None]]:
         """Return for each unit the answers that this run or the cache holds, and the unit that is left to ask, if any.
@@ -310,9 +300,6 @@ class AnswerStore:
 
     def _cut(self, group: Group) -> Iterable[Question[Any] | Pack]:
         """Yield consecutive questions that may be judged together in packs of at most ten, and others alone."""
-        if len(group) == 1:
-            yield group[0]
-            return
         pack: list[Question[Any]] = []
         for question in group:
             if pack and (len(pack) == PACK_SIZE or not self._mates(pack[0], question)):
@@ -363,18 +350,22 @@ class AnswerStore:
         return common
 
     def _unit(self, asked: Question[Any] | Pack, sample: Sample | None) -> WorkUnit:
-        questions = asked.questions if isinstance(asked, Pack) else (asked,)
+        if isinstance(asked, Pack):
+            return self._pack_unit(asked)
+        judge = self._judge(asked)
+        rubric = judge.rubric(asked)
+        common = self._common(judge, rubric, asked.verdict)
+        bundler = self._bundlers.get(id(judge)) if self._bundlers else None
+        view = None if bundler is None else bundler.view(asked, sample)
+        key = _key(asked.content, common, asked.draw, ALONE if view is None else view.key_part)
+        return WorkUnit(judge, asked if view is None else Bundle((asked,), view), (asked,), (key,), rubric)
+
+    def _pack_unit(self, asked: Pack) -> WorkUnit:
+        questions = asked.questions
         first = questions[0]
         judge = self._judge(first)
         rubric = judge.rubric(asked)
         common = self._common(judge, rubric, first.verdict)
-        bundler = self._bundlers.get(id(judge)) if self._bundlers else None
-        view = None if bundler is None else bundler.view(first, sample)
-        sizes = (len(questions),) if isinstance(view, PromptView) else ()
-        if not isinstance(asked, Pack):
-            place = ALONE if view is None else view.key_part
-            key = _key(asked.content, common, asked.draw, place)
-            return WorkUnit(judge, asked if view is None else Bundle(questions, view, sizes), questions, (key,), rubric)
         if isinstance(first, Completion):
             draws = tuple(_key(question.content, common, question.draw, ALONE) for question in questions)
             return WorkUnit(judge, asked, questions, draws)
@@ -382,7 +373,7 @@ class AnswerStore:
         pack = asked.content
         each = zip(contents, _PLACES, strict=False)
         keys = tuple([_key(content, common, first.draw, FRAME + pack + place) for content, place in each])
-        return WorkUnit(judge, asked if view is None else Bundle(questions, view, sizes), questions, keys, rubric)
+        return WorkUnit(judge, asked, questions, keys, rubric)
 
 
 _PLACES: Final = tuple(framed(n.to_bytes(2, "little")) for n in range(PACK_SIZE))

@@ -247,7 +247,7 @@ class AsyncDriver:
         if taken is None:
             rests = self._unknown(rests, found)
         for unit in rests:
-            if unit.bundled and unit.independent:
+            if unit.bundled:
                 self._collect(unit, waiting.block)
             elif taken is not None or not self._answered_here(unit, found):
                 return None

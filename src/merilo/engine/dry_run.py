@@ -142,7 +142,6 @@ class DryRun:
                     if rest.bundled:
                         _collect(rest, turn, counted.keys, alone)
                         _collect(rest, turn, self._keys, together)
-                        waits = waits or not rest.independent
                     else:
                         self._count(asked, counted)
                         waits = waits or bool(asked.sends)

@@ -142,15 +142,9 @@ class JudgeDefaults:
 class BundlingJudge(Judge, Protocol):
     """A judge that is asked all questions about one view of a sample in one `Bundle`.
 
-    The engine keys each answer by its question, its pack and its view, never by the other questions of the bundle.
+    No answer may depend on the other questions of the bundle: the engine keys it by its question and its view, and asks
+    likely questions ahead.
     """
-
-    @property
-    def independent(self) -> bool:
-        """True if no answer depends on the other questions of its request: a run asks likely questions ahead, and asks
-        some again, each alone.
-        """
-        ...
 
     def view(self, question: Question[Any], sample: Sample | None) -> View | None:
         """Return the texts that the question is asked about; None for a question that shares no request.

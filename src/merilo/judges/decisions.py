@@ -87,7 +87,6 @@ class DecisionJudge(JudgeDefaults):
 
     deterministic = True
     """These models have no temperature, so several draws would pay for one answer."""
-    independent = True
 
     provider: DecisionProvider
     packing: Packing = Packing.SAMPLE

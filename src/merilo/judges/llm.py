@@ -5,42 +5,33 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import judged_sentences
 from merilo.errors import UsageError
-from merilo.judges.base import PACK_SIZE, Packing
+from merilo.judges.base import Packing
 from merilo.judges.conversation import ReasoningLimit, TurnResult, read_answers, side_by_side, turn
 from merilo.judging import rubric
-from merilo.judging.digests import TEXTS, TUPLES, digest_digests, digest_text
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.judging.json_types import as_object
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
-from merilo.judging.reply_parsing import AskedForm, ParsedReply, pack_schema, read_pack, read_reply, schema_for
+from merilo.judging.reply_parsing import AskedForm, ParsedReply, read_pack, read_reply, schema_for
 from merilo.judging.reply_schema import ReplySchema
-from merilo.judging.text_tasks import user_input_of
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.judging.views import Bundle, PromptView
 from merilo.providers.base import Message, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from merilo.data.sample import Sample
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
     from merilo.judging.reply_schema import SentencesOfContexts
     from merilo.judging.rubric import Rubric, SharedPrefix
-    from merilo.judging.views import View
     from merilo.providers.base import Provider, TruncatedText
 
-_VERSION = 3
+_VERSION = 4
 """Part of the fingerprint: raised when the text of re-asks or the parsing of replies changes."""
 _AUTHORS = ("assistant", "user")
 """Authors of the turns after a rubric, in alternation."""
@@ -52,12 +43,6 @@ _TOGETHER: Final[Mapping[Packing, frozenset[type[Question[Any]]]]] = {
     Packing.QUESTION: frozenset(),
 }
 """Kinds that are judged in packs."""
-_BUNDLED: Final = frozenset({Support, Statements, Noncommittal})
-"""Kinds of which different metrics ask questions about the same texts."""
-_OF_PROMPT: Final = frozenset(
-    {FailureKind.TOO_LARGE, FailureKind.PERMANENT, FailureKind.REFUSED, FailureKind.TRUNCATED}
-)
-"""Failures that may be due to one of several questions, or to their number."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +55,8 @@ class LLMJudge:
       text is truncated, the limit is multiplied by four, at most twice. A truncated rating is read if its decision is
       complete, otherwise re-asked.
     - `reasks`: how often merilo re-asks after an unreadable reply.
-    - `judged`: which questions share a prompt. By default, all statements that are compared with the same contexts, and
-      the statements of a sample's texts with whether its response declines. `together`: also the relevance of all
-      contexts. `each`: none.
+    - `judged`: which questions share a prompt. By default, the statements of one text that are compared with the same
+      contexts. `together`: also the relevance of all contexts. `each`: none.
     """
 
     provider: Provider
@@ -108,11 +92,6 @@ class LLMJudge:
         return _TOGETHER[self.judged]
 
     @property
-    def independent(self) -> bool:
-        """Always False: a model reads all questions of a prompt, so its answers may depend on each other."""
-        return False
-
-    @property
     def cacheable(self) -> bool:
         """Always True: the fingerprint and the rubric contain everything that merilo decides."""
         return True
@@ -138,37 +117,15 @@ class LLMJudge:
 
     def rubric(self, question: Question[Any] | Pack) -> str:
         """Return the rubric's text exactly as in its file, or in its two files. Raises RubricError."""
-        first = question.questions[0] if isinstance(question, Pack) else question
-        return self._rubric(Pack((first,)) if self.shares(first) else question).text
-
-    def shares(self, question: Question[Any]) -> bool:
-        """Return True if other questions about the same texts may be asked in one prompt with this one."""
-        return type(question) in _BUNDLED and self.judged is not Packing.QUESTION
-
-    def view(self, question: Question[Any], sample: Sample | None) -> View | None:
-        """Return what the questions of one prompt share: sample, texts, draw and language. None if none can share it.
-
-        The prompts of two samples stay apart even if their texts are equal.
-        """
-        if not self.shares(question):
-            return None
-        own = TUPLES[question.contexts] if isinstance(question, Support) else TEXTS[user_input_of(question)]
-        name = digest_text("" if sample is None else sample.id)
-        rest = digest_text(f"{question.prompt} {question.language} {question.draw}")
-        return PromptView(alone=digest_digests((name, own, rest, TUPLES[question.history])))
+        return self._rubric(question).text
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question. Raises RubricError before the first request.
 
         A pack of draws of one completion is one request. A pack of a kind that is judged together is one
-        conversation. Any other pack is one conversation per question, run side by side. A bundle has at most ten
-        questions per prompt, and each of its packs is in one prompt.
+        conversation. Any other pack is one conversation per question, run side by side.
         """
-        if isinstance(question, Bundle):
-            return side_by_side([self._prompt(each) for each in _prompts(question)])
         if not isinstance(question, Pack):
-            if self.shares(question):
-                return self._pack(Pack((question,)))
             return self._completions((question,)) if isinstance(question, Completion) else self._one(question)
         questions = question.questions
         # Draws of one completion differ in nothing but their number, so one request with `samples` answers them all.
@@ -198,36 +155,28 @@ class LLMJudge:
             self.provider, request, read, size=1, reasks=self.reasks, rating=rating, reasoning=self._reasoning
         )
 
-    def _prompt(self, packs: Sequence[Pack]) -> Conversation:
-        """Return the answers to several packs from one prompt; from two if it is refused or its reply is too long."""
-        answers = yield from self._pack(Pack(tuple(each for pack in packs for each in pack.questions)))
-        if len(packs) == 1 or not all(isinstance(each, Failure) and each.kind in _OF_PROMPT for each in answers):
-            return answers
-        middle = len(packs) // 2
-        return (yield from side_by_side([self._prompt(packs[:middle]), self._prompt(packs[middle:])]))
-
     def _pack(self, pack: Pack) -> Conversation:
         form, filled = self._filled(pack)
 
         def read(text: str, wanted: frozenset[int]) -> ParsedReply:
             return read_pack(text, pack.questions, form, wanted=wanted)
 
-        kinds = (*dict.fromkeys(map(type, pack.questions)),)
-        general, first = pack_schema(kinds, form.version), pack.questions[0]
+        general = schema_for(pack.kind, together=True, version=form.version)
         places = sum(map(len, form.sentences)) or max(each.places for each in pack.questions)
-        schema = pack_schema(kinds, form.version, places) if form.version == first.rubric_version else general
-        request = self._judgement(pack, filled, first.prompt or f"{pack.kind}_together", schema, general)
+        current = form.version == pack.questions[0].rubric_version
+        schema = schema_for(pack.kind, together=True, version=form.version, places=places) if current else general
+        request = self._judgement(pack, filled, f"{pack.kind}_together", schema, general)
         return read_answers(
             self.provider, request, read, size=len(pack.questions), reasks=self.reasks, reasoning=self._reasoning
         )
 
     def _filled(self, question: Question[Any] | Pack) -> tuple[AskedForm, SharedPrefix]:
         """Return the form in which a question is asked, and its rubric filled in."""
-        first = question.questions[0] if isinstance(question, Pack) else question
         asked = self._rubric(question)
         sentences: SentencesOfContexts = ()
-        if asked.numbers_contexts and isinstance(first, Support):
-            sentences = tuple(judged_sentences(text, first.language) for text in first.contexts)
+        if asked.numbers_contexts:
+            first = question.questions[0] if isinstance(question, Pack) else question
+            sentences = tuple(judged_sentences(text, first.language) for text in first.cited_texts)
         return AskedForm(asked.version, sentences), rubric.render_shared(question, asked, sentences=sentences)
 
     def _judgement(
@@ -241,7 +190,7 @@ class LLMJudge:
             schema_name=name,
             max_tokens=self._limit(question),
             temperature=self.temperature,
-            seed=self._seed(first.draw),
+            seed=None if self.seed is None else self.seed + first.draw,
         )
 
     def _completions(self, questions: tuple[Question[Any], ...]) -> Conversation:
@@ -255,7 +204,7 @@ class LLMJudge:
             schema=_loaded(schema) if schema else None,
             max_tokens=self._limit(first),
             temperature=self.temperature if temperature is None else temperature,
-            seed=self._seed(first.draw),
+            seed=None if self.seed is None else self.seed + first.draw,
             samples=len(questions),
         )
         result = yield from turn(self.provider, request, reasoning=self._reasoning)
@@ -278,27 +227,11 @@ class LLMJudge:
             limit = asked.reply_tokens
         return max(limit, self._reasoning.tokens)
 
-    def _seed(self, draw: int) -> int | None:
-        return None if self.seed is None else self.seed + draw
-
-
-def _prompts(bundle: Bundle) -> list[list[Pack]]:
-    """Return the packs of each prompt of a bundle."""
-    prompts: list[list[Pack]] = []
-    questions, room = iter(bundle.questions), 0
-    for size in bundle.sizes or (1,) * len(bundle.questions):
-        if size > room:
-            prompts.append([])
-            room = PACK_SIZE
-        prompts[-1].append(Pack(tuple(islice(questions, size))))
-        room -= size
-    return prompts
-
 
 def _numbered(question: Question[Any], form: AskedForm) -> Mapping[str, object]:
     """Return the schema of a reply that names only sentences or contexts that the prompt numbers."""
-    sentences = sum(map(len, form.sentences))
-    if isinstance(question.reply, ReplySchema) and sentences:
+    sentences = form.sentences and sum(map(len, form.sentences))
+    if sentences and isinstance(question.reply, ReplySchema):
         return question.reply.with_places(sentences)
     return question.reply_schema()
 

@@ -52,12 +52,6 @@ class RecordedLLMJudge(LLMJudge):
             raise RubricError(f"No rubric of the kind '{first.kind}' has the recorded text.")
         return super()._rubric(question)
 
-    def shares(self, question: Question[Any]) -> bool:
-        """Return True if the recorded rubric is one for several questions."""
-        several = Pack((question,))
-        known = super().shares(question)
-        return known and rubric_with_text(several, self.recorded_rubric, language=self.language) is not None
-
     def numbers_sentences(self, question: Question[Any]) -> bool:
         """Return True if the recorded prompt of a question numbered the sentences of its contexts."""
         found = (

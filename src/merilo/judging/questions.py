@@ -59,8 +59,6 @@ class Question(_Addressed, Generic[V]):
     """True if the verdict only prepares what is judged, such as the extraction of statements."""
     reply_tokens: ClassVar[int] = 2_048
     """Limit of a reply to one question of the kind, in tokens, for models that do not reason."""
-    prompt: ClassVar[str] = ""
-    """Name of the rubric that asks this kind together with others; empty for kinds that are asked among themselves."""
     tasks: ClassVar[tuple[str, ...]] = ()
     """Tasks of labelled records that are judged by asking this kind of question (`merilo.data.labels.Task`)."""
     cited: ClassVar[str] = ""

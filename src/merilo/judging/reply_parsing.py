@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.judging.json_extraction import JsonShape, ReplyParseError, read_list
@@ -28,7 +27,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_fields import item_fields, whole_number
-from merilo.judging.reply_schema import ListReplySchema, ReplySchema, schema_of_several
+from merilo.judging.reply_schema import ListReplySchema, ReplySchema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,23 +61,15 @@ class AskedForm:
 CURRENT: Final = AskedForm()
 
 
-def schema_for(kind: str, *, together: bool = False, version: int | None = None) -> Mapping[str, object]:
+def schema_for(
+    kind: str, *, together: bool = False, version: int | None = None, places: int = 0
+) -> Mapping[str, object]:
     """Return the JSON Schema of the reply to one question of the kind, or to a pack; built once and shared.
 
-    `version`: of the rubric; None for the current one.
+    `version`: of the rubric; None for the current one. `places`: the number of sentences or contexts that the reply to
+    a pack may name; 0 for any.
     """
-    return pack_schema((KINDS[kind],), version) if together else _of_kind(KINDS[kind], version).schema
-
-
-@lru_cache(maxsize=512)
-def pack_schema(
-    kinds: tuple[type[Question[Any]], ...], version: int | None = None, places: int = 0
-) -> Mapping[str, object]:
-    """Return the JSON Schema of the reply to a pack with questions of these kinds; built once and shared.
-
-    `places`: the number of sentences or contexts that it may name; 0 for any.
-    """
-    return schema_of_several([_of_pack(kind, version) for kind in kinds], places)
+    return _of_pack(KINDS[kind], version).of_pack(places) if together else _of_kind(KINDS[kind], version).schema
 
 
 def read_reply(text: str, question: Question[Any], form: AskedForm = CURRENT) -> ParsedReply:
@@ -99,18 +90,16 @@ def read_pack(
 
     Verdicts on other questions are ignored. Two different verdicts on one question count as none.
     """
-    kinds = dict.fromkeys(map(type, questions))
-    schemas = {kind: _of_pack(kind, form.version) for kind in kinds}
-    keys = dict.fromkeys(key for schema in schemas.values() for key in schema.shape.keys)
-    shape = JsonShape(("verdicts", "number", *keys), item="number")
+    schema = _of_pack(type(questions[0]), form.version)
+    shape = JsonShape(("verdicts", "number", *schema.shape.keys), item="number")
     try:
         items = read_list(text, shape)
     except ReplyParseError as fault:
         return ParsedReply((None,) * len(questions), str(fault))
-    found = _Found(schemas, _about(questions[0]), form.sentences)
+    found = _Found(schema, form.sentences)
     for item in items:
         try:
-            index = _index(item, len(questions), found.about)
+            index = _index(item, len(questions), schema.pack_item)
         except ReplyParseError as fault:
             found.stray = found.stray or f"{fault} "
             continue
@@ -123,9 +112,7 @@ def read_pack(
 class _Found:
     """The verdicts and problems in a pack's reply so far, by index."""
 
-    schemas: Mapping[type[Question[Any]], ReplySchema | ListReplySchema]
-    about: str
-    """The subject of one question, as named in messages to the judge."""
+    schema: ReplySchema
     sentences: SentencesOfContexts
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
@@ -134,7 +121,7 @@ class _Found:
 
     def take(self, item: object, index: int, question: Question[Any]) -> None:
         try:
-            verdict = self.schemas[type(question)].verdict(item_fields(item), self.sentences)
+            verdict = self.schema.verdict(item_fields(item), self.sentences)
             _check(question, verdict)
         except ReplyParseError as fault:
             self.faults[index] = str(fault)
@@ -146,7 +133,7 @@ class _Found:
 
     def reading(self, size: int, wanted: frozenset[int]) -> ParsedReply:
         fine = {index: verdict for index, verdict in self.verdicts.items() if index not in self.faults}
-        about = self.about
+        about = self.schema.pack_item
         sentences = [f"On {about} {index + 1}: {self.faults[index]}" for index in sorted(self.faults)]
         missing = [str(index + 1) for index in sorted(wanted) if index not in fine and index not in self.faults]
         if missing:
@@ -181,16 +168,11 @@ def _of_kind(kind: type[Question[Any]], version: int | None) -> ReplySchema | Li
     return reply
 
 
-def _of_pack(kind: type[Question[Any]], version: int | None) -> ReplySchema | ListReplySchema:
+def _of_pack(kind: type[Question[Any]], version: int | None) -> ReplySchema:
     reply = _of_kind(kind, version)
-    if not kind.prompt and not (isinstance(reply, ReplySchema) and reply.pack_item):
+    if not (isinstance(reply, ReplySchema) and reply.pack_item):
         raise TypeError(f"questions of kind {kind.kind!r} are not judged in packs")
     return reply
-
-
-def _about(question: Question[Any]) -> str:
-    reply = question.reply
-    return reply.pack_item if isinstance(reply, ReplySchema) and not question.prompt else "task"
 
 
 # -- likely replies, for dry runs of plans: of a likely length and with a likely decision

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from merilo.judging.json_extraction import JsonShape, ReplyParseError, read_list, read_object
-from merilo.judging.json_types import as_list
+from merilo.judging.json_extraction import JsonShape, read_list, read_object
 from merilo.judging.reply_fields import NUMBER, Fields, object_schema, with_places
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from merilo.judging.verdicts import Verdict
 
@@ -49,6 +48,20 @@ class ReplySchema:
         if places not in self.by_places:
             self.by_places[places] = with_places(self.schema, places)
         return self.by_places[places]
+
+    @cached_property
+    def of_packs(self) -> dict[int, Mapping[str, object]]:
+        """The schemas of replies to packs, by the number of sentences or contexts."""
+        return {}
+
+    def of_pack(self, places: int = 0) -> Mapping[str, object]:
+        """Return the JSON Schema of the reply to a pack, one object per number. `places`: see `with_places`; 0 for
+        any.
+        """
+        if places not in self.of_packs:
+            item = with_places(object_schema({"number": NUMBER, **self.properties}), places)
+            self.of_packs[places] = object_schema({"verdicts": {"type": "array", "items": item}})
+        return self.of_packs[places]
 
     @cached_property
     def shape(self) -> JsonShape:
@@ -101,19 +114,3 @@ class ListReplySchema:
         """Return the verdict in the reply; no list refers to the sentences of contexts. Raises ReplyParseError."""
         del sentences
         return self.read(read_list(text, self.shape))
-
-    def verdict(self, fields: Fields, sentences: SentencesOfContexts = ()) -> Verdict:
-        """Return the verdict in an object's fields, as `parse` does."""
-        del sentences
-        name = self.shape.keys[0]
-        items = as_list(fields.get(name))
-        if items is None:
-            raise ReplyParseError(f'"{name}" must be a list.')
-        return self.read(items)
-
-
-def schema_of_several(replies: Sequence[ReplySchema | ListReplySchema], places: int = 0) -> Mapping[str, object]:
-    """Return the JSON Schema of one reply to several numbered questions, which are of the kinds of these replies."""
-    items = [with_places(object_schema({"number": NUMBER, **each.properties}), places) for each in replies]
-    item = items[0] if len(items) == 1 else {"anyOf": items}
-    return object_schema({"verdicts": {"type": "array", "items": item}})

@@ -44,7 +44,6 @@ from merilo.errors import RubricError
 from merilo.judging.digests import TEXTS, TUPLES, digest_bytes, digest_text, digest_texts
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack
-from merilo.judging.text_tasks import text_fields
 from merilo.judging.verdicts import per_type
 from merilo.plugins import Group, plugin
 
@@ -154,9 +153,7 @@ def rubric_for(question: Question[Any] | Pack, *, language: str | None = None, v
     if isinstance(first, Completion):
         return load(first.rubric)
     number = first.rubric_version if version is None else version
-    several = question is not first
-    kind = first.prompt if several and first.prompt else first.kind
-    found = _of_kind(language or first.language, kind, several and not first.prompt, number)
+    found = _of_kind(language or first.language, first.kind, question is not first, number)
     return _with_history(found) if first.history else found
 
 
@@ -202,10 +199,9 @@ def render_shared(
     `rubric`: None for the current one in the question's language. `sentences`: see `render`.
     """
     rubric = rubric_for(question) if rubric is None else rubric
-    first = question.questions[0] if isinstance(question, Pack) else question
     values = values_of(question)
     if rubric.numbers_contexts:
-        contexts: Texts = getattr(first, _CONTEXTS)
+        contexts: Texts = getattr(question.questions[0] if isinstance(question, Pack) else question, _CONTEXTS)
         values[_CONTEXTS] = tuple((text,) for text in contexts) if sentences is None else sentences
     return rubric.begin(values, question)
 
@@ -214,20 +210,14 @@ def values_of(question: Question[Any] | Pack) -> dict[str, object]:
     """Return the values to fill a rubric with: the question's own fields.
 
     A pack has the fields that its questions share, and the others as tuples under the plural name: `statements` for
-    `statement`. Draws of one completion are filled like one of them. A pack of several kinds has the fields of
-    `text_fields`.
+    `statement`. Draws of one completion are filled like one of them.
     """
-    first = question.questions[0] if isinstance(question, Pack) else question
-    if isinstance(first, Completion):
-        return dict(zip(first.names, first.values, strict=True))
-    names = _names(type(first))
     if not isinstance(question, Pack):
-        values = dict(zip(names, _values(type(first))(first), strict=False))
-        if not first.history:
-            del values[HISTORY]
-        return values
-    if first.prompt:
-        return text_fields(question.questions)
+        return _own_values(question)
+    first = question.questions[0]
+    if isinstance(first, Completion):
+        return _own_values(first)
+    names = _names(type(first))
     shared: dict[str, object] = {name: getattr(first, name) for name in names if name in first.shared}
     if first.history:
         shared[HISTORY] = first.history
@@ -237,6 +227,15 @@ def values_of(question: Question[Any] | Pack) -> dict[str, object]:
         if n not in {*first.shared, HISTORY}
     }
     return shared | own
+
+
+def _own_values(question: Question[Any]) -> dict[str, object]:
+    if isinstance(question, Completion):
+        return dict(zip(question.names, question.values, strict=True))
+    values = dict(zip(_names(type(question)), _values(type(question))(question), strict=False))
+    if not question.history:
+        del values[HISTORY]
+    return values
 
 
 def fenced(text: str, label: str, token: str) -> str:

@@ -81,30 +81,11 @@ class View:
         return {own: place for place, own in reversed([*enumerate(self.contexts)])}
 
 
-class PromptView(View):
-    """What the questions of one prompt of a chat model have in common, as the digest `alone`.
-
-    Their texts are fields of each question, so the view adds nothing to its key.
-    """
-
-    @cached_property
-    def digest(self) -> bytes:
-        """`alone`, since the view has no texts."""
-        return self.alone
-
-    @cached_property
-    def key_part(self) -> bytes:
-        """The part of a question without a view."""
-        return ALONE
-
-
 @dataclass(frozen=True, slots=True)
 class Bundle(Pack):
-    """Questions of any kinds about one view, asked in as few requests as possible."""
+    """Questions of any kinds about one view, each answered independently, asked in as few requests as possible."""
 
     view: View
-    sizes: tuple[int, ...] = ()
-    """Numbers of questions that are judged as one pack, in order; empty if each question is answered alone."""
 
     @property
     def kind(self) -> str:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.data.sentences import SPLITTER_ID
-from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit, bundle_of
-from merilo.judges.base import PACK_SIZE
+from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit
 from merilo.judges.decisions import reread
 from merilo.judges.recorded_replies import recalled, saved_reply
 from merilo.judges.routed import recorded_parts
@@ -168,18 +167,9 @@ class Recorded:
 
 
 def _unit_of(answers: AnswerStore, asked: Sequence[Question[Any]], keys: tuple[bytes, ...]) -> WorkUnit | None:
-    """Return the unit with these keys: the packs that shared a prompt are those whose keys are the stored ones."""
-    units: list[WorkUnit] = []
-    while asked:
-        for size in range(min(PACK_SIZE, len(asked)), 0, -1):
-            unit, *others = answers.units((tuple(asked[:size]),))
-            if not others and unit.keys == keys[:size]:
-                break
-        else:
-            return None
-        units.append(unit)
-        asked, keys = asked[size:], keys[size:]
-    return bundle_of(units)
+    """Return the unit that these questions were, if its keys are the stored ones."""
+    unit, *others = answers.units((tuple(asked),))
+    return None if others or unit.keys != keys else unit
 
 
 @dataclass(slots=True)

@@ -36,7 +36,6 @@ class Noncommittal(YesNoQuestion[NoncommittalVerdict]):
     verdict: ClassVar[type[Verdict]] = NoncommittalVerdict
     reply = yes_no_schema(NoncommittalVerdict)
     prepares: ClassVar[bool] = True
-    prompt: ClassVar[str] = "texts"
     good: ClassVar[bool] = False
 
     user_input: str

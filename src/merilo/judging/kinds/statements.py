@@ -54,7 +54,6 @@ class Statements(Question[StatementsVerdict]):
         JsonShape(("statements", "sentence", "text"), item="text"), TEXT_OF_SENTENCE, StatementsVerdict.from_reply
     )
     prepares: ClassVar[bool] = True
-    prompt: ClassVar[str] = "texts"
     cited: ClassVar[str] = "sentences"
 
     sentences: Texts
