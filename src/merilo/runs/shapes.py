@@ -86,11 +86,6 @@ class Shard(_Shape):
     fingerprint: str
 
 
-class _AskedAlone(_Shape):
-    asked: Whole
-    changed: Whole
-
-
 class Usage(_Shape):
     """The requests and cost of a run."""
 
@@ -107,7 +102,6 @@ class Usage(_Shape):
     estimated_usd: Amount | None = _ABSENT
     unanswered_usd: Amount = _ABSENT
     raise_to: dict[str, Amount] | None = _ABSENT
-    asked_alone: _AskedAlone = _ABSENT
 
 
 class _Evidence(_Shape):

@@ -215,7 +215,6 @@ def _merged_usage(path: Path, parts: Sequence[Part], store: Store) -> dict[str, 
     # how unanswered requests count is an option of the shards, which only their costs show
     ways = [spent_record(balance, how) for how in get_args(Unanswered)]
     spent = min(ways, key=lambda way: abs(float(str(way["cost_usd"] or 0.0)) - cost))
-    alone = [each["asked_alone"] for each in usages if "asked_alone" in each]
     return {
         **spent,
         "cached": store.cached_count(),
@@ -223,7 +222,6 @@ def _merged_usage(path: Path, parts: Sequence[Part], store: Store) -> dict[str, 
         "adaptations": dict(ChainMap(*(each.get("adaptations") or {} for each in reversed(usages)))),
         "stopped": None,
         "raise_to": None,
-        **({"asked_alone": {name: sum(each[name] for each in alone) for name in alone[0]}} if alone else {}),
     }
 
 

@@ -46,7 +46,7 @@ JSON = dict[str, Any]  # Any: JSON
 
 NOT_RECOMPUTED: Final[Mapping[str, frozenset[str]]] = {
     MANIFEST: frozenset({"merilo"}),
-    USAGE: frozenset({"seconds", "adaptations", "stopped", "raise_to", "asked_alone", "replayed", "seal"}),
+    USAGE: frozenset({"seconds", "adaptations", "stopped", "raise_to", "replayed", "seal"}),
 }
 """Fields that may differ: the version that recomputes, times, and what a server or a limit did."""
 _NAMED: Final = 5
