@@ -9,7 +9,7 @@ import pytest
 from each_case import each_case
 
 from merilo import evaluate
-from merilo.commands.evaluate.languages import unread_check
+from merilo.commands.evaluate.preparation import unread_check
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.commands.show.summary import run_markdown

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from labelled_run import STATEMENT_ROWS, judged_run, says_statements
 
-from merilo.commands.label import interview
-from merilo.commands.label.interview import ask_tasks
+from merilo.commands.label import task_file
 from merilo.commands.label.run import label_run
-from merilo.commands.label.task_file import TaskFile
+from merilo.commands.label.task_file import TaskFile, ask_tasks
 
 
 def shown(folder: Path, context: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -30,7 +29,7 @@ def test_each_answer_has_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyP
     label_run(run, tmp_path / "t.jsonl", samples=24)
     file = TaskFile(tmp_path / "t.jsonl")
     clock = iter([0, 300, *[0, 24] * 12])
-    monkeypatch.setattr(interview, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(task_file, "monotonic", lambda: next(clock))
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 12 + "q\n"))
     ask_tasks(file)
     known = [task.seconds for task in file.tasks if task.label]

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.compare.result import DECIDED, Row, RunComparison, Verdict
 from merilo.metrics.registry import known_metric
 from merilo.rendering.weak import MARK, WEAK, WeakMarks, weak_legend
-from merilo.rendering.wording import NONE, OWN_ERROR, count, covers_imported, number, percent
+from merilo.rendering.wording import NONE, OWN_ERROR, about, count, covers_imported, number, percent
 from merilo.results.basis import BY_JUDGE, Basis
 from merilo.stats.correction import DECIDING_LABELLED
+from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import LEVEL
+from merilo.stats.paired import FEWEST_DIFFERENT
+from merilo.stats.power import POWER, LabelSpread, labels_needed, samples_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from merilo.stats.compare import Comparison
+
 
 _TWO_DIGITS: Final = 0.005
 NOT_PRIMARY = "not primary"
@@ -107,7 +111,7 @@ def next_steps(found: RunComparison, other: int = 1) -> list[str]:
 
 def to_show(row: Row) -> str:
     """Return the number of questions or labels that show a small difference; empty if those so far do."""
-    from merilo.commands.compare.needed import more_labels, more_questions  # rarely needed
+    from merilo.commands.compare.wording import more_labels, more_questions  # rarely needed
 
     pairs, correction, detectable = row.comparison.counts.pairs, row.comparison.correction, row.comparison.detectable
     if detectable is None or not row.worth:
@@ -357,3 +361,36 @@ def measures(row: Row) -> tuple[str, ...]:
 def moved_by(found: RunComparison) -> str:
     """Return the metric that ranks the samples that changed, with the marker if it is weak."""
     return WeakMarks(found.weak).name(found.moved_by or "")
+
+
+# -- how much would decide -----------------------------------------------------------------------------
+
+ALL_LABELLED: Final = ", all labelled"
+"""Ends the text if labels of all questions so far do not suffice."""
+
+
+def more_questions(effect: float, detectable: float, questions: int) -> str:
+    """Return the number of questions that show an effect, such as `About 830 questions`.
+
+    `detectable`: the effect that `questions` show. Empty if these suffice, and if too many are needed.
+    """
+    needed = samples_for(effect, detectable, questions)
+    return "" if needed is None or needed <= questions else f"About {about(max(needed, FEWEST_DIFFERENT))} questions"
+
+
+def more_labels(effect: float, errors: tuple[float | None, float | None], labelled: int, questions: int) -> str:
+    """Return the number of labelled questions that show an effect, such as `About 60 labelled questions`.
+
+    If all questions so far are too few: `About 830 questions, all labelled`. `errors`: the standard errors of the
+    corrected number and of the judge's own. Empty if `labelled` suffice, and if too many are needed.
+    """
+    corrected, judged = errors
+    if corrected is None or judged is None:
+        return ""
+    spread = LabelSpread.of(corrected, labelled, questions, judged**2 * questions)
+    if labelled >= questions or (needed := labels_needed(effect, spread, two_sided=True)) is None:
+        error = corrected if labelled >= questions else spread.error(questions)
+        detectable = error * (normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER))
+        more = more_questions(effect, detectable, questions)
+        return f"{more}{ALL_LABELLED}" if more else ""
+    return "" if needed <= labelled else f"About {about(needed)} labelled questions"

@@ -1,17 +1,22 @@
 """Evaluation of a pipeline: asks it every question, then judges its answers as `evaluate` does.
 
-An error of the pipeline becomes a sample with the error in its metadata, for which every metric fails.
+An error of the pipeline becomes a sample with the error in its metadata, for which every metric fails. Outputs can be
+stored in a JSON Lines file, so that a repeated call asks only what is missing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import hashlib
+import inspect
+import json
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.commands.evaluate.pipeline_calls import PipelineCaller
-from merilo.commands.evaluate.pipeline_outputs import PipelineOutput, PipelineOutputs, output_key
+from merilo.adapters.tables import is_of
+from merilo.cancellation import in_thread
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.selection import definitions_of
 from merilo.commands.evaluate.settings import checked, judges_of
@@ -20,16 +25,19 @@ from merilo.data.load import load
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import PIPELINE_ERROR, BadRecord, Dataset, Sample
 from merilo.engine.progress import ProgressDispatcher
-from merilo.errors import DataError, Problem, UsageError
+from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 from merilo.runs.directory import RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from merilo.commands.evaluate.pipeline_options import PipelineOptions
     from merilo.runs.run import Run
+
+    Ask = Callable[[str], Awaitable[object]]
+
 
 _OUTPUTS: Final = RUNS.parent / "pipeline-outputs.jsonl"
 _FIELDS: Final = ("response", "retrieved_contexts", "retrieved_context_ids", "language", "metadata")
@@ -175,3 +183,177 @@ def _check_some_answer(items: list[Sample | BadRecord], advice: str) -> None:
         raise DataError(
             f"The pipeline failed on {count(len(samples), 'question')}. The first error: {errors[0]}{advice}"
         )
+
+
+# -- stored outputs ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOutput:
+    """The fields of a sample that a pipeline returned, or the message of its error."""
+
+    fields: Mapping[str, Any]  # Any: JSON
+    error: str | None = None
+
+
+def output_key(version: str | None, question: str) -> str:
+    """Return the key of the output of one version for one question."""
+    return hashlib.blake2b(json.dumps([version, question]).encode(), digest_size=16).hexdigest()
+
+
+class PipelineOutputs:
+    """The known outputs. `path`: the file that holds them; None: they are kept in memory only.
+
+    `errors`: also return outputs that are errors. Raises RunError if the file cannot be read or written.
+    """
+
+    def __init__(self, path: Path | None, *, errors: bool) -> None:
+        self._path = path
+        self._known: dict[str, PipelineOutput] = {}
+        self._torn = False
+        if path is not None and path.exists():
+            for line in self._lines(path):
+                self._read(line, errors=errors)
+
+    def get(self, key: str) -> PipelineOutput | None:
+        """Return the output with this key; None if it is unknown."""
+        return self._known.get(key)
+
+    def add(self, key: str, output: PipelineOutput) -> None:
+        """Store an output. It is in the file when this returns."""
+        self._known[key] = output
+        if self._path is None:
+            return
+        record = {"key": key, "fields": output.fields} if output.error is None else {"key": key, "error": output.error}
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(("\n" if self._torn else "") + json.dumps(record, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise RunError(f"Cannot write the outputs of the pipeline to {self._path} ({error}).") from error
+        self._torn = False
+
+    def _lines(self, path: Path) -> list[str]:
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise RunError(f"Cannot read the outputs of the pipeline in {path} ({error}).") from error
+        self._torn = bool(text) and not text.endswith("\n")
+        return text.split("\n")
+
+    def _read(self, line: str, *, errors: bool) -> None:
+        try:
+            record = json.loads(line)
+            key, error = record["key"], record.get("error")
+            output = PipelineOutput(record.get("fields", {}), error)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return
+        if error is None or errors:
+            self._known[key] = output
+
+
+# -- calls ---------------------------------------------------------------------------------------------
+
+_is_haystack: Final = is_of("haystack", "PipelineBase", "Pipeline", "AsyncPipeline")
+_is_dspy: Final = is_of("dspy", "Module")
+_METHODS: Final = (("ainvoke", "invoke"), ("aquery", "query"), ("aretrieve", "retrieve"))
+"""Methods of LangChain's runnables and of LlamaIndex's query engines and retrievers: async, otherwise blocking."""
+_SHOWN_OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
+
+
+class PipelineCaller:
+    """Asks a pipeline one question after another; a blocking call runs in its own thread.
+
+    Types of LangChain, LlamaIndex, Haystack and DSPy are recognised by the names of their package and class, or by
+    their methods, and never imported. `question_as`: the name under which the pipeline takes the question. Raises
+    UsageError for an object that cannot be called.
+    """
+
+    def __init__(self, pipeline: object, question_as: str | None) -> None:
+        self.ask: Ask = (
+            self._haystack(pipeline, question_as) if _is_haystack(pipeline) else self._of(pipeline, question_as)
+        )
+
+    def _of(self, pipeline: Any, question_as: str | None) -> Ask:  # Any: the user's object
+        if _is_dspy(pipeline):
+            name = question_as or "question"
+            call = self._async(pipeline.acall if hasattr(pipeline, "aforward") else pipeline)
+            return lambda question: call(**{name: question})
+        for names in _METHODS:
+            method = next((getattr(pipeline, name) for name in names if callable(getattr(pipeline, name, None))), None)
+            if method is not None:
+                return _asking(self._async(method), question_as, as_dict=True)
+        if not callable(pipeline):
+            raise UsageError(
+                "The pipeline must be a function of the question, or an object with invoke, query, retrieve or run; "
+                f"got an object of type {type(pipeline).__name__}."
+            )
+        return _asking(self._async(pipeline), question_as, as_dict=False)
+
+    def _haystack(self, pipeline: Any, question_as: str | None) -> Ask:  # Any: a haystack.Pipeline
+        places = _question_inputs(pipeline, question_as)
+        shown = _shown_components(pipeline)
+        call = self._async(getattr(pipeline, "run_async", pipeline.run))
+
+        def ask(question: str) -> Awaitable[object]:
+            data: dict[str, dict[str, str]] = {}
+            for component, name in places:
+                data.setdefault(component, {})[name] = question
+            return call(data, include_outputs_from=shown)
+
+        return ask
+
+    def _async(self, function: Callable[..., object]) -> Callable[..., Awaitable[object]]:
+        """Return the function as an async one; a blocking one runs in a thread."""
+        inner = getattr(function, "__call__", None)  # noqa: B004  an object with an async __call__
+        is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(inner)
+
+        async def call(*args: object, **kwargs: object) -> object:
+            if is_async:
+                found = function(*args, **kwargs)
+            else:
+                found = await in_thread(partial(function, *args, **kwargs))
+            return await found if inspect.isawaitable(found) else found
+
+        return call
+
+
+def _asking(call: Callable[..., Awaitable[object]], name: str | None, *, as_dict: bool) -> Ask:
+    if name is None:
+        return call
+    return (lambda question: call({name: question})) if as_dict else (lambda question: call(**{name: question}))
+
+
+def _question_inputs(pipeline: Any, question_as: str | None) -> list[tuple[str, str]]:
+    """Return the inputs of the components that take the question: those named, or every mandatory input.
+
+    Raises UsageError if there is none, or if a mandatory input takes no text.
+    """
+    inputs: Mapping[str, Mapping[str, Mapping[str, object]]] = pipeline.inputs()
+    if question_as is not None:
+        wanted = [tuple(part.strip().partition(".")[::2]) for part in question_as.split(",")]
+        found = [(component, name) for component, name in wanted if name in inputs.get(component, {})]
+        if len(found) == len(wanted):
+            return found
+    else:
+        found = [(part, name) for part, own in inputs.items() for name, each in own.items() if each.get("is_mandatory")]
+        if found and all(_takes_text(inputs[part][name].get("type")) for part, name in found):
+            return found
+    listed = ", ".join(f"{component}.{name}" for component, own in inputs.items() for name in own)
+    raise UsageError(
+        'Name the inputs of the pipeline that take the question, separated by commas: question_as="COMPONENT.INPUT". '
+        f"The pipeline has {listed or 'no input'}."
+    )
+
+
+def _takes_text(kind: object) -> bool:
+    return kind is str or kind is Any
+
+
+def _shown_components(pipeline: Any) -> set[str]:
+    """Return the components whose output belongs to the sample; a retriever before a ranker does not."""
+    outputs: Mapping[str, Mapping[str, object]] = pipeline.outputs(include_components_with_connected_outputs=True)
+    found = {name for name, own in outputs.items() if not _SHOWN_OUTPUTS.isdisjoint(own)}
+    giving = {name for name in found if "documents" in outputs[name]}
+    earlier = {first for first, second in set(pipeline.graph.edges()) if first in giving and second in giving}
+    return found - earlier

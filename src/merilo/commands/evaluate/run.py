@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merilo.commands.evaluate.batching import RunBatches, batches_of
-from merilo.commands.evaluate.evaluation import RunEvaluation, spent_elsewhere
-from merilo.commands.evaluate.look_up import LookUp
+from merilo.commands.evaluate.evaluation import LookUp, RunEvaluation, spent_elsewhere
 from merilo.commands.evaluate.preparation import Prepared, dataset_of, manifest_of, prepared
 from merilo.commands.evaluate.settings import check_shard, checked, judges_of
 from merilo.engine.answer_store import AnswerStore

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
-from merilo.commands.compare.needed import ALL_LABELLED, more_labels, more_questions
 from merilo.commands.compare.text import labels_to_ask
+from merilo.commands.compare.wording import ALL_LABELLED, more_labels, more_questions
 from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
 from merilo.rendering.explain import add_evidence

@@ -139,8 +139,7 @@ def _label_file(file: str, html: str | None, annotator: str, *, json: bool) -> N
 
 def _ask(path: Path, annotator: str) -> bool:
     """Ask for the labels of a file; return True if it has any at the end."""
-    from merilo.commands.label.interview import ask_tasks
-    from merilo.commands.label.task_file import TaskFile
+    from merilo.commands.label.task_file import TaskFile, ask_tasks
 
     try:
         file = TaskFile(path)
