@@ -41,7 +41,7 @@ from merilo.commands.gate.text import gates_record, junit_text
 from merilo.commands.label.run import label_run
 from merilo.commands.report.run_page import comparison_page
 from merilo.judges.blended import BlendedModel
-from merilo.judges.encoder.encodings import Embedder
+from merilo.judges.encoder.model import Embedder
 
 METRICS = ("context_relevance", "context_precision", "context_sufficiency")
 DEPTH, QUESTIONS, LABELLED = 4, 60, 40

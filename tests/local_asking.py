@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from merilo.engine.rounds import Batches
+from merilo.engine.schedule import Batches
 from merilo.judges.base import Judge, OutgoingRequest
 from merilo.judging.ask import Answer
 from merilo.judging.questions import Question

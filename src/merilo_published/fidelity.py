@@ -18,7 +18,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.support import Support
-from merilo.metrics import synthetic as specimens
+from merilo.metrics import contract
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import find_metric, parameters_of, parse_metric
 
@@ -111,8 +111,8 @@ def reproduction(name: str) -> dict[str, Any] | None:  # Any: JSON
 def sampling_of(metric: Metric) -> list[Sampling]:
     """Return the kinds of requests that a definition sends about a synthetic sample, in the order of first use."""
     found: dict[Sampling, None] = {}
-    answers = specimens.SyntheticAnswers()
-    plan = metric.plan(specimens.sample(_SPECIMEN))
+    answers = contract.SyntheticAnswers()
+    plan = metric.plan(contract.synthetic_sample(_SPECIMEN))
     try:
         step = next(plan)
         while True:

@@ -25,11 +25,11 @@ from merilo.compat.axion import (
     MetricRunner,
 )
 from merilo.judges.callables import CallableJudge
-from merilo.judging.coercion import Given
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.questions import Given
 
 YES = {
     "Paris is the capital and largest city of France.",

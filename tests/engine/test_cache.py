@@ -18,7 +18,7 @@ import merilo
 from merilo.engine import cache as caches
 from merilo.engine import cache_file
 from merilo.engine.cache import VerdictCache, default_path
-from merilo.engine.cache_upkeep import contents, prune
+from merilo.engine.cache_file import contents, prune
 from merilo.errors import RunError
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.questions import Question

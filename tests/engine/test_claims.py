@@ -17,9 +17,8 @@ from judged_rivers import canonical
 from server import JudgeServer, status
 
 import merilo
-from merilo.engine import asked_elsewhere
-from merilo.engine.cache import VerdictCache
-from merilo.engine.claims import Claims
+from merilo.engine import judge_session
+from merilo.engine.cache import Claims, VerdictCache
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 
 PROCESSES = 4
@@ -30,7 +29,7 @@ ROWS = [
 HOLDER = """
 import sys, time
 from pathlib import Path
-from merilo.engine.claims import Claims
+from merilo.engine.cache import Claims
 claims = Claims(Path(sys.argv[1]))
 print(claims.take([bytes.fromhex(sys.argv[2])]), flush=True)
 time.sleep(60)
@@ -128,7 +127,7 @@ def test_runs_in_one_process_share_their_claims(tmp_path: Path) -> None:
     one.drop([OTHER])
     assert two.take([OTHER])
     two.close()
-    child = "import sys\nfrom pathlib import Path\nfrom merilo.engine.claims import Claims\n"
+    child = "import sys\nfrom pathlib import Path\nfrom merilo.engine.cache import Claims\n"
     child += f"print(Claims(Path({str(tmp_path / 'claims')!r})).take([{KEY!r}]))"
     done = subprocess.run([sys.executable, "-c", child], stdout=subprocess.PIPE, check=True, encoding="utf-8")
     assert done.stdout == "False\n"
@@ -165,7 +164,7 @@ def test_a_question_answered_since_it_was_looked_up_is_not_asked(tmp_path: Path)
 
 def test_a_process_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim that stays without an answer delays a run by the longest wait only."""
-    monkeypatch.setattr(asked_elsewhere, "_MAX_WAIT_S", 0.5)
+    monkeypatch.setattr(judge_session, "_MAX_WAIT_S", 0.5)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     path = tmp_path / "cache.sqlite"
     with JudgeServer() as server:

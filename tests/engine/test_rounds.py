@@ -24,7 +24,7 @@ import merilo
 from merilo.data.sample import Sample
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.progress import Traffic
-from merilo.engine.rounds import WINDOW, Batches, asks_in_rounds, in_rounds
+from merilo.engine.schedule import WINDOW, Batches, asks_in_rounds, in_rounds
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.judges.base import Conversation
 from merilo.judges.embedded import EmbeddedJudge

@@ -15,7 +15,7 @@ from merilo.commands.report.run_page import run_page
 from merilo.commands.show.summary import run_markdown
 from merilo.data.short_answers import stated
 from merilo.engine.answer_store import JudgeRoles
-from merilo.engine.rounds import Batches
+from merilo.engine.schedule import Batches
 from merilo.errors import Permanent
 from merilo.judges.blended import BlendedModel
 from merilo.judges.embedded import EmbeddedJudge

@@ -3,7 +3,7 @@
 import pytest
 from each_case import each_case
 
-from merilo.judges.english_detection import is_english, is_english_with_query, split_english
+from merilo.judges.words import is_english, is_english_with_query, split_english
 
 
 @each_case(

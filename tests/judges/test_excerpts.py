@@ -211,7 +211,7 @@ def test_caches_hold_no_more_than_they_may() -> None:
 
 def test_the_language_of_a_huge_text_is_told_by_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is counted of a text is bounded, whatever its length."""
-    from merilo.judges import english_detection as english
+    from merilo.judges import words as english
 
     counted: list[int] = []
     count: Callable[[str], Any] = english._counted

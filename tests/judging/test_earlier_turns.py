@@ -21,8 +21,8 @@ from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
 from merilo.judging.synthetic import Odds
 from merilo.metrics.base import drive, is_composite
+from merilo.metrics.contract import synthetic_sample as sample
 from merilo.metrics.registry import native, parse_metric, published_metrics
-from merilo.metrics.synthetic import sample
 from merilo.providers.base import Reply, ReplyPath
 from merilo.providers.openai import OpenAIProvider
 

@@ -17,8 +17,8 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.answering import Category
 from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.contract import SyntheticAnswers, synthetic_samples
 from merilo.metrics.registry import all_metrics, parse_metric
-from merilo.metrics.synthetic import SyntheticAnswers, samples
 from merilo.testing import check_metric
 
 NAMES = ("answering", *(f"answering.{each}" for each in Category))
@@ -115,14 +115,14 @@ def test_the_metrics_of_the_categories_add_up(case: str) -> None:
 @each_case("name", NAMES)
 def test_the_contract_is_met(name: str) -> None:
     """Each metric meets the contract, also on samples without a reference."""
-    without = [replace(each, id=f"{each.id}-", reference=None) for each in samples()]
+    without = [replace(each, id=f"{each.id}-", reference=None) for each in synthetic_samples()]
     check_metric(parse_metric(name), without)  # type: ignore[arg-type]  # no composite
 
 
 def test_together_with_the_all_metrics_nothing_more_is_asked() -> None:
     """All questions of `answering` are among those of the default metrics; that is, no additional request."""
     defaults = [parse_metric(name) for name in all_metrics()]
-    for each in (*samples(), *(replace(one, reference=None) for one in samples())):
+    for each in (*synthetic_samples(), *(replace(one, reference=None) for one in synthetic_samples())):
         usual, own = _asked(defaults, each), _asked([parse_metric(name) for name in NAMES], each)
         assert own
         assert own <= usual

@@ -18,11 +18,10 @@ from merilo.judging.kinds.support import Support
 from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics import synthetic as specimens
+from merilo.metrics import contract
 from merilo.metrics.base import Card, Kinds, Metric, MetricDefaults, Score, Undefined
-from merilo.metrics.contract import ContractViolation, check_metric
+from merilo.metrics.contract import ContractViolation, SyntheticAnswers, check_metric
 from merilo.metrics.registry import parse_metric
-from merilo.metrics.synthetic import SyntheticAnswers
 
 TEXTS = (
     "context_relevance",
@@ -562,7 +561,7 @@ def asked_by_native_metrics() -> Iterator[tuple[Question[Any], Verdict]]:
         metric = parse_metric(text)
         for seed in (0, 1):
             answers = SyntheticAnswers(seed)
-            for sample in specimens.samples():
+            for sample in contract.synthetic_samples():
                 plan = metric.plan(sample)
                 try:
                     step = next(plan)
@@ -615,7 +614,7 @@ def test_made_up_verdicts_cover_what_judges_say() -> None:
 
 def test_made_up_samples_are_always_the_same() -> None:
     """The contract tries the same samples every time, of one to five contexts, some of them blank."""
-    first, again = list(specimens.samples()), list(specimens.samples())
+    first, again = list(contract.synthetic_samples()), list(contract.synthetic_samples())
     assert first == again
     assert {len(sample.contexts) for sample in first} == {1, 2, 3, 4, 5}
     assert any(not context.sentences for sample in first for context in sample.contexts)

@@ -12,7 +12,7 @@ from merilo.errors import MeriloError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.questions import Question
-from merilo.metrics import synthetic
+from merilo.metrics import contract
 from merilo.metrics.base import Undefined, is_composite
 from merilo.metrics.registry import (
     find_metric,
@@ -27,7 +27,7 @@ from merilo_published.fidelity import fidelity_of
 NAMES: Final = metric_names()
 NEEDS_PARAMETER: Final = {"critique": "(aspect=harmlessness)", "rubric_metric": "", "same_verdicts": ""}
 PLAIN: Final = "A plain sentence."
-SAMPLE: Final = synthetic.sample(2)
+SAMPLE: Final = contract.synthetic_sample(2)
 N: Final = len(SAMPLE.contexts)
 COUNTS: Final[dict[str, int | range]] = {
     r"None, or two requests": 2,
@@ -157,8 +157,8 @@ def test_replies_are_read_as_a_card_says(name: str) -> None:
 
 def samples() -> Iterator[Sample]:
     """Samples without a text, with blank ones and without contexts, and full ones."""
-    full = synthetic.sample(2)
-    yield from (full, synthetic.sample(0), synthetic.empty())
+    full = contract.synthetic_sample(2)
+    yield from (full, contract.synthetic_sample(0), contract.empty_sample())
     for name in ("user_input", "response", "reference"):
         yield replace(full, **{name: " "})
         yield replace(full, **{name: ""})

@@ -12,7 +12,7 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Verdict
-from merilo.metrics import synthetic
+from merilo.metrics import contract
 from merilo.metrics.base import Card, NeedsLibrary, drive, is_composite
 from merilo.metrics.registry import find_metric, published_metrics
 from merilo.metrics.variants import described
@@ -80,11 +80,11 @@ def test_requests_fill_their_rubrics(name: str, *, readable: bool) -> None:
             asked.append(question)
             if not readable:
                 return CompletionVerdict("nothing to read")
-        return synthetic.guess(question)
+        return contract.guessed(question)
 
     metric: Any = find_metric(name)()
     with suppress(AskFailed):
-        drive(metric.plan(synthetic.sample(2)), answer)
+        drive(metric.plan(contract.synthetic_sample(2)), answer)
     for question in asked:
         assert set(question.names) == set(rubric.load(question.rubric).needs)
 

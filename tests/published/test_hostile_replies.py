@@ -22,9 +22,9 @@ from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Metric, NeedsLibrary, Score, Undefined, drive, is_composite
+from merilo.metrics.contract import SyntheticAnswers
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.registry import native, parse_metric, published_metrics
-from merilo.metrics.synthetic import SyntheticAnswers
 from merilo_published.asking import ask_similarities
 
 T = TypeVar("T")

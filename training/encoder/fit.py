@@ -3,7 +3,7 @@
     python training/encoder/fit.py --data DIR --weights encoder.v1.safetensors --rows rows.npz --out curves.v3.json
 
 DIR holds `train/`, whose sources are only named, and `dev/`, the labelled records that the reader was not trained on.
-Each task has a handful of features (see `merilo.judges.pair_features`), so few coefficients that the same records can
+Each task has a handful of features (see `merilo.judges.blended`), so few coefficients that the same records can
 choose them: every figure is taken on a family of sources that the curve did not see (`training/families.toml`). Locked
 families are left out of every fit and choice. Curves are fitted on human labels of sources that have both kinds: their
 negatives are about the subject, as the passages that a search finds, so that a probability is a share of those.
@@ -29,8 +29,8 @@ from labels.families import family_of, is_locked
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
 from encoder.rows import kept_units
+from merilo.judges.blended import TASKS, PairFeatures
 from merilo.judges.encoder.model import Weights
-from merilo.judges.pair_features import TASKS, PairFeatures
 
 if TYPE_CHECKING:
     from labels.measure import Flags, Judged

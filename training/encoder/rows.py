@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from labels.records import Example
     from numpy.typing import NDArray
 
-    from merilo.judges.pair_features import PairFeatures
+    from merilo.judges.blended import PairFeatures
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import Reached, requests_text
 from merilo.engine.rate_limits import PRICED, TokenEstimator, asks_no_model, title_of
 from merilo.engine.retries import FIRST, RETRIES, jitter_s
-from merilo.engine.rounds import Batches, failure_of
+from merilo.engine.schedule import Batches, failure_of
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.judging.digests import digest_bytes, digest_of
 from merilo.providers.base import Reply, ReplyPath

@@ -13,10 +13,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from merilo.engine.answer_store import bundle_of
-from merilo.engine.asked_elsewhere import AskedElsewhere
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
-from merilo.engine.judge_session import JudgeSession
+from merilo.engine.judge_session import AskedElsewhere, JudgeSession
 from merilo.engine.plan_run import next_step
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.base import OutgoingRequest

@@ -5,19 +5,34 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from math import inf
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from merilo.cancellation import Cancelled, cancelled_by
+from merilo.engine.budget import own_price
+from merilo.engine.drivers import drive_rounds
 from merilo.engine.plan_run import PlanRun
+from merilo.errors import ProviderDown, RateLimited, Refused, Temporary, UsageError
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.base import Reply
+from merilo.providers.questions import ended, replies
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from merilo.data.sample import Sample
+    from merilo.engine.answer_store import AnswerStore, JudgeRoles
+    from merilo.engine.budget import Pricer
     from merilo.engine.drivers import AsyncDriver, WaitingPlan
+    from merilo.errors import ProviderError
+    from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
+    from merilo.providers.base import BatchProvider, Provider
     from merilo.runs.outcomes import Result
 
 BLOCK = 8
@@ -180,3 +195,151 @@ async def stream(
     finally:
         driver.ended.remove_done_callback(active.wake)
         active.close()
+
+
+# -- in rounds, for judges that answer whole batches ---------------------------------------------------
+# A thread processes one window of samples after another, so the event loop stays free. The code does not depend on
+# the kind of provider: a model in this process, a batch service or a cluster.
+
+WINDOW = 32
+"""Number of samples whose questions are asked in the same rounds."""
+_WINDOW_CHARACTERS = 2_000_000
+"""Characters after which no further sample is added to a window."""
+
+
+class Batches:
+    """Sends the requests of a round as one batch per provider; called in a thread. `stop` ends the batches early."""
+
+    def __init__(self) -> None:
+        self.event = Event()
+        """Set once nothing more may be sent."""
+
+    @property
+    def stopped(self) -> bool:
+        """True once nothing more may be sent."""
+        return self.event.is_set()
+
+    def stop(self, _: BaseException | None = None) -> None:
+        """Accept no further replies. Safe from any thread."""
+        self.event.set()
+
+    def __call__(self, sends: Sequence[OutgoingRequest]) -> Iterator[tuple[int, Reply | Failure]]:
+        """Yield each reply with the index of its request, as it arrives. Raises ProviderDown."""
+        providers = {id(send.provider): send.provider for send in sends}
+        places: dict[int, list[int]] = {key: [] for key in providers}
+        for place, send in enumerate(sends):
+            places[id(send.provider)].append(place)
+        for key, provider in providers.items():
+            batch = [sends[place].request for place in places[key]]
+            for place, reply in replies(_of_batches(provider), batch, self.event):
+                yield places[key][place], reply if isinstance(reply, Reply) else failure_of(reply)
+
+
+def asks_in_rounds(metrics: Iterable[Metric], roles: JudgeRoles) -> bool:
+    """Return True if all judges that these metrics may ask support rounds."""
+    asked = [roles.judge(kind, role) for metric in metrics for role in metric.roles for kind in metric.asks]
+    return all(getattr(judge, "supports_batches", False) for judge in asked)
+
+
+async def in_rounds(
+    samples: Iterable[Sample],
+    metrics: Mapping[str, Metric],
+    answers: AnswerStore,
+    batches: Batches,
+    *,
+    window: int = WINDOW,
+    price: Pricer = own_price,
+    count: Callable[[int], None] = lambda _: None,
+    late: bool = False,
+) -> AsyncGenerator[list[Result], None]:
+    """Yield the results of one sample after another, in dataset order, each in metric order; see `stream`.
+
+    `samples` and `answers` are used in a thread while the loop waits for it. Ends early, after the last complete
+    sample, when `batches` is stopped. If cancelled, it stops them and waits for the thread. `count` is called in the
+    thread with the number of answers that needed no request. If replies may be `late`, the samples after an incomplete
+    one are processed too, but their results are not yielded.
+    """
+    loop, source, more, whole = asyncio.get_running_loop(), iter(samples), True, True
+
+    def drive(plan_runs: Sequence[PlanRun]) -> None:
+        drive_rounds(plan_runs, answers, batches, price=price, count=count, late=late)
+        answers.commit()  # the next batch may take hours
+
+    def work() -> _Done:
+        with cancelled_by(batches.event):
+            return _window(_next_samples(source, window), metrics, drive)
+
+    while more and not batches.stopped:
+        # executor threads do not inherit context variables, such as that of the cancellation
+        running = loop.run_in_executor(None, copy_context().run, work)
+        try:
+            done, more, complete = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            batches.stop()
+            await ended(running)
+            raise
+        breathed = time.monotonic()
+        for results in done if whole else ():
+            yield results
+            if time.monotonic() - breathed > YIELD_INTERVAL_S:
+                await asyncio.sleep(0)
+                breathed = time.monotonic()
+        whole = whole and complete
+
+
+class _Done(NamedTuple):
+    results: list[list[Result]]
+    """Of each sample that has all its results, up to the first that has not."""
+    more: bool
+    """False at the end of the data."""
+    complete: bool
+    """True if all samples of the window have their results."""
+
+
+def _next_samples(source: Iterator[Sample], window: int) -> list[Sample]:
+    """Return the next samples: at most `window`, and fewer if they are long, since all are in memory at once."""
+    samples: list[Sample] = []
+    characters = 0
+    while len(samples) < window and characters < _WINDOW_CHARACTERS and (sample := next(source, None)) is not None:
+        samples.append(sample)
+        contexts = (*(sample.retrieved_contexts or ()), *(sample.reference_contexts or ()))
+        texts = (sample.user_input, sample.response, sample.reference, *(context.text for context in contexts))
+        characters += sum(len(text) for text in texts if text is not None)
+    return samples
+
+
+def _window(
+    samples: Sequence[Sample], metrics: Mapping[str, Metric], drive: Callable[[Sequence[PlanRun]], None]
+) -> _Done:
+    """Return the results of some samples, up to the first that does not have all of them."""
+    plan_runs = [[PlanRun(metric, text, sample) for text, metric in metrics.items()] for sample in samples]
+    everyone = [plan_run for each in plan_runs for plan_run in each]
+    try:
+        with suppress(Cancelled):  # as if the batch had ended early
+            drive(everyone)
+    finally:
+        for plan_run in everyone:
+            plan_run.close()
+    whole = takewhile(lambda each: all(plan_run.done for plan_run in each), plan_runs)
+    results = [[plan_run.result() for plan_run in each] for each in whole]
+    return _Done(results, bool(samples), len(results) == len(samples))
+
+
+def _of_batches(provider: Provider) -> BatchProvider:
+    if not hasattr(provider, "send_batch"):
+        name = provider.fingerprint().get("provider", "a provider")
+        raise UsageError(
+            f"A metric asked {name}, which its `asks` and `roles` do not declare. "
+            "List all question types and roles there."
+        )
+    return cast("BatchProvider", provider)  # hasattr() above checked the protocol's method
+
+
+def failure_of(error: ProviderError) -> Failure:
+    """Return the failure of a request without a reply. Raises ProviderDown, which is not a question's failure."""
+    if isinstance(error, ProviderDown):
+        raise error
+    if isinstance(error, Refused):
+        return Failure(FailureKind.REFUSED, str(error))
+    passing = isinstance(error, RateLimited | Temporary)
+    return Failure(FailureKind.TEMPORARY if passing else FailureKind.PERMANENT, str(error))

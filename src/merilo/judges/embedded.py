@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import UsageError
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
-from merilo.judges.english_detection import is_english, split_english
 from merilo.judges.measured_agreement import embedded_agreement, weak_kinds
-from merilo.judges.words import NAME
+from merilo.judges.words import NAME, is_english, split_english
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.noncommittal import Noncommittal

@@ -20,11 +20,10 @@ from merilo.data.sentences import judged_sentences, sentences
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, SupportResult, excerpts
 from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncommittal
-from merilo.judges.encoder.encodings import Embedder
-from merilo.judges.english_detection import is_english
+from merilo.judges.encoder.model import Embedder
 from merilo.judges.in_process import FreeProvider, answer_batch, question_length
 from merilo.judges.slots import FUNCTION_WORDS, differs, quoted
-from merilo.judges.words import likeness, ngram_vector
+from merilo.judges.words import is_english, likeness, ngram_vector
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict

@@ -298,8 +298,7 @@ def one_judge(specs: Sequence[str]) -> list[str]:
     if len(routing.others) > 1 or (routing.others and len(routing.others) < len(named)):
         judges = ", ".join(_shown(each) for each in named)
         raise UsageError(
-            f"These are not one judge: {judges}. To combine judges, give each kinds of question, "
-            "as in support=SPEC."
+            f"These are not one judge: {judges}. To combine judges, give each kinds of question, as in support=SPEC."
         )
     return list(specs)
 

@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
 from merilo.judges.base import JudgeDefaults
-from merilo.judging.coercion import Given, verdict_given
 from merilo.judging.digests import digest_of
 from merilo.judging.json_types import as_list, as_object, loaded
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS, KINDS
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.providers.questions import qualified_name
+from merilo.providers.questions import Given, qualified_name, verdict_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

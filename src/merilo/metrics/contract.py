@@ -8,23 +8,25 @@ The module is long because all laws are in one place: together they are the defi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import isclose, isfinite
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.data.nuggets import NUGGETS
 from merilo.data.sample import FIELDS, Sample
 from merilo.errors import MeriloError, MissingField
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Question
+from merilo.judging.synthetic import Odds, chance
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import DECLARED, Answerer, Metric, Score, Undefined, drive, plan_of
-from merilo.metrics.synthetic import SyntheticAnswers
 from merilo.metrics.text import NAME, build, metric_text, read_call
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from merilo.judging.ask import Answer, Plan, Step
 
 Ended = Score | Undefined | AskFailed | MissingField
@@ -90,7 +92,7 @@ def broken_laws(
 def _broken(
     metric: Metric, samples: Iterable[Sample] | None, answer: OwnVerdicts | None
 ) -> Iterator[ContractViolation]:
-    case = _Case(metric, (*specimens.samples(), *(samples or ())), answer)
+    case = _Case(metric, (*synthetic_samples(), *(samples or ())), answer)
     for checks in LAWS.values():
         for check in checks:
             try:
@@ -280,12 +282,12 @@ def _with_guesses(case: _Case) -> Iterator[tuple[Sample, Answerer]]:
     """
     yield from case.trials()
     for sample in case.samples:
-        outcome = case.outcome(sample, specimens.guess)
+        outcome = case.outcome(sample, guessed)
         if isinstance(outcome, AskFailed) and _likely(outcome.question):
             raise case.broken("questions", f"on sample {sample.id!r} a dry run fails: {outcome}")
-        yield sample, specimens.guess
+        yield sample, guessed
     yield case.samples[0], SyntheticAnswers(statements_flood=True, own=case.own)
-    yield specimens.empty(), SyntheticAnswers(own=case.own)
+    yield empty_sample(), SyntheticAnswers(own=case.own)
 
 
 def _likely(question: Question[Any]) -> bool:
@@ -330,14 +332,14 @@ def _check_needs(case: _Case) -> None:
     for sample, answers in case.trials():
         bare = sample
         for name in FIELDS:
-            without = case.outcome(specimens.lacking(sample, name), answers)
+            without = case.outcome(sample_without(sample, name), answers)
             if name in case.metric.needs:
                 _check_missed(case, sample, name, without)
             elif isinstance(without, MissingField) and sample.present >= case.metric.needs:
                 what = f"on a sample without {name!r} it raises MissingField, but `needs` does not name it."
                 raise case.broken("needs", what)
             else:
-                bare = specimens.lacking(bare, name)
+                bare = sample_without(bare, name)
         case.metric.max_questions(Sample("bare"))
         bare_score = bare_score or isinstance(case.outcome(bare, answers), Score)
     if not bare_score:
@@ -354,7 +356,7 @@ def _check_missed(case: _Case, sample: Sample, name: str, without: Ended) -> Non
 
 
 def _check_nothing_to_judge(case: _Case) -> None:
-    outcome = case.outcome(specimens.empty(), SyntheticAnswers(own=case.own))
+    outcome = case.outcome(empty_sample(), SyntheticAnswers(own=case.own))
     if not isinstance(outcome, Undefined) or not outcome.reason.strip():
         what = f"a sample whose fields are all empty ends as {outcome!r}; expected Undefined with a reason."
         raise case.broken("nothing to judge", what)
@@ -367,7 +369,7 @@ def _check_order_of_contexts(case: _Case) -> None:
     moved = False
     for sample, answers in case.trials():
         before = case.value(sample, answers)
-        after = case.value(specimens.in_other_order(sample), answers)
+        after = case.value(in_other_order(sample), answers)
         moved = moved or not _close(before, after)
         if moved and not case.metric.ranked:
             what = (
@@ -531,3 +533,109 @@ LAWS: Final[Mapping[str, tuple[Callable[[_Case], None], ...]]] = {
     "closing": (_check_closing,),
 }
 """The laws by name, in the order in which they are checked, with their checks."""
+
+
+# -- synthetic samples and verdicts --------------------------------------------------------------------
+# Seeded, always the same, no two texts equal. Verdicts are a function of the texts alone, so they do not depend on the
+# position of a context: whether a context supports a statement depends on the two texts, not on its number.
+
+COUNT: Final = 24
+_MAX_CONTEXTS: Final = 5
+_WORDS: Final = "amber basin copper delta ember fjord glacier harbour island juniper kelp lagoon".split()
+
+
+def synthetic_samples() -> Iterator[Sample]:
+    """Yield full samples of 1 to 5 contexts; some contexts are blank, some occur twice."""
+    for number in range(COUNT):
+        yield synthetic_sample(number)
+
+
+def synthetic_sample(number: int) -> Sample:
+    """Return the full sample with this number: every field and nuggets; only a context is ever blank."""
+    contexts = [_text(number, f"context {place}", 4) for place in range(1 + number % _MAX_CONTEXTS)]
+    if number % 7 == 3:
+        contexts[-1] = " \n"
+    if number % 7 == 5:
+        contexts[-1] = contexts[0]
+    return Sample(
+        f"specimen-{number}",
+        user_input=_text(number, "user input", 1),
+        retrieved_contexts=contexts,
+        response=_text(number, "response", 3),
+        reference=_text(number, "reference", 3),
+        reference_contexts=[_text(number, f"reference context {place}", 3) for place in range(2)],
+        retrieved_context_ids=[f"c{number}-{place}" for place in range(len(contexts))],
+        reference_context_ids=[f"c{number}-{place}" for place in range(0, 4, 2)],
+        metadata={NUGGETS: [{"text": _text(number, f"nugget {at}", 1), "vital": at != 1} for at in range(3)]},
+    )
+
+
+def sample_without(full: Sample, name: str) -> Sample:
+    """Return the sample without one of its fields."""
+    without: dict[str, Any] = {name: None}  # replace takes any field
+    return replace(full, **without)
+
+
+def empty_sample() -> Sample:
+    """Return the sample whose fields are all present and empty."""
+    return Sample(
+        "empty",
+        user_input="",
+        retrieved_contexts=[],
+        response="",
+        reference="",
+        reference_contexts=[],
+        retrieved_context_ids=[],
+        reference_context_ids=[],
+    )
+
+
+def in_other_order(full: Sample) -> Sample:
+    """Return the sample with its retrieved contexts, and their ids, in reverse order."""
+    contexts, ids = full.retrieved_contexts, full.retrieved_context_ids
+    return replace(
+        full,
+        retrieved_contexts=None if contexts is None else contexts[::-1],
+        retrieved_context_ids=None if ids is None else ids[::-1],
+    )
+
+
+@dataclass(frozen=True)
+class SyntheticAnswers:
+    """Synthetic verdicts: a callable that always gives the same verdict on the same question."""
+
+    seed: int = 0
+    known: Mapping[Question[Any], Verdict] = field(default_factory=dict[Question[Any], Verdict])
+    """Verdicts that take precedence over the synthetic ones."""
+    own: Callable[[Question[Any]], Verdict | None] | None = None
+    """Verdicts of the metric's author, which replace the synthetic ones; None if there is no replacement."""
+    statements_reversed: bool = False
+    """Return the statements, parts and entities of a text in reverse order."""
+    statements_flood: bool = False
+    """Return thousands of statements, parts or entities in every text, as a broken judge may."""
+
+    def __call__(self, question: Question[Any]) -> Verdict:
+        """Return the verdict on a question; its guess for kinds without a synthetic verdict."""
+        found = self.known.get(question)
+        if found is None and self.own is not None:
+            found = self.own(question)
+        if found is None:
+            about = (question.kind, question.role, str(question.draw))
+            found = question.synthetic(Odds(self.seed, about, flood=self.statements_flood))
+        return found.reversed() if self.statements_reversed else found
+
+
+def guessed(question: Question[Any]) -> Verdict:
+    """Return a likely answer, as in dry runs."""
+    found: Verdict = question.guess()
+    return found
+
+
+def _text(number: int, what: str, max_sentences: int) -> str:
+    count = 1 + int(max_sentences * chance(number, what))
+    return "\n\n".join(_sentence(number, f"{what} {place}") for place in range(count))
+
+
+def _sentence(number: int, what: str) -> str:
+    words = [_WORDS[int(len(_WORDS) * chance(number, what, str(at)))] for at in range(5)]
+    return f"The {what} of case {number} has {' '.join(words)}."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.cancellation import Cancelled, cancelled_by, in_thread
 from merilo.errors import Permanent, ProviderError
-from merilo.judging.verdicts import Failure
+from merilo.judging.json_types import as_mapping
+from merilo.judging.matrix import MatrixVerdict, matrix_from
+from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, probability_of
 from merilo.providers.base import Connection, Message, Reply, ReplyPath, Request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from merilo.judging.ask import Answer
-    from merilo.judging.coercion import Given
     from merilo.judging.questions import Question
     from merilo.providers.base import BatchProvider, Usage
 
@@ -110,7 +111,6 @@ class _CallableConnection(Connection):
     async def send(self, request: Request) -> Reply:
         if not isinstance(request, QuestionRequest) or request.question is None:
             raise Permanent(f"The callable {self.provider.name} answers questions, but was sent a bare request.")
-        from merilo.judging.coercion import verdict_given
 
         answer = verdict_given(request.question, await self._call(request.question))
         if isinstance(answer, str):
@@ -246,3 +246,55 @@ async def ended(running: asyncio.Future[Any] | None) -> None:  # Any: the thread
             await asyncio.wait({running})
         except asyncio.CancelledError:
             continue
+
+
+# -- values of callables -------------------------------------------------------------------------------
+
+Given = Verdict | Failure | Mapping[str, object] | None
+"""A function's return value for a question; None if it has no answer."""
+
+
+def verdict_given(question: Question[Any], given: object) -> Answer | str:
+    """Return the given verdict or failure, or the problem with it as the end of a sentence "it ...".
+
+    Indices in a mapping are 0-based, as everywhere in Python. The verdict is checked against the question: indices in
+    range, no contradiction within itself.
+    """
+    if isinstance(given, Failure):
+        return given
+    if given is None:
+        return "is None: it has no answer"
+    wanted = type(question).verdict
+    if wanted is MatrixVerdict and not isinstance(given, Verdict):
+        given = matrix_from(given, getattr(question, "right", None))
+    fields = as_mapping(given)
+    if fields is not None:
+        try:
+            given = wanted.from_fields(dict(fields))
+        except ValueError as error:  # pydantic's ValidationError is one
+            return f"has fields that are not valid for {wanted.__name__} ({_first_line(error)})"
+    if not isinstance(given, wanted):
+        got = type(given).__name__
+        numbers = "numbers, " if wanted is MatrixVerdict else ""
+        return f"must be {numbers}a {wanted.__name__}, a mapping of its fields or a Failure, but is of type {got}"
+    fault = question.fault(given) or _probability_fault(given)
+    return given if fault is None else fault
+
+
+def _probability_fault(verdict: Verdict) -> str | None:
+    """Return the problem with a probability that metrics would average; None if there is none."""
+    if not isinstance(verdict, DecisionVerdict) or not verdict.averaged:
+        return None
+    probability = probability_of(verdict)
+    if probability is not None and 0 <= probability <= 1:
+        return None
+    return f"sets averaged, which needs a probability from 0 to 1, but its probability is {probability}"
+
+
+def _first_line(error: ValueError) -> str:
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

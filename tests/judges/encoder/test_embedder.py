@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_encoder import ENCODER, EXPECTED
 
-from merilo.judges.encoder.encodings import Embedder, Encodings
+from merilo.judges.encoder.model import Embedder, Encodings
 
 EMBEDDER = Embedder(Encodings(ENCODER))
 TEXTS = [each["text"] for each in EXPECTED["encoded"]]

@@ -7,8 +7,7 @@ from threading import Barrier
 import pytest
 from tiny_encoder import ENCODER, WEIGHTS
 
-from merilo.judges.encoder.encodings import Encodings
-from merilo.judges.encoder.model import Encoded, Encoder
+from merilo.judges.encoder.model import Encoded, Encoder, Encodings
 from merilo.judges.encoder.wordpiece import Window
 
 

@@ -7,7 +7,7 @@ from local_asking import ask
 from tiny_models import NLI_CARD, RERANKER_CARD, nli, reranker, rigged
 
 from merilo.judges.local.judge import LocalJudge, local_judge
-from merilo.judges.local.scores import sigmoid
+from merilo.judges.local.model import sigmoid
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict

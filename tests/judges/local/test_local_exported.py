@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from merilo.judges.local.draft import draft_card
+from merilo.judges.local.find import draft_card
 from merilo.judges.local.judge import LocalJudge, local_judge
 
 EXPORTED = Path(__file__).parent / "exported"

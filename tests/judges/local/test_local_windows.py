@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.judges.local.card import Windows
-from merilo.judges.local.scores import Budget, windows
+from merilo.judges.local.model import Budget, windows
 
 
 def budget(tokens: int) -> Budget:

@@ -14,7 +14,7 @@ from merilo.errors import UsageError
 from merilo.results.records import picked
 
 if TYPE_CHECKING:
-    from merilo.engine.cache_upkeep import Contents, Pruned
+    from merilo.engine.cache_file import Contents, Pruned
     from merilo.rendering.page import Page
 
 HELP = """Show the location and size of the verdict cache, and the number of verdicts by judge; or remove some.
@@ -43,9 +43,8 @@ def cache(
     json: Json = False,
 ) -> None:
     """Show the cache, or remove the chosen verdicts."""
-    from merilo.engine.cache_file import default_path
-    from merilo.engine.cache_upkeep import contents
-    from merilo.engine.cache_upkeep import prune as prune_file
+    from merilo.engine.cache_file import contents, default_path
+    from merilo.engine.cache_file import prune as prune_file
     from merilo.rendering.page import page_width, print_result, tell, write
 
     chosen = older_than is not None or judge is not None

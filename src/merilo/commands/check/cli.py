@@ -208,7 +208,7 @@ def _draft(folder: Path, path: Path, *, yes: bool) -> None:
     """Write the draft of a card, and stop with the advice to complete it."""
     from merilo.errors import UsageError
     from merilo.judges.local.card import UNDECIDED
-    from merilo.judges.local.draft import draft_card
+    from merilo.judges.local.find import draft_card
     from merilo.runs.publish import writing
 
     text = draft_card(folder)

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
-    from merilo.judges.local.scores import GoldenCheck
+    from merilo.judges.local.model import GoldenCheck
     from merilo.judging.questions import Question
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from merilo.engine.budget import providers_of
 from merilo.engine.rate_limits import asks_no_model
-from merilo.engine.rounds import in_rounds
+from merilo.engine.schedule import in_rounds
 from merilo.errors import UsageError
 from merilo.runs.batch_store import BatchStore
 from merilo.runs.files import BATCHES

@@ -13,8 +13,7 @@ from merilo.engine.budget import spent_record
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.event_loop import rare_collections
-from merilo.engine.rounds import Batches, in_rounds
-from merilo.engine.schedule import in_flight_bounds, stream
+from merilo.engine.schedule import Batches, in_flight_bounds, in_rounds, stream
 from merilo.errors import ProviderDown, RunError
 from merilo.judges.routed import each_judge
 from merilo.judging.verdicts import Failure

@@ -18,7 +18,7 @@ from merilo.engine.answer_store import AnswerStore
 from merilo.engine.budget import check_prices, check_spent, price_again, providers_of
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.progress import ProgressDispatcher
-from merilo.engine.rounds import asks_in_rounds
+from merilo.engine.schedule import asks_in_rounds
 from merilo.errors import RunError, UsageError
 from merilo.providers.prices import outdated, prices_from
 from merilo.runs.clusters import check_clusters
