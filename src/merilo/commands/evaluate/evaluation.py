@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from merilo.engine.budget import spent_record
@@ -16,7 +15,6 @@ from merilo.engine.event_loop import rare_collections
 from merilo.engine.schedule import Batches, in_flight_bounds, in_rounds, stream
 from merilo.errors import ProviderDown, RunError
 from merilo.judges.routed import each_judge
-from merilo.judging.verdicts import Failure
 from merilo.rendering.wording import count, spent_so_far
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options
     from merilo.commands.evaluate.selection import Selection
     from merilo.data.sample import Sample
-    from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
-    from merilo.engine.cache import VerdictCache
+    from merilo.engine.answer_store import AnswerStore
+    from merilo.engine.dry_run import LookUp
     from merilo.engine.progress import ProgressDispatcher
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
@@ -277,30 +275,3 @@ def _earlier_adaptations(path: Path) -> Any:  # Any: JSON
 
 
 # -- known answers -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class LookUp:
-    """Finds known answers; writes nothing."""
-
-    run: Store | None
-    cache: VerdictCache | None
-    failures: bool
-    """True if a failure in the run counts as an answer; otherwise it is asked again."""
-
-    def held(self, unit: WorkUnit) -> KnownAnswers:
-        """Return the answers to the questions of a unit in the run, or otherwise in the cache."""
-        held: KnownAnswers = {}
-        for key, question in zip(unit.keys, unit.questions, strict=True):
-            answer = None if self.run is None else self.run.answer(key, question.verdict)
-            if answer is not None and (self.failures or not isinstance(answer, Failure)):
-                held[key] = answer
-        rest = unit.without(held)
-        if rest is None or self.cache is None or not unit.judge.cacheable:
-            return held
-        found: KnownAnswers = {}
-        for key, question in zip(rest.keys, rest.questions, strict=True):
-            verdict = self.cache.get(key, question.verdict)
-            if verdict is not None and question.fault(verdict) is None:
-                found[key] = verdict
-        return held | found if not rest.whole or len(found) == len(rest.keys) else held

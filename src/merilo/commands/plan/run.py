@@ -10,7 +10,6 @@ from math import floor, inf, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from merilo.commands.evaluate.evaluation import LookUp
 from merilo.commands.evaluate.local_time import time_text
 from merilo.commands.evaluate.preparation import dataset_of, prepared
 from merilo.commands.evaluate.settings import checked, judges_of
@@ -18,7 +17,7 @@ from merilo.engine.amounts import LOOKED_AT, Amount, Estimate, MetricEstimate
 from merilo.engine.answer_store import AnswerStore
 from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache, default_path
-from merilo.engine.dry_run import DryRun
+from merilo.engine.dry_run import DryRun, LookUp
 from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.page import DEFAULT_WIDTH, Page, Tone, page_width, print_result, tell
 from merilo.rendering.weak import WeakMarks

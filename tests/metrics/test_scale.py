@@ -6,7 +6,7 @@ import pytest
 from each_case import each_case
 
 from merilo.errors import UsageError
-from merilo.judging.scale import Label, Scale
+from merilo.metrics.choice_metrics import Label, Scale
 
 FIELDS: dict[str, Any] = {
     "name": "politeness",
