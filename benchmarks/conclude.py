@@ -47,9 +47,9 @@ _CLUSTERS = 5_000
 def write_run(path: Path, samples: int, shape: str, seed: int) -> None:
     """Write a sealed run of made-up scores; 1 in 50 outcomes is undefined, except if contexts are graded."""
     from merilo.data.sample import Sample
-    from merilo.runs.lock import RunLock
+    from merilo.runs.files import MANIFEST, STORE, SUMMARY, RunLock
     from merilo.runs.manifest import Manifest
-    from merilo.runs.run import MANIFEST, STORE, SUMMARY, write_json
+    from merilo.runs.run import write_json
     from merilo.runs.seal import publish
     from merilo.runs.store import Store
 
@@ -93,8 +93,8 @@ def write_run(path: Path, samples: int, shape: str, seed: int) -> None:
 def _write_outcomes(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> None:
     from merilo.judging.kinds.relevance import RelevanceVerdict
     from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+    from merilo.runs.files import OUTCOMES as FILE
     from merilo.runs.outcomes import Result
-    from merilo.runs.run import OUTCOMES as FILE
 
     source = np.random.default_rng(seed)
     values = source.random((samples, len(metrics))).round(6).tolist()
@@ -111,8 +111,8 @@ def _write_outcomes(path: Path, samples: int, metrics: tuple[str, ...], seed: in
 def _write_graded(path: Path, samples: int, contexts: int, seed: int) -> None:
     from merilo.judging.kinds.relevance import RelevanceVerdict
     from merilo.metrics.base import Evidence, EvidenceTarget, Score
+    from merilo.runs.files import OUTCOMES as FILE
     from merilo.runs.outcomes import Result
-    from merilo.runs.run import OUTCOMES as FILE
 
     verdicts = [RelevanceVerdict(grade, evidence=(0,) if grade else ()) for grade in range(3)]
     grades = np.random.default_rng(seed).integers(0, 3, (samples, contexts)).tolist()

@@ -26,12 +26,12 @@ from merilo.engine.budget import spent_record
 from merilo.engine.plan_run import PlanRun
 from merilo.metrics.registry import parse_metric
 from merilo.results.summary import Tallies, spans_of
+from merilo.runs.files import MANIFEST, OUTCOMES, STORE, SUMMARY, part_of
 from merilo.runs.ledger import Balance
 from merilo.runs.manifest import Manifest
 from merilo.runs.outcomes import Result
-from merilo.runs.publish import part_of
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, json_text
-from merilo.runs.scales import scales_of
+from merilo.runs.run import json_text
+from merilo.runs.run_metrics import scales_of
 from merilo.runs.seal import publish
 from merilo.runs.store import Store
 from merilo.version import version

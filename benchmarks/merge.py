@@ -25,14 +25,15 @@ from merilo.metrics.base import Evidence, EvidenceTarget, Score
 from merilo.metrics.registry import parse_metric
 from merilo.providers.base import Reply, Usage
 from merilo.results.summary import Tallies, spans_of
+from merilo.runs.files import MANIFEST, OUTCOMES, STORE, SUMMARY, part_of
 from merilo.runs.ledger import Charge, Charges, Ledger
 from merilo.runs.manifest import Manifest
 from merilo.runs.outcomes import Result
-from merilo.runs.publish import part_of
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, json_text
-from merilo.runs.scales import scales_of
+from merilo.runs.records import Exchange
+from merilo.runs.run import json_text
+from merilo.runs.run_metrics import scales_of
 from merilo.runs.seal import publish
-from merilo.runs.store import Exchange, Store
+from merilo.runs.store import Store
 from merilo.version import version
 
 SHARDS, SAMPLES = 50, 10_000

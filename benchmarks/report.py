@@ -88,7 +88,7 @@ def evaluate(samples: int, out: Path) -> None:
 
 def build(samples: int, run: Path, page: Path) -> None:
     """Write the report, and print what it took."""
-    from merilo.commands.report.write import write_report
+    from merilo.commands.report.run_page import write_report
 
     write_report([str(run)], page)
     name = f"report on {samples:,} samples"

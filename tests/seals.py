@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from merilo.runs.lock import RunLock
+from merilo.runs.files import RunLock
 from merilo.runs.seal import publish
 from merilo.runs.store import Store
 

@@ -20,7 +20,8 @@ from merilo.judging.kinds.similarities import Similarities
 from merilo.judging.kinds.support import Support
 from merilo.metrics import contract
 from merilo.metrics.base import is_composite
-from merilo.metrics.registry import find_metric, parameters_of, parse_metric
+from merilo.metrics.registry import find_metric, parse_metric
+from merilo.metrics.text import parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,8 +17,8 @@ from server import JudgeServer, says
 import merilo
 from merilo.engine import cache as caches
 from merilo.engine import cache_file
-from merilo.engine.cache import VerdictCache, default_path
-from merilo.engine.cache_file import contents, prune
+from merilo.engine.cache import VerdictCache
+from merilo.engine.cache_file import contents, default_path, prune
 from merilo.errors import RunError
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.questions import Question

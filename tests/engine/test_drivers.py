@@ -18,7 +18,8 @@ from merilo.engine.rate_limits import RequestLimits
 from merilo.judges.base import OutgoingRequest
 from merilo.judges.callables import CallableJudge
 from merilo.judging.verdicts import Failure
-from merilo.metrics.registry import all_metrics, metric_text, parse_metric
+from merilo.metrics.registry import all_metrics, parse_metric
+from merilo.metrics.text import metric_text
 from merilo.providers.base import Reply
 from merilo.runs.store import Store
 

@@ -20,7 +20,7 @@ import merilo
 from merilo.judging.kinds.completion import CompletionVerdict
 from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, MetricDefaults, Score
-from merilo.runs.run import STORE
+from merilo.runs.files import STORE
 
 
 @dataclass(frozen=True)

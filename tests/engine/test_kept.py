@@ -33,8 +33,9 @@ from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
 from merilo.runs.database import COMMIT_SECONDS
-from merilo.runs.lock import RunLock
-from merilo.runs.store import FORMAT, Exchange, Store
+from merilo.runs.files import RunLock
+from merilo.runs.records import Exchange
+from merilo.runs.store import FORMAT, Store
 
 RESUMABLE = """
 import asyncio, sys

@@ -20,7 +20,8 @@ from judged_rivers import Evaluate
 from server import Asked
 
 import merilo
-from merilo.judges.decisions import DecisionJudge, Packing
+from merilo.judges.base import Packing
+from merilo.judges.decisions import DecisionJudge
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.passage_question import PassageQuestion
 from merilo.judging.questions import Question

@@ -18,7 +18,7 @@ from merilo.judges.measured_agreement import (
 )
 from merilo.metrics.registry import all_metrics, parse_metric
 from merilo.rendering.overview import overview_record
-from merilo.runs.weak import weak_left_out, weak_metrics
+from merilo.runs.run_metrics import weak_left_out, weak_metrics
 
 ROW = {
     "user_input": "When was the tower completed?",

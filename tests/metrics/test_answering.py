@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import merilo
-from merilo.data.sample import Context, Sample
+from merilo.data.context import Context
+from merilo.data.sample import Sample
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
 from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
@@ -17,9 +18,8 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.answering import Category
 from merilo.metrics.base import Score, Undefined, drive
-from merilo.metrics.contract import SyntheticAnswers, synthetic_samples
+from merilo.metrics.contract import SyntheticAnswers, check_metric, synthetic_samples
 from merilo.metrics.registry import all_metrics, parse_metric
-from merilo.testing import check_metric
 
 NAMES = ("answering", *(f"answering.{each}" for each in Category))
 FACT, OTHER = "The tower is 330 m tall.", "It was painted red."

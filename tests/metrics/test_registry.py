@@ -33,16 +33,13 @@ from merilo.metrics.id_metrics import (
     ReciprocalRank,
 )
 from merilo.metrics.registry import (
-    Parameter,
     all_metrics,
     core_metrics,
     families,
     find_metric,
     metric_names,
-    metric_text,
     native,
     native_metrics,
-    parameters_of,
     parse_metric,
     register,
 )
@@ -55,7 +52,7 @@ from merilo.metrics.statement_metrics import (
     NoiseSource,
 )
 from merilo.metrics.steps import is_blank
-from merilo.metrics.text import build, read_call
+from merilo.metrics.text import Parameter, build, metric_text, parameters_of, read_call
 
 NATIVE_METRICS = st.one_of(
     st.builds(ContextRelevance, unit=st.sampled_from(Unit)),

@@ -15,7 +15,8 @@ from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.choice_metrics import RubricMetric
 from merilo.metrics.contract import check_metric
-from merilo.metrics.registry import metric_text, parse_metric
+from merilo.metrics.registry import parse_metric
+from merilo.metrics.text import metric_text
 
 POLITE = """
 name: politeness

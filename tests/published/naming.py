@@ -10,7 +10,8 @@ from published.cases import Case
 
 from merilo.errors import UsageError
 from merilo.metrics.base import Metric
-from merilo.metrics.registry import find_metric, parameters_of, published_metrics
+from merilo.metrics.registry import find_metric, published_metrics
+from merilo.metrics.text import parameters_of
 
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CALL: Final = re.compile(r"(?P<name>[^(]+)\((?P<parameter>\w+)=(?P<value>\w+)\)")

@@ -12,8 +12,8 @@ from published.cases import Case
 from published.naming import metric_of
 from published.replying import local_judges, queues
 
-from merilo.data.load import BadRecord, load
-from merilo.data.sample import Sample
+from merilo.data.load import load
+from merilo.data.sample import BadRecord, Sample
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
@@ -23,7 +23,7 @@ from merilo.errors import UsageError
 from merilo.judges.base import Packing
 from merilo.judges.llm import LLMJudge
 from merilo.metrics.base import Metric, Outcome
-from merilo.metrics.registry import metric_text
+from merilo.metrics.text import metric_text
 from merilo.providers.base import Request
 from merilo.runs.store import Store
 

@@ -14,14 +14,8 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics import contract
 from merilo.metrics.base import Undefined, is_composite
-from merilo.metrics.registry import (
-    find_metric,
-    known_definition,
-    metric_names,
-    native_metrics,
-    parameters_of,
-    parse_metric,
-)
+from merilo.metrics.registry import find_metric, known_definition, metric_names, native_metrics, parse_metric
+from merilo.metrics.text import parameters_of
 from merilo_published.fidelity import fidelity_of
 
 NAMES: Final = metric_names()

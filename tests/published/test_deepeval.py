@@ -17,7 +17,8 @@ from merilo.judging.questions import Question
 from merilo.judging.verdicts import FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
-from merilo.metrics.registry import metric_text, parse_metric
+from merilo.metrics.registry import parse_metric
+from merilo.metrics.text import metric_text
 from merilo_published.deepeval.metrics import (
     METRICS,
     AnswerRelevancy,

@@ -17,7 +17,8 @@ from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Question
-from merilo.metrics.registry import metric_text, parse_metric
+from merilo.metrics.registry import parse_metric
+from merilo.metrics.text import metric_text
 from merilo_published.lineage.formula import Lineage
 from merilo_published.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo_published.lineage.tables import (

@@ -15,7 +15,8 @@ from merilo.commands.verify.replay import replay_run
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Question
 from merilo.metrics.base import Card, is_composite
-from merilo.metrics.registry import find_metric, metric_text, parse_metric, published_metrics
+from merilo.metrics.registry import find_metric, parse_metric, published_metrics
+from merilo.metrics.text import metric_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from merilo.judging.rubric import render
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
-from merilo.metrics.registry import metric_text, parse_metric
+from merilo.metrics.registry import parse_metric
+from merilo.metrics.text import metric_text
 from merilo_published.ragas_v0_0.metrics import COMPOSITES, METRICS
 
 RELEASES = ("0.0.12", "0.0.13", "0.0.15")

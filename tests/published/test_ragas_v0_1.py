@@ -19,7 +19,8 @@ from merilo.judging.synthetic import chance
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
-from merilo.metrics.registry import parameters_of, parse_metric
+from merilo.metrics.registry import parse_metric
+from merilo.metrics.text import parameters_of
 from merilo_published.ragas_v0_1.asking import json_value
 from merilo_published.ragas_v0_1.metrics import METRICS
 from merilo_published.replies import ReplyFault

@@ -9,8 +9,8 @@ from each_case import each_case
 
 import merilo
 from merilo.commands.verify.run import State, verify_run
-from merilo.metrics.registry import metric_text, parse_metric
-from merilo.metrics.text import is_called
+from merilo.metrics.registry import parse_metric
+from merilo.metrics.text import is_called, metric_text
 
 RECORDED = Path(__file__).parent.parent / "recorded" / "published"
 """Six samples with readable and unreadable replies of a language model."""

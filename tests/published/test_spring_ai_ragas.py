@@ -21,7 +21,8 @@ from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
-from merilo.metrics.registry import metric_text, parse_metric
+from merilo.metrics.registry import parse_metric
+from merilo.metrics.text import metric_text
 from merilo_published.spring_ai_ragas import facts, general, ratings, response, retrieval
 from merilo_published.spring_ai_ragas.metrics import METRICS
 from merilo_published.spring_ai_ragas.models import Aggregator, NoConsensus, aggregate

@@ -18,7 +18,7 @@ from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.rendering.explain import case_page
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.results.sample_detail import SampleDetail
-from merilo.runs.run import OUTCOMES, SEAL, STORE, SUMMARY
+from merilo.runs.files import OUTCOMES, SEAL, STORE, SUMMARY
 
 LOST = "a judge call failed and was scored 0"
 

@@ -14,12 +14,14 @@ from seals import seal_again
 import merilo
 from merilo.commands.compare.result import RunComparison
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
-from merilo.commands.compare.text import code, comparison_markdown, fenced
+from merilo.commands.compare.text import comparison_markdown, fenced
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import comparison_page, run_page
 from merilo.errors import RunError
+from merilo.rendering.ci import code
 from merilo.rendering.markup import write_page
-from merilo.runs.run import SUMMARY, write_json
+from merilo.runs.files import SUMMARY
+from merilo.runs.run import write_json
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)> </style> '\"> {{ 7*7 }} @everyone #1 | `tick` ```` "

@@ -8,9 +8,8 @@ import pytest
 import merilo
 from merilo.commands.show.summary import MAX_LINES, run_page
 from merilo.metrics.registry import all_metrics
-from merilo.runs.metric_names import metric_to_inspect
 from merilo.runs.run import Run
-from merilo.runs.weak import weak_metrics
+from merilo.runs.run_metrics import metric_to_inspect, weak_metrics
 
 ROWS = [
     {

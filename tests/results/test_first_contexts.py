@@ -15,7 +15,7 @@ from merilo.judging.questions import Question
 from merilo.metrics.base import JudgesContextsAlone, Score
 from merilo.metrics.registry import native, parse_metric
 from merilo.results.judged_samples import score_of_first, scores_of_first
-from merilo.runs.run import OUTCOMES
+from merilo.runs.files import OUTCOMES
 
 METRICS = (
     "context_relevance",

@@ -13,8 +13,8 @@ from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.report.run import compared_samples, report_run
 from merilo.results.contents import has_order
 from merilo.runs.files import OUTCOMES
-from merilo.runs.metric_names import worst_scores
 from merilo.runs.outcomes import outcome_lines, short_outcomes
+from merilo.runs.run_metrics import worst_scores
 
 METRICS = ["context_relevance", "context_ranking"]
 ROWS = [*contexts_rows(20), {"id": 'a "quoted\\ id', "user_input": "What is 21?", "retrieved_contexts": []}]

@@ -12,7 +12,7 @@ from seals import seal_again
 import merilo
 from merilo.errors import DataError, RunError, UsageError
 from merilo.results.scores import read_scores
-from merilo.runs.run import MANIFEST, OUTCOMES
+from merilo.runs.files import MANIFEST, OUTCOMES
 from merilo.stats.column import Column
 
 METRICS = ("hit_rate@1", "reciprocal_rank", "recall@2")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from merilo.runs.directory_usage import discard
+from merilo.runs.directory import discard
 
 
 def test_a_directory_without_a_manifest_keeps_other_files(tmp_path: Path) -> None:

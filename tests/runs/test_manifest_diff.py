@@ -2,8 +2,8 @@
 
 import pytest
 
+from merilo.runs.directory import judge_difference, judges_difference
 from merilo.runs.manifest import Manifest
-from merilo.runs.manifest_diff import judge_difference, judges_difference
 
 
 def judge(name: str = "openai:m", **provider: object) -> dict[str, object]:

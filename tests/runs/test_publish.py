@@ -17,9 +17,8 @@ import merilo
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.errors import RunError
-from merilo.runs import publish
-from merilo.runs.files import SEAL
-from merilo.runs.publish import create_file, part_of, staged, write_file
+from merilo.runs import files
+from merilo.runs.files import SEAL, create_file, part_of, staged, write_file
 from merilo.runs.seal import RESULTS
 
 RUN_FILES = (*RESULTS, SEAL)
@@ -142,13 +141,13 @@ def test_a_part_of_a_killed_command_is_overwritten(tmp_path: Path) -> None:
 def test_a_part_that_another_process_writes_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer waits for the other one, and then says that the file is being written."""
     path = tmp_path / "page"
-    monkeypatch.setattr(publish, "_WAIT_S", 0.1)
+    monkeypatch.setattr(files, "_PART_WAIT_S", 0.1)
     with staged(path) as out:
         out.write(b"first")
         with pytest.raises(RunError, match="page is being written by another process"):
             write_file(path, "second")
     assert path.read_text() == "first"
-    monkeypatch.setattr(publish, "_WAIT_S", 60.0)
+    monkeypatch.setattr(files, "_PART_WAIT_S", 60.0)
     with staged(path) as out:
         later = threading.Thread(target=write_file, args=(path, "second"))
         later.start()

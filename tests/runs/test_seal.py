@@ -22,7 +22,7 @@ import merilo
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.errors import RunError
-from merilo.runs.run import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
+from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 from merilo.runs.seal import recover
 
 METRIC = "context_relevance"

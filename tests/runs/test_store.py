@@ -19,7 +19,8 @@ from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.base import Reply, Usage
 from merilo.runs.database import COMMIT_ROWS, COMMIT_SECONDS
-from merilo.runs.store import Exchange, Store
+from merilo.runs.records import Exchange
+from merilo.runs.store import Store
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 REPLY = Reply(('{"grade": 2}',), usage=Usage(10, 5), model="m-1")

@@ -22,7 +22,7 @@ from merilo.judging.registry import SPECIAL
 from merilo.judging.verdicts import Failure, Verdict, later_fields, per_type
 from merilo.judging.views import ALONE, Bundle
 from merilo.providers.base import Reply, ReplyPath
-from merilo.runs.store import Exchange
+from merilo.runs.records import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from merilo.engine.cache import VerdictCache
     from merilo.judges.base import BundlingJudge, Judge
     from merilo.judging.ask import Answer, Group, Step
-    from merilo.runs.store import SavedReplies, Store
+    from merilo.runs.records import SavedReplies
+    from merilo.runs.store import Store
 
     KnownAnswers = dict[bytes, Answer]
 

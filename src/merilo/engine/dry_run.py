@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider
-    from merilo.runs.directory_usage import MeasuredUsage
+    from merilo.runs.directory import MeasuredUsage
     from merilo.runs.store import Store
 
 _REASKED_CHARACTERS: Final = 4_500

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import Judge, OutgoingRequest
     from merilo.judging.ask import Answer
     from merilo.providers.base import Reply, Usage
-    from merilo.runs.store import SavedReplies
+    from merilo.runs.records import SavedReplies
 
 _log = logging.getLogger("merilo")
 

@@ -14,8 +14,7 @@ from merilo.results.basis import basis_of
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES
 from merilo.results.records import picked
 from merilo.results.slices import MIN_SAMPLES
-from merilo.runs.scales import recorded_scale
-from merilo.runs.weak import weak_metrics
+from merilo.runs.run_metrics import recorded_scale, weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

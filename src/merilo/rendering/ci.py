@@ -89,7 +89,7 @@ def check_reports(*, markdown: str | None, json: bool, github: bool) -> None:
 def write_markdown(path: str, text: str) -> None:
     """Write a report to a file, or to standard output if the path is `-`. Raises RunError if writing fails."""
     from merilo.rendering.page import write
-    from merilo.runs.publish import write_file, writing
+    from merilo.runs.files import write_file, writing
 
     if path == "-":
         write(text)

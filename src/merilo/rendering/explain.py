@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from merilo.judging.verdicts import Verdict
     from merilo.metrics.base import Evidence, Outcome
     from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
-    from merilo.runs.store import StoredQuestion
+    from merilo.runs.records import StoredQuestion
 
 _COLUMN = 15
 MARK = ">"

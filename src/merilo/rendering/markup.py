@@ -17,7 +17,7 @@ from merilo.rendering.explain import sample_texts, values
 from merilo.rendering.page import Page, cut
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WeakMarks
-from merilo.runs.publish import write_file, writing
+from merilo.runs.files import write_file, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -36,8 +36,7 @@ from merilo.rendering.wording import (
 from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embedded, noise_record, recorded_judge
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Answer, Faults, Held, worst_faults
 from merilo.results.records import grouped
-from merilo.runs.metric_names import metric_to_inspect, worst_scores
-from merilo.runs.weak import unread_metrics, weak_metrics
+from merilo.runs.run_metrics import metric_to_inspect, unread_metrics, weak_metrics, worst_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

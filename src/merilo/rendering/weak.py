@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from merilo.rendering.sanitize import clean
 from merilo.results.basis import EMBEDDED
-from merilo.runs.weak import unread_metrics, weak_left_out, weak_metrics
+from merilo.runs.run_metrics import unread_metrics, weak_left_out, weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,7 +15,7 @@ from merilo.judges.routed import recorded_parts
 from merilo.judging.registry import SPECIAL
 from merilo.metrics.base import Score
 from merilo.metrics.registry import asks_judge, known_metric
-from merilo.runs.manifest_diff import judge_difference
+from merilo.runs.directory import judge_difference
 from merilo.runs.outcomes import outcome_from
 from merilo.stats.judge_errors import variance_components
 

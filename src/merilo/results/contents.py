@@ -21,8 +21,8 @@ from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import ReadsMetadata
 from merilo.metrics.registry import known_metric
+from merilo.runs.files import missing_text_error
 from merilo.runs.run import open_store
-from merilo.runs.store_errors import missing_text_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -21,8 +21,8 @@ from merilo.metrics.base import EvidenceTarget, Failed, JudgesContextsAlone, Sco
 from merilo.metrics.registry import known_metric
 from merilo.results.faults import as_category, category_source
 from merilo.results.records import grouped
+from merilo.runs.files import missing_text_error
 from merilo.runs.run import Run, SampleResult, open_store
-from merilo.runs.store_errors import missing_text_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
     from merilo.runs.outcomes import OutcomeRecord
-    from merilo.runs.store import Store, StoredQuestion
+    from merilo.runs.records import StoredQuestion
+    from merilo.runs.store import Store
 
 
 _NEAR: Final = 1e-9

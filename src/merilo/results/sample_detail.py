@@ -17,15 +17,16 @@ from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, is_positi
 from merilo.metrics.base import EvidenceTarget, Score
 from merilo.results.records import grouped
 from merilo.runs.run import SampleResult, open_store
-from merilo.runs.weak import weak_metrics
+from merilo.runs.run_metrics import weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from merilo.data.sample import Context, Sample
+    from merilo.data.context import Context
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
+    from merilo.runs.records import StoredQuestion
     from merilo.runs.run import Run
-    from merilo.runs.store import StoredQuestion
 
 
 GivenLabel: TypeAlias = tuple[str, str, str]

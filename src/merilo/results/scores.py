@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
 from merilo.runs.clusters import clusters, without_cluster
+from merilo.runs.files import OUTCOMES, reading_outcomes, truncated_error
 from merilo.runs.outcomes import FAILED, SCORED, outcome_lines, short_outcomes
-from merilo.runs.run import OUTCOMES, metric_in, open_store, opened
-from merilo.runs.scales import recorded_scale
-from merilo.runs.store_errors import reading_outcomes, truncated_error
+from merilo.runs.run import metric_in, open_store, opened
+from merilo.runs.run_metrics import recorded_scale
 from merilo.stats.column import Column
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from merilo.runs.outcomes import ShortOutcome
     from merilo.runs.run import Run
-    from merilo.runs.scales import Scale
+    from merilo.runs.run_metrics import Scale
 
 _SLACK = 1e-9
 _SHOWN = 5

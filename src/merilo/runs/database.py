@@ -48,24 +48,8 @@ takes fewer than 2. Steps are counted, and not seconds, so that the result does 
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 """The end of a journal that names another file, which SQLite deletes. merilo never writes one."""
 
-_DAMAGED = frozenset(
-    {
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_ERROR,  # merilo's statements are valid, so a table or a column is missing
-        sqlite3.SQLITE_FORMAT,
-        sqlite3.SQLITE_INTERNAL,
-        sqlite3.SQLITE_MISMATCH,
-        sqlite3.SQLITE_SCHEMA,
-        sqlite3.SQLITE_TOOBIG,
-        sqlite3.SQLITE_RANGE,
-        sqlite3.SQLITE_CONSTRAINT,  # existing rows violate the table's constraints
-        sqlite3.SQLITE_EMPTY,
-        sqlite3.SQLITE_NOTFOUND,
-        sqlite3.SQLITE_NOLFS,
-        sqlite3.SQLITE_INTERRUPT,  # more steps than its size explains
-    }
-)
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+_DISK = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM})
 _NOT_WRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
 
 
@@ -91,12 +75,8 @@ def problem_of(error: Exception) -> StoreProblem:
     code: int | None = getattr(error, "sqlite_errorcode", None)  # a UnicodeDecodeError has none
     if code is None:
         return StoreProblem.DAMAGED
-    primary = code & 0xFF
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
-        return StoreProblem.BUSY
-    if primary in _NOT_WRITABLE:
-        return StoreProblem.NOT_WRITABLE
-    return StoreProblem.DAMAGED if primary in _DAMAGED else StoreProblem.DISK
+    kinds = {StoreProblem.BUSY: _BUSY, StoreProblem.NOT_WRITABLE: _NOT_WRITABLE, StoreProblem.DISK: _DISK}
+    return next((kind for kind, codes in kinds.items() if code & 0xFF in codes), StoreProblem.DAMAGED)
 
 
 def error_text(error: Exception) -> str:
@@ -202,10 +182,7 @@ def _counting_steps(path: Path) -> Callable[[], bool]:
         steps += _STEPS
         if steps <= _FREE_STEPS:
             return False
-        found = path.stat()
-        blocks: int | None = getattr(found, "st_blocks", None)  # Windows has none
-        size = found.st_size if blocks is None else min(found.st_size, blocks * 512)  # holes explain no steps
-        return steps > _STEPS_PER_BYTE * size
+        return steps > _STEPS_PER_BYTE * path.stat().st_size
 
     return exceeded
 

@@ -1,30 +1,62 @@
-"""The directory of a run: the one that the user named, a new one, one built in one step, or a copy of an address."""
+"""The directory of a run: the one that the user named, a new one, one built in one step, or a copy of an address.
+
+Also what a directory holds that is not open: its cost, means for estimates, and how it differs from the command that
+resumes it. The directory of a run that was stopped before anything was answered is removed.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from merilo.data.remote import fetched_files, is_url, redacted, refuse_url
 from merilo.errors import RunError
-from merilo.runs.files import LABELS, LEDGER, MANIFEST, OUTCOMES, RUN_FILES, SEAL, STORE, SUMMARY, USAGE
-from merilo.runs.lock import RunLock
-from merilo.runs.publish import PART, sync_directory, write_file
+from merilo.runs.database import ERRORS, read_only
+from merilo.runs.files import (
+    LABELS,
+    LEDGER,
+    MANIFEST,
+    OUTCOMES,
+    PART,
+    RUN_FILES,
+    SEAL,
+    STORE,
+    SUMMARY,
+    USAGE,
+    RunLock,
+    sync_directory,
+    write_file,
+)
+from merilo.runs.ledger import Balance, Ledger
+from merilo.runs.manifest import read_manifest, read_summary
+from merilo.runs.schema import STORE_SCHEMA
 from merilo.runs.seal import inspect_seal
+from merilo.runs.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
     from os import PathLike
+
+    from merilo.runs.manifest import Manifest
+
+    Judges = Mapping[str, Mapping[str, object]]
 
 RUNS = Path(".merilo") / "runs"
 """Directory of runs without a given place, relative to the working directory."""
 
 _FILES_OF_OTHERS: Final = frozenset(".csv .htm .html .json .jsonl .md .parquet .pdf .tsv .txt .xlsx".split())
 """Suffixes of files that a user may expect instead of a run."""
+LEAST = 10
+"""Minimum number of conversations through a rubric whose means are used to predict the next ones."""
+_ABSENT = object()
+_MAX_SHOWN = 5
+_MAX_SHOWN_CHARACTERS = 80
 
 
 def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, bool]:
@@ -150,4 +182,172 @@ def local_run(path: str | PathLike[str]) -> Path:
     found = fetched_files(path, _FILES)
     if not (found / SEAL).exists():
         raise RunError(f"There is no finished run at {redacted(path)} (no {SEAL}).")
+    return found
+
+
+def balance_in(directory: Path) -> Balance:
+    """Return the requests and spending of the run in this directory; empty if there is no run. Raises RunError."""
+    if not (directory / STORE).exists():
+        return Balance()
+    with closing(Store.read(directory / STORE)) as store:
+        lines = store.ledger_lines
+        if lines or (directory / LEDGER).exists():
+            return Ledger.read(directory / LEDGER, lines=lines).balance
+        return Balance()
+
+
+_ANSWERED: Final = (
+    "SELECT EXISTS (SELECT 1 FROM exchanges) OR EXISTS (SELECT 1 FROM answers WHERE NOT cached)"
+    " OR EXISTS (SELECT 1 FROM unfinished)"
+)
+
+
+def is_worthless(directory: Path) -> bool:
+    """Return True if a stopped run has nothing to resume from: no answer, no score, no request that may be billed.
+
+    The caller holds the run's lock. Answers from the cache do not count, because the next run finds them there. A
+    directory with other files is never worthless. For a finished run the result is meaningless.
+    """
+    try:
+        if any(each.name not in RUN_FILES for each in directory.iterdir()):
+            return False
+        if not (directory / MANIFEST).exists():
+            return True  # no question was asked before it was written
+        with closing(read_only(directory / STORE, STORE_SCHEMA)) as db:
+            (answered,) = db.execute(_ANSWERED).fetchone()
+        balance = balance_in(directory)  # a request without a reply may have been billed: its charge must stay
+        requests = balance.answered.requests + balance.unanswered.requests
+        return not (answered or requests or _scored(directory / SUMMARY))
+    except (*ERRORS, RunError, OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+def discard(directory: Path) -> bool:
+    """Remove the directory of a stopped run if it is worthless; return True if it was removed."""
+    with RunLock(directory):
+        if not is_worthless(directory):
+            return False
+        shutil.rmtree(directory, ignore_errors=True)
+    return not directory.exists()
+
+
+def _scored(summary: Path) -> bool:
+    return summary.exists() and any(row.scored for row in read_summary(summary).metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredUsage:
+    """Means over the conversations of one judge through one rubric, re-asks included."""
+
+    conversations: int
+    requests: float
+    input_tokens: float
+    output_tokens: float
+    seconds: float
+
+
+def measured_in(store: Path) -> Mapping[tuple[str, bytes], MeasuredUsage]:
+    """Return means by judge and digest of the rubric, if there are enough conversations and all tokens are known.
+
+    Empty if the store cannot be read.
+    """
+    statement = (
+        "SELECT judge, rubric, count(*), sum(requests), sum(input_tokens), sum(output_tokens), sum(seconds)"
+        " FROM exchanges WHERE requests > 0 GROUP BY judge, rubric"
+        " HAVING count(*) >= ? AND count(input_tokens) = count(*) AND count(output_tokens) = count(*)"
+    )
+    try:
+        with closing(read_only(store, STORE_SCHEMA)) as db:
+            rows = db.execute(statement, (LEAST,)).fetchall()
+    except ERRORS:
+        return {}
+    return {
+        (judge, rubric): MeasuredUsage(count, *(total / count for total in totals))
+        for judge, rubric, count, *totals in rows
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The run that is resumed or started in a directory."""
+
+    manifest: Manifest
+    changed: tuple[str, ...] = ()
+    """Files that differ from the seal of the run. They are recomputed."""
+
+
+def resumed(path: Path, manifest: Manifest) -> Resumed:
+    """Return the run in a directory with its own manifest, or with the given one if the directory has none.
+
+    Raises RunError if the run has other data, metrics or judges, or if its store belongs to another run.
+    """
+    if not (path / MANIFEST).exists():
+        return Resumed(manifest)
+    broken = broken_files(path)
+    earlier = read_manifest(path / MANIFEST)
+    differences = earlier.differences(manifest)
+    if differences and MANIFEST in broken:
+        raise RunError(broken[MANIFEST])
+    if differences:
+        names = ", ".join({"fingerprint": "data", "until": "when to stop"}.get(name, name) for name in differences)
+        judges = judges_difference(earlier.judges, manifest.judges)
+        raise RunError(
+            f"{path} holds a run that differs in {names}, so it cannot be resumed{f' ({judges})' if judges else ''}. "
+            "Choose another directory (--out)."
+        )
+    changed = tuple(name for name in broken if name not in {LABELS, SEAL})
+    return Resumed(manifest if MANIFEST in broken else earlier, changed)
+
+
+def broken_files(path: Path) -> Mapping[str, str]:
+    """Return the broken files of a run that is resumed: file → sentence. Raises RunError if its store is broken."""
+    broken = inspect_seal(path).broken
+    if STORE in broken:
+        raise RunError(broken[STORE])
+    return broken
+
+
+def judges_difference(first: Judges, second: Judges) -> str:
+    """Return the differences between the judges of two runs, for each role that both have; empty if there are none.
+
+    `the judge openai:m differs in base_url "http://a" there, "http://b" here`.
+    """
+    both = [(role, judge_difference(first[role], second[role])) for role in first if role in second]
+    return "; ".join(f"the {role} {difference}" for role, difference in both if difference is not None)
+
+
+def judge_difference(first: Mapping[str, object], second: Mapping[str, object]) -> str | None:
+    """Return the difference between two judges as recorded in manifests, without a subject; None if there is none."""
+    marks = (_flat(first.get("fingerprint")), _flat(second.get("fingerprint")))
+    if marks[0] == marks[1]:
+        return None
+    names = (str(first.get("name")), str(second.get("name")))
+    if names[0] != names[1]:
+        return f"is {names[0]} there and {names[1]} here"
+    keys = [key for key in sorted({*marks[0], *marks[1]}) if marks[0].get(key, _ABSENT) != marks[1].get(key, _ABSENT)]
+    parts = [_part(key, *marks) for key in keys[:_MAX_SHOWN]]
+    if len(keys) > _MAX_SHOWN:
+        parts.append(f"{len(keys) - _MAX_SHOWN:,} more")
+    return f"{names[0]} differs in {'; '.join(parts)}"
+
+
+def _part(key: str, first: Mapping[str, str], second: Mapping[str, str]) -> str:
+    """Return a field of the fingerprint and its two values, without those of a user's body, which may be secret."""
+    if "body" in key.split("."):
+        return key
+    return f"{key or 'fingerprint'} {_shown(first, key)} there, {_shown(second, key)} here"
+
+
+def _shown(marks: Mapping[str, str], key: str) -> str:
+    text = marks.get(key, "not set")
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
+
+
+def _flat(value: object, name: str = "") -> dict[str, str]:
+    """Return the leaves of a fingerprint by their path, as JSON."""
+    if not isinstance(value, dict):
+        return {name: json.dumps(value, ensure_ascii=False)}
+    found: dict[str, str] = {}
+    for key, each in cast("dict[str, object]", value).items():
+        found |= _flat(each, f"{name}.{key}" if name else key)
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from merilo.data.problem_report import grouped_messages, unread_columns
 from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint, with_identified_language
 from merilo.errors import DataError, Problem, UsageError
-from merilo.runs.weak import Unread
+from merilo.runs.run_metrics import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

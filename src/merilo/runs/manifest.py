@@ -1,4 +1,8 @@
-"""Types of the files that a run records about itself, `manifest.json` and `summary.json`, and their reading."""
+"""Types of the files that a run records about itself, `manifest.json` and `summary.json`, and their reading.
+
+A seal shows that a file is as it was sealed, and anyone can write a seal. So every file is checked field by field,
+against the types here, and a damaged file gives an error message and not a bug. Fields that are not listed are ignored.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,36 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, core_schema
 
 from merilo.errors import RunError
 from merilo.judging.json_types import as_list, as_object, plain
-from merilo.runs import shapes
-from merilo.runs.files import read_json_bytes
+from merilo.runs.files import damaged_error, other_format_error, read_json_bytes, unwritten_error
 from merilo.runs.schema import FORMAT
-from merilo.runs.shapes import Bounds, Checked, Interval, Number, Whole
-from merilo.runs.store_errors import damaged_error, other_format_error, unwritten_error
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _CODE: Final = re.compile(r"\.py\s*:\s*[^\W\d]")
 """A metric such as `file.py:Name`. A run has the plain name of a metric; a text with a file would be run as code."""
+
+
+def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
+    if ends[0] > ends[1]:
+        raise ValueError("the lower end is above the upper one")
+    return ends
+
+
+Whole = Annotated[int, Field(ge=0)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Amount = Annotated[float, Field(allow_inf_nan=False, ge=0)]
+Interval = Annotated[tuple[Number, Number], AfterValidator(_ordered)]
+Counts = dict[str, Whole | None]
+Bounds = tuple[Number | None, Number | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +68,7 @@ class Aggregate:
     interval: Interval | None
     """Confidence interval of the mean over questions (or clusters of them); None if it cannot be computed (see
     `note`). It covers the sampling of questions, not judge error."""
-    level: shapes.Amount
+    level: Amount
     """The interval's confidence level, e.g. 0.95."""
     bounds: Bounds | None
     """The mean if every failed sample had the worst value of the metric's range, and if every one had the best. None
@@ -117,7 +136,7 @@ class Manifest:
     """Text of each metric → its version, in the order given, including the parts of composites."""
     left_out: Mapping[str, str]
     """Metrics that could not be computed → why."""
-    judges: Annotated[Mapping[str, Mapping[str, object]], Checked(dict[str, shapes.Judge])]
+    judges: Annotated[Mapping[str, Mapping[str, object]], Checked(dict[str, _Judge])]
     """Role → name and fingerprint of the judge."""
     splitter: str
     language: str | None = None
@@ -126,7 +145,7 @@ class Manifest:
     """Text of each composite → its version, in the order given."""
     rubrics: Mapping[str, str] = field(default_factory=dict[str, str])
     """Kind of question that the metrics may ask → version of its rubrics for language models."""
-    scales: Annotated[Mapping[str, Mapping[str, object]], Checked(dict[str, shapes.Scale])] = field(
+    scales: Annotated[Mapping[str, Mapping[str, object]], Checked(dict[str, _Scale])] = field(
         default_factory=dict[str, "Mapping[str, object]"]
     )
     """Text of each metric → `Scale.record()`; empty for a run without outcomes yet."""
@@ -144,7 +163,7 @@ class Manifest:
     wordings: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text of each metric whose requests an installed package worded → that package and its release; empty if merilo
     worded all."""
-    shard: Annotated[Mapping[str, object] | None, Checked(shapes.Shard | None)] = None
+    shard: Annotated[Mapping[str, object] | None, Checked(_Shard | None)] = None
     """For one of several runs over the same data: `index` (from 1) and `of`, and the number and the fingerprint of all
     `samples` of the data. `samples` and `fingerprint` of the manifest are those of the shard. None: all samples."""
 
@@ -225,12 +244,151 @@ def check_format(path: Path) -> None:
             raise other_format_error(path.parent, found)
 
 
-_Usage = Annotated[Mapping[str, Any], Checked(shapes.Usage)]  # Any: numbers and nulls
+# -- shapes of what stays JSON ------------------------------------------------------------------------------
+
+
+class Checked:
+    """Annotation of a JSON value that must have a shape and is stored as it is."""
+
+    def __init__(self, shape: Any) -> None:  # Any: a type of this module
+        self._shape = shape
+
+    def __get_pydantic_core_schema__(self, _: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def unchanged(value: object, check: core_schema.ValidatorFunctionWrapHandler) -> object:
+            check(value)
+            return value
+
+        return core_schema.no_info_wrap_validator_function(unchanged, handler.generate_schema(self._shape))
+
+
+_ABSENT: Any = None  # Any: the default of fields of every type
+"""The default of a field that a file may lack; a default is not checked."""
+
+
+class _Shape(BaseModel):
+    """An object with the declared fields."""
+
+    model_config = ConfigDict(strict=True, defer_build=True)
+
+
+class _Unread(_Shape):
+    judge: str
+    samples: Whole
+    first: list[str]
+    languages: dict[str, Whole]
+
+
+class _Judge(_Shape):
+    """A judge of a manifest."""
+
+    name: str = _ABSENT
+    fingerprint: dict[str, Any] = _ABSENT  # Any: JSON of the judge
+    rates: str | None = _ABSENT
+    weak: list[str] = _ABSENT
+    weak_kinds: list[str] = _ABSENT
+    unread: dict[str, _Unread] = _ABSENT
+
+
+class _Scale(_Shape):
+    """The range and direction of a metric."""
+
+    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)]
+    higher_is_better: bool
+
+
+class _Shard(_Shape):
+    """The shard that a run evaluates."""
+
+    index: Whole
+    of: Whole
+    samples: Whole
+    fingerprint: str
+
+
+class _UsageShape(_Shape):
+    """The requests and cost of a run."""
+
+    requests: Whole = _ABSENT
+    cached: Whole = _ABSENT
+    input_tokens: Whole | None = _ABSENT
+    output_tokens: Whole | None = _ABSENT
+    cached_tokens: Whole = _ABSENT
+    cost_usd: Amount | None = _ABSENT
+    seconds: Amount = _ABSENT
+    adaptations: dict[str, dict[str, str]] | None = _ABSENT
+    stopped: str | None = _ABSENT
+    unanswered: Whole = _ABSENT
+    estimated_usd: Amount | None = _ABSENT
+    unanswered_usd: Amount = _ABSENT
+    raise_to: dict[str, Amount] | None = _ABSENT
+
+
+class _Evidence(_Shape):
+    about: str
+    index: int
+    kind: str
+    verdict: dict[str, Any]  # Any: the fields of a verdict
+    question: str | None = _ABSENT
+    text: str = _ABSENT
+    value: Number = _ABSENT
+
+
+class _Error(_Shape):
+    kind: str
+    message: str
+
+
+class OutcomeShape(_Shape):
+    """An `OutcomeRecord`."""
+
+    sample: str
+    metric: str
+    outcome: Literal["score", "undefined", "failed"]
+    value: Number = _ABSENT
+    counts: Counts = _ABSENT
+    evidence: list[_Evidence] = _ABSENT
+    flags: list[str] = _ABSENT
+    averaged: bool = _ABSENT
+    draws: list[Number] = _ABSENT
+    reason: str = _ABSENT
+    error: _Error = _ABSENT
+    trail: list[str] = _ABSENT
+
+
+def parsed(kind: Any, content: bytes) -> Any:  # Any: a type, and an object of it
+    """Return an object of this type from its JSON. Raises ValueError that names the first wrong value."""
+    try:
+        return _adapter(kind).validate_json(content, strict=True)
+    except ValidationError as error:
+        raise ValueError(_first(error)) from None
+
+
+def check_shape(kind: Any, value: object) -> None:  # Any: a type
+    """Raise ValueError that names the first wrong value, unless the JSON value is of this type."""
+    try:
+        _adapter(kind).validate_python(value, strict=True)
+    except ValidationError as error:
+        raise ValueError(_first(error)) from None
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:  # Any: a type
+    return TypeAdapter(kind)
+
+
+def _first(error: ValidationError) -> str:
+    """Return the message for the first error; it names the place, such as `metrics[0].mean`."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"]).lstrip(".")
+    return f"{place} is missing or has a wrong value" if place else f"it has the wrong form: {first['msg']}"
+
+
+_Usage = Annotated[Mapping[str, Any], Checked(_UsageShape)]  # Any: numbers and nulls
 
 
 def _read(path: Path, kind: Any) -> Any:  # Any: one of the types above
     try:
-        return shapes.parsed(kind, read_json_bytes(path))
+        return parsed(kind, read_json_bytes(path))
     except FileNotFoundError:
         raise unwritten_error(path) from None
     except (OSError, ValueError) as error:

@@ -17,8 +17,8 @@ from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS, kind_of
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Outcome, Score, Undefined
-from merilo.runs import shapes
 from merilo.runs.files import MAX_LINE_BYTES, bounded_lines, check_values
+from merilo.runs.manifest import OutcomeShape, check_shape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -222,7 +222,7 @@ def record_in(line: bytes) -> OutcomeRecord:
     """Return the outcome in one line of the file. Raises ValueError for a line that is not an outcome."""
     record: Any = json.loads(line)  # Any: JSON of unknown shape
     try:
-        shapes.check(shapes.Outcome, record)
+        check_shape(OutcomeShape, record)
     except ValueError as error:
         raise ValueError(f"in an outcome, {error}") from error
     if record["outcome"] == "score" and "value" not in record:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Reply
-    from merilo.runs.store_errors import StoreErrorContext
+    from merilo.runs.files import StoreErrorContext
 
 _WORDS = frozenset({"role", "language"})  # short texts that are stored in the record itself
 

@@ -29,9 +29,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from merilo.errors import RunError, UsageError
 from merilo.renderers import notebook_html, render
 from merilo.runs.directory import local_run
-from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
+from merilo.runs.files import (
+    LABELS,
+    MANIFEST,
+    OUTCOMES,
+    SEAL,
+    STORE,
+    SUMMARY,
+    USAGE,
+    check_regular,
+    damaged_error,
+    missing_text_error,
+    no_run,
+    reading_outcomes,
+    write_file,
+)
 from merilo.runs.manifest import Aggregate, Manifest, Summary, check_format, read_manifest, read_summary, read_usage
-from merilo.runs.metric_names import metric_to_inspect, resolve_metric, worst_scores
 from merilo.runs.outcomes import (
     FAILED,
     SCORED,
@@ -42,12 +55,16 @@ from merilo.runs.outcomes import (
     record_in,
     short_outcomes,
 )
-from merilo.runs.publish import write_file
-from merilo.runs.scales import NO_SCALE, recorded_scale
+from merilo.runs.run_metrics import (
+    NO_SCALE,
+    left_out_reasons,
+    metric_to_inspect,
+    recorded_scale,
+    resolve_metric,
+    worst_scores,
+)
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, publish, stamp
-from merilo.runs.store import Store, StoredQuestion
-from merilo.runs.store_errors import damaged_error, missing_text_error, no_run, reading_outcomes
-from merilo.runs.weak import left_out_reasons
+from merilo.runs.store import Store
 from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -57,6 +74,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.metrics.base import Outcome
+    from merilo.runs.records import StoredQuestion
 
 T = TypeVar("T")
 

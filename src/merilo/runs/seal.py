@@ -34,9 +34,12 @@ from merilo.runs.files import (
     SUMMARY,
     USAGE,
     check_regular,
+    flush,
+    part_of,
     read_json_bytes,
+    sync_directory,
+    write_file,
 )
-from merilo.runs.publish import flush, part_of, sync_directory, write_file
 from merilo.runs.schema import FORMAT, results_of
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from merilo.errors import RunError, UsageError
 from merilo.judging.digests import digest_bytes, digest_of
 from merilo.runs.database import StoreProblem, connected, problem_of, read_only
+from merilo.runs.files import store_error
 from merilo.runs.records import CorruptRow
 from merilo.runs.schema import FORMAT, SCHEMA, STORE_SCHEMA, different_table, record_digests
-from merilo.runs.store_errors import store_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -27,10 +27,9 @@ from merilo.runs.database import (
     places,
     read_only,
 )
-from merilo.runs.files import check_values
+from merilo.runs.files import StoreErrorContext, check_values, other_format_error, require_store, store_error
 from merilo.runs.records import Conversation, CorruptRow, Exchange, PartialReplies, SavedReplies, StoredQuestion
 from merilo.runs.schema import FORMAT, SCHEMA, STORE_SCHEMA
-from merilo.runs.store_errors import StoreErrorContext, other_format_error, require_store, store_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -12,7 +12,8 @@ from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Failed, Undefined
-from merilo.metrics.registry import metric_text, parse_metric
+from merilo.metrics.registry import parse_metric
+from merilo.metrics.text import metric_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.errors import UsageError
-from merilo.metrics.registry import metric_text
+from merilo.metrics.text import metric_text
 from merilo.results.summary import ends
 from merilo.runs.clusters import clusters_by_sample
 from merilo.runs.run import open_store
-from merilo.runs.scales import recorded_scale
-from merilo.runs.weak import weak_metrics
+from merilo.runs.run_metrics import recorded_scale, weak_metrics
 from merilo.short_repr import short_repr
 from merilo.stats.agreement import kendall_tau_b
 from merilo.stats.means import mean_interval

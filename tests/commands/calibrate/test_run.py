@@ -24,7 +24,6 @@ from seals import seal_again
 
 import merilo
 from merilo.commands.calibrate.correction import corrected_of
-from merilo.commands.calibrate.human_labels import LABELS
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.calibrate.text import people_page, people_record
 from merilo.commands.label.run import label_run
@@ -38,6 +37,7 @@ from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision
 from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import overview_page, overview_record
+from merilo.runs.files import LABELS
 from merilo.stats.correction import Reported
 
 PRECISION = "context_precision"

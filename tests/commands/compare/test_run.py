@@ -19,7 +19,7 @@ from merilo.commands.compare.text import comparison_markdown, comparison_page
 from merilo.commands.compare.wording import verdict_text, why
 from merilo.commands.report.run_page import comparison_page as report_page
 from merilo.errors import DataError, RunError, UsageError
-from merilo.runs.run import MANIFEST, OUTCOMES
+from merilo.runs.files import MANIFEST, OUTCOMES
 from merilo.stats.compare import Comparison
 
 METRIC = "context_relevance"

@@ -19,7 +19,7 @@ from merilo.commands.label.page import MAX_BYTES, answers_file, store_answer
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
 from merilo.errors import RunError, UsageError
-from merilo.runs.publish import staged
+from merilo.runs.files import staged
 
 
 @pytest.fixture(scope="module")

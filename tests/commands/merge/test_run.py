@@ -30,8 +30,7 @@ from merilo.errors import RunError, UsageError
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card
-from merilo.runs.publish import write_file
-from merilo.runs.run import OUTCOMES, STORE
+from merilo.runs.files import OUTCOMES, STORE, write_file
 from merilo.runs.seal import publish
 from merilo.runs.store import Store
 

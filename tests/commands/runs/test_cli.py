@@ -12,7 +12,7 @@ from server import JudgeServer
 
 from merilo.commands.runs.run import State, list_runs
 from merilo.errors import UsageError
-from merilo.runs.lock import RunLock
+from merilo.runs.files import RunLock
 
 LIST = """\
 2 runs in runs, newest first

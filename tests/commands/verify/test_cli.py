@@ -20,7 +20,7 @@ from merilo.data.sample import Sample
 from merilo.judging.ask import Plan, ask
 from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE
+from merilo.runs.files import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE
 
 METRICS = ("context_relevance", "context_relevance(unit=context)", "faithfulness")
 

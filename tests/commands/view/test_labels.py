@@ -11,7 +11,8 @@ from starlette.types import ASGIApp
 
 from merilo.commands.label.run import label_run
 from merilo.commands.view.app import create_app
-from merilo.runs.run import LABELS, Run
+from merilo.runs.files import LABELS
+from merilo.runs.run import Run
 
 METRIC = "context_relevance"
 

@@ -15,9 +15,8 @@ from merilo.data.labels import Task
 from merilo.data.source import Format, RecordFile, format_of
 from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.results.records import grouped
-from merilo.runs.lock import RunLock
-from merilo.runs.publish import PART
-from merilo.runs.run import LABELS, opened
+from merilo.runs.files import LABELS, PART, RunLock
+from merilo.runs.run import opened
 from merilo.runs.seal import publish, recover
 
 if TYPE_CHECKING:

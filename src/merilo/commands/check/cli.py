@@ -124,7 +124,7 @@ def _store_agreement(found: JudgeCheck, options: CheckOptions, record: Mapping[s
     """Store what a local judge agreed on with all labels, for the reports of later runs."""
     from merilo.commands.check.page import agreement_note
     from merilo.judges.local.judge import AGREEMENT_NAME, LocalJudge
-    from merilo.runs.publish import writing
+    from merilo.runs.files import writing
     from merilo.runs.run import write_json
 
     if isinstance(found.judge, LocalJudge) and found.tables and not options.tasks and options.number is None:
@@ -209,7 +209,7 @@ def _draft(folder: Path, path: Path, *, yes: bool) -> None:
     from merilo.errors import UsageError
     from merilo.judges.local.card import UNDECIDED
     from merilo.judges.local.find import draft_card
-    from merilo.runs.publish import writing
+    from merilo.runs.files import writing
 
     text = draft_card(folder)
     _ask(f"The model in {folder} has no card. Write a draft to {path}?", yes=yes)

@@ -14,7 +14,7 @@ from merilo.errors import UsageError
 from merilo.extras import optional_module
 from merilo.judges.local import find
 from merilo.judges.local.card import builtin_cards
-from merilo.runs.publish import write_file, writing
+from merilo.runs.files import write_file, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

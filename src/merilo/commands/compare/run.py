@@ -24,7 +24,7 @@ from merilo.results.contents import equal_inputs, equal_questions
 from merilo.results.sample_detail import cases_of
 from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import opened
-from merilo.runs.weak import weak_metrics
+from merilo.runs.run_metrics import weak_metrics
 from merilo.stats.compare import Conclusion, Policy, moved
 from merilo.stats.compare import compare as compare_columns
 from merilo.stats.correction import DECIDING_LABELLED

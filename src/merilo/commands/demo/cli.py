@@ -115,7 +115,7 @@ def _example(name: str) -> bytes:
 
 
 def _copied(path: Path, content: bytes) -> Path:
-    from merilo.runs.publish import write_file
+    from merilo.runs.files import write_file
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def _recorded(out: Path) -> Path:
 
 def _filled(tasks: Path, data: Path) -> None:
     """Label each context as the annotators did: it is the passage that they chose for the question, or it is not."""
-    from merilo.runs.publish import write_file
+    from merilo.runs.files import write_file
 
     chosen = {row["user_input"]: {*map(_words, row["reference_contexts"])} for row in _rows(data)}
     lines: list[str] = []
@@ -157,8 +157,7 @@ def _words(context: str | dict[str, Any]) -> str:  # Any: JSON
 
 def _emptied(directory: Path) -> bool:
     """Remove a run, and nothing else; False when there is none, or when it is not all that is there."""
-    from merilo.runs.files import RUN_FILES
-    from merilo.runs.run import MANIFEST
+    from merilo.runs.files import MANIFEST, RUN_FILES
 
     if not directory.is_dir():
         return False

@@ -118,7 +118,7 @@ def _drop_worthless(found: Run, *, json: bool) -> None:
     from merilo.rendering.page import tell, write
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.translation import translation
-    from merilo.runs.directory_usage import discard
+    from merilo.runs.directory import discard
 
     record, stopped, language = overview_record(found), found.usage["stopped"], found.manifest.language
     if not discard(found.path):

@@ -30,11 +30,9 @@ from merilo.engine.budget import Budget, SharedLimit, Spending, check_prices
 from merilo.engine.progress import ProgressDispatcher, Traffic
 from merilo.errors import DataError, LimitReached, MeriloError, ProviderDown, RunError, UsageError
 from merilo.rendering.wording import count
-from merilo.runs.directory import run_directory
-from merilo.runs.directory_usage import balance_in
-from merilo.runs.files import MANIFEST
+from merilo.runs.directory import balance_in, run_directory
+from merilo.runs.files import MANIFEST, RunLock
 from merilo.runs.ledger import Balance
-from merilo.runs.lock import RunLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -18,10 +18,10 @@ from merilo.judges.routed import each_judge
 from merilo.rendering.wording import count, spent_so_far
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
-from merilo.runs.directory_usage import balance_in
+from merilo.runs.directory import balance_in
+from merilo.runs.files import MANIFEST, OUTCOMES, SUMMARY, part_of
 from merilo.runs.ledger import Balance, Ledger
-from merilo.runs.publish import part_of
-from merilo.runs.run import MANIFEST, OUTCOMES, SUMMARY, Run, json_text
+from merilo.runs.run import Run, json_text
 from merilo.runs.seal import publish
 
 if TYPE_CHECKING:

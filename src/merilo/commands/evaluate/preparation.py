@@ -22,7 +22,7 @@ from merilo.judging.rubric import rubric_versions
 from merilo.metrics.base import ShownInRun
 from merilo.runs.ingest import Intake, take_in
 from merilo.runs.manifest import Manifest
-from merilo.runs.scales import scales_of
+from merilo.runs.run_metrics import scales_of
 from merilo.runs.shards import Shard
 from merilo.version import version
 

@@ -16,20 +16,18 @@ from merilo.commands.evaluate.preparation import Prepared, dataset_of, manifest_
 from merilo.commands.evaluate.settings import check_shard, checked, judges_of
 from merilo.engine.answer_store import AnswerStore
 from merilo.engine.budget import check_prices, check_spent, price_again, providers_of
-from merilo.engine.cache import VerdictCache, default_path
+from merilo.engine.cache import VerdictCache
+from merilo.engine.cache_file import default_path
 from merilo.engine.dry_run import LookUp
 from merilo.engine.progress import ProgressDispatcher
 from merilo.engine.schedule import asks_in_rounds
 from merilo.errors import RunError, UsageError
 from merilo.providers.prices import outdated, prices_from
 from merilo.runs.clusters import check_clusters
-from merilo.runs.directory import run_directory
-from merilo.runs.directory_usage import is_worthless
-from merilo.runs.files import LEDGER
+from merilo.runs.directory import Resumed, is_worthless, resumed, run_directory
+from merilo.runs.files import LEDGER, MANIFEST, STORE, RunLock
 from merilo.runs.ledger import Ledger
-from merilo.runs.lock import RunLock
-from merilo.runs.manifest_diff import Resumed, resumed
-from merilo.runs.run import MANIFEST, STORE, Run, json_text, write_json
+from merilo.runs.run import Run, json_text, write_json
 from merilo.runs.seal import recover
 from merilo.runs.store import Store
 

@@ -10,9 +10,10 @@ from merilo.data.sample import FIELDS
 from merilo.errors import UsageError
 from merilo.judges.measured_agreement import decided_kinds, is_weak
 from merilo.metrics.base import CompositeOfRun, NeedsLibrary, is_composite
-from merilo.metrics.registry import ALL, all_metrics, core_metrics, metric_text, parse_metric
+from merilo.metrics.registry import ALL, all_metrics, core_metrics, parse_metric
+from merilo.metrics.text import metric_text
 from merilo.plugins import Group, plugin
-from merilo.runs.weak import WEAK_LEFT_OUT
+from merilo.runs.run_metrics import WEAK_LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

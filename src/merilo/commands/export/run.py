@@ -19,7 +19,7 @@ from merilo.rendering.page import Page
 from merilo.rendering.wording import count
 from merilo.results.records import picked
 from merilo.results.sample_table import Cell, Kind, SampleTable, cell_text
-from merilo.runs.publish import staged, writing
+from merilo.runs.files import staged, writing
 from merilo.runs.run import opened
 from merilo.version import version
 

@@ -166,7 +166,7 @@ def _number(text: str, option: str, example: str) -> float:
 def _write(found: Gates, junit: str | None, markdown: str | None, *, github: bool) -> None:
     from merilo.commands.gate.text import gates_annotations, gates_markdown, junit_text
     from merilo.rendering.ci import publish_on_github, write_markdown
-    from merilo.runs.publish import write_file, writing
+    from merilo.runs.files import write_file, writing
 
     if junit is not None:
         with writing(junit, "choose another file (--junit)"):

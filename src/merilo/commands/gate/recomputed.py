@@ -20,9 +20,9 @@ from merilo.errors import RunError, UsageError
 from merilo.judges.routed import recorded_parts
 from merilo.judging.verdicts import Failure
 from merilo.rendering.overview import command
-from merilo.runs.files import read_json_bytes
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, open_store
-from merilo.runs.scales import scales_of
+from merilo.runs.files import MANIFEST, OUTCOMES, STORE, read_json_bytes
+from merilo.runs.run import open_store
+from merilo.runs.run_metrics import scales_of
 from merilo.runs.seal import stamp
 from merilo.version import version
 

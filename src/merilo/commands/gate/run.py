@@ -20,8 +20,7 @@ from merilo.results.contents import MAX_OTHER
 from merilo.results.records import first_of
 from merilo.results.scores import read_scores
 from merilo.runs.run import Run, metric_in, opened
-from merilo.runs.scales import check_asked, recorded_scale
-from merilo.runs.weak import weak_metrics
+from merilo.runs.run_metrics import check_asked, recorded_scale, weak_metrics
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict, drop_decision, gate_minimum
 

@@ -20,9 +20,8 @@ from merilo.rendering.wording import covers_imported, number
 from merilo.results.basis import Basis
 from merilo.results.records import picked
 from merilo.results.sample_detail import SampleDetail
-from merilo.runs.metric_names import worst_scores
 from merilo.runs.run import Run
-from merilo.runs.scales import recorded_scale
+from merilo.runs.run_metrics import recorded_scale, worst_scores
 from merilo.stats.distributions import normal_quantile
 from merilo.stats.gate import GateVerdict
 from merilo.stats.intervals import LEVEL

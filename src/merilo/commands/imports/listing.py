@@ -15,7 +15,7 @@ from merilo.errors import DataError, UsageError
 from merilo.rendering.page import Page, Tone, cut
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
-from merilo.runs.publish import staged
+from merilo.runs.files import staged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,17 +19,17 @@ from merilo.data.remote import refuse_url
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import DataError, Problem, UsageError
 from merilo.metrics.base import Score, Undefined
-from merilo.metrics.registry import known_definition, known_metric, metric_text, systems
-from merilo.metrics.text import FOREIGN
+from merilo.metrics.registry import known_definition, known_metric, systems
+from merilo.metrics.text import FOREIGN, metric_text
 from merilo.results.summary import Tally
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.directory import built, free_directory
+from merilo.runs.files import OUTCOMES, STORE, part_of
 from merilo.runs.ingest import take_in
 from merilo.runs.manifest import Manifest
 from merilo.runs.outcomes import Result
-from merilo.runs.publish import part_of
-from merilo.runs.run import OUTCOMES, STORE, UNSPENT, Run, publish_new
-from merilo.runs.scales import Scale, scale_of
+from merilo.runs.run import UNSPENT, Run, publish_new
+from merilo.runs.run_metrics import Scale, scale_of
 from merilo.runs.store import Store
 from merilo.version import version
 

@@ -32,7 +32,7 @@ from merilo.rendering.overview import command
 from merilo.rendering.page import Page
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
-from merilo.runs.publish import writing
+from merilo.runs.files import writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

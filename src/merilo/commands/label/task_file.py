@@ -32,7 +32,7 @@ from merilo.data.source import Format
 from merilo.errors import DataError, RunError
 from merilo.rendering.page import Page, Span, Tone, page_width, show, write
 from merilo.rendering.wording import count
-from merilo.runs.publish import create_file, staged, writing
+from merilo.runs.files import create_file, staged, writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

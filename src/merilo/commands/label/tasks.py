@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.data.csv_records import escaped
 from merilo.data.source import Format, format_of
 from merilo.errors import DataError, RunError, UsageError
-from merilo.runs.publish import create_file
+from merilo.runs.files import create_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -20,14 +20,12 @@ from merilo.metrics.registry import parse_recorded
 from merilo.results.records import first_of
 from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
-from merilo.runs.directory import built
-from merilo.runs.files import LEDGER, OUTCOMES, STORE
+from merilo.runs.directory import built, judges_difference
+from merilo.runs.files import LEDGER, OUTCOMES, STORE, part_of
 from merilo.runs.ledger import Balance, Ledger
-from merilo.runs.manifest_diff import judges_difference
 from merilo.runs.outcomes import outcome_from, outcome_lines
-from merilo.runs.publish import part_of
 from merilo.runs.run import Run, open_store, opened, publish_new
-from merilo.runs.scales import recorded_scale
+from merilo.runs.run_metrics import recorded_scale
 from merilo.runs.shards import Shard, merge_stores
 from merilo.runs.store import Store
 from merilo.version import version

@@ -16,7 +16,8 @@ from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.engine.amounts import LOOKED_AT, Amount, Estimate, MetricEstimate
 from merilo.engine.answer_store import AnswerStore
 from merilo.engine.budget import providers_of
-from merilo.engine.cache import VerdictCache, default_path
+from merilo.engine.cache import VerdictCache
+from merilo.engine.cache_file import default_path
 from merilo.engine.dry_run import DryRun, LookUp
 from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.page import DEFAULT_WIDTH, Page, Tone, page_width, print_result, tell
@@ -24,9 +25,8 @@ from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, duration, money
 from merilo.results.basis import Basis
 from merilo.results.records import picked
-from merilo.runs.directory_usage import measured_in
-from merilo.runs.manifest_diff import broken_files
-from merilo.runs.run import STORE
+from merilo.runs.directory import broken_files, measured_in
+from merilo.runs.files import STORE
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:

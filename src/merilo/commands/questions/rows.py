@@ -9,7 +9,7 @@ from merilo.errors import UsageError
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.wording import count, spent_text
 from merilo.results.records import picked
-from merilo.runs.publish import write_file, writing
+from merilo.runs.files import write_file, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from merilo.results.slices import Slices
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
-    from merilo.runs.scales import Scale
+    from merilo.runs.run_metrics import Scale
 
 _PREFERRED: Final = "faithfulness"
 _REPLY_CHARS: Final = 20_000

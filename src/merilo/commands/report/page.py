@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from merilo.results.faults import Fault
     from merilo.results.slices import Slice, Slices
     from merilo.runs.run import Run
-    from merilo.runs.scales import Scale
+    from merilo.runs.run_metrics import Scale
 
 
 _Item = TypeVar("_Item")

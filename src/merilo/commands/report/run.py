@@ -41,8 +41,7 @@ from merilo.results.contents import chosen, has_order
 from merilo.results.faults import CANNOT_TELL, JUDGED, PLACES, judged_metrics
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import opened
-from merilo.runs.scales import NO_SCALE, recorded_scale
-from merilo.runs.weak import weak_metrics
+from merilo.runs.run_metrics import NO_SCALE, recorded_scale, weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
     from merilo.results.faults import Faults
     from merilo.runs.run import Run
-    from merilo.runs.scales import Scale
+    from merilo.runs.run_metrics import Scale
     from merilo.stats.correction import Correction
 
 

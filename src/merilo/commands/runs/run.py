@@ -23,10 +23,9 @@ from merilo.rendering.wording import NONE, count, money, number
 from merilo.results.basis import Basis, recorded_judge
 from merilo.results.records import first_of, picked
 from merilo.runs.directory import RUNS
-from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular
-from merilo.runs.lock import is_locked
+from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular, is_locked
 from merilo.runs.manifest import read_manifest, read_summary, read_usage
-from merilo.runs.weak import weak_metrics
+from merilo.runs.run_metrics import weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

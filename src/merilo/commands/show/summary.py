@@ -23,9 +23,8 @@ from merilo.rendering.weak import WeakMarks, left_out_note, unread_line
 from merilo.rendering.wording import STOPPED, count, number, spent_text
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_metrics, worst_faults
 from merilo.results.records import picked
-from merilo.runs.metric_names import WorstScores, metric_to_inspect, worst_scores
 from merilo.runs.run import metric_in, open_store
-from merilo.runs.weak import weak_metrics
+from merilo.runs.run_metrics import WorstScores, metric_to_inspect, weak_metrics, worst_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.runs.manifest import Manifest
-    from merilo.runs.store import Conversation, Store, StoredQuestion
+    from merilo.runs.records import StoredQuestion
+    from merilo.runs.store import Conversation, Store
 
 _EXCERPT = 60
 _NOT_SHOWN = frozenset({"role", "draw", "language", "likely"})

@@ -27,16 +27,15 @@ from merilo.errors import RunError, UsageError
 from merilo.judges.measured_agreement import decided_kinds
 from merilo.judging.json_types import as_list, as_object, compact
 from merilo.metrics.base import is_composite
-from merilo.metrics.registry import metric_text, parse_recorded
+from merilo.metrics.registry import parse_recorded
+from merilo.metrics.text import metric_text
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.directory import built
-from merilo.runs.files import OUTCOMES, STORE, SUMMARY, read_json_bytes
-from merilo.runs.publish import part_of
+from merilo.runs.files import OUTCOMES, STORE, SUMMARY, part_of, read_json_bytes
 from merilo.runs.run import UNSPENT, Run, open_store, publish_new
-from merilo.runs.scales import scales_of
+from merilo.runs.run_metrics import recorded_weak_kinds, scales_of, weak_metrics
 from merilo.runs.store import Store
-from merilo.runs.weak import recorded_weak_kinds, weak_metrics
 from merilo.version import version
 
 if TYPE_CHECKING:

@@ -21,16 +21,24 @@ from merilo.errors import RunError, UsageError
 from merilo.judges.routed import recorded_parts
 from merilo.judging.json_types import compact
 from merilo.results.records import first_of
-from merilo.runs.directory import local_run
-from merilo.runs.directory_usage import balance_in
-from merilo.runs.files import LEDGER, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, read_json_bytes
+from merilo.runs.directory import balance_in, local_run
+from merilo.runs.files import (
+    LEDGER,
+    MANIFEST,
+    OUTCOMES,
+    PART,
+    SEAL,
+    STORE,
+    SUMMARY,
+    USAGE,
+    RunLock,
+    no_run,
+    read_json_bytes,
+)
 from merilo.runs.ledger import Balance, Ledger
-from merilo.runs.lock import RunLock
 from merilo.runs.outcomes import outcome_lines
-from merilo.runs.publish import PART
 from merilo.runs.run import UNSPENT, Run, open_store, unchecked_run
 from merilo.runs.seal import inspect_seal, recover
-from merilo.runs.store_errors import no_run
 from merilo.version import version
 
 if TYPE_CHECKING:

@@ -28,10 +28,20 @@ from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.progress_stats import ProgressMeter
 from merilo.rendering.wording import count, duration, money
 from merilo.results.contents import questions_digest
-from merilo.runs.directory_usage import balance_in
-from merilo.runs.files import LABELS, LEDGER, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, bounded_lines
-from merilo.runs.lock import is_locked
-from merilo.runs.publish import part_of
+from merilo.runs.directory import balance_in
+from merilo.runs.files import (
+    LABELS,
+    LEDGER,
+    MANIFEST,
+    OUTCOMES,
+    SEAL,
+    STORE,
+    SUMMARY,
+    USAGE,
+    bounded_lines,
+    is_locked,
+    part_of,
+)
 from merilo.runs.run import Run
 from merilo.runs.seal import stamp
 from merilo.runs.store import Store

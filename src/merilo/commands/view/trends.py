@@ -10,14 +10,14 @@ from merilo.commands.runs.run import State
 from merilo.metrics.registry import asks_judge
 from merilo.results.basis import score_affecting_differences
 from merilo.results.records import grouped
-from merilo.runs.scales import recorded_scale
+from merilo.runs.run_metrics import recorded_scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.commands.view.catalog import Catalog, ViewedRun
     from merilo.runs.manifest import Manifest
-    from merilo.runs.scales import Scale
+    from merilo.runs.run_metrics import Scale
 
 MOST: Final = 100
 """Number of finished runs, the newest ones, whose questions are read for trends."""

@@ -177,7 +177,7 @@ class _Looks(NamedTuple):
         from merilo.commands.watch.report import prometheus_text, watch_page
         from merilo.rendering.page import page_width, show, write
         from merilo.rendering.sanitize import json_text
-        from merilo.runs.publish import write_file
+        from merilo.runs.files import write_file
 
         if self.json:
             write(json_text(found) + "\n")

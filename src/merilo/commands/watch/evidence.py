@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from merilo.metrics.base import Failed, Score
-from merilo.runs.scales import recorded_scale
+from merilo.runs.run_metrics import recorded_scale
 from merilo.stats.drift import MetricDrift, Unit, daily_deviation, e_bh, evidence_ratio, fell_since, mix_share
 from merilo.stats.exchange import Anchor, exchange_value, fall_limits
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from merilo.commands.watch.settings import Watch
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
-    from merilo.runs.scales import Scale
+    from merilo.runs.run_metrics import Scale
 
 DAY_S: Final = 86_400.0
 YEAR_S: Final = 365.25 * DAY_S

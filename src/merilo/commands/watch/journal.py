@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from merilo.commands.watch.evidence import Evidence
 from merilo.errors import RunError
 from merilo.runs.database import ERRORS, connected, error_text, read_only, schema_texts, seal
-from merilo.runs.files import WATCH
-from merilo.runs.lock import RunLock
+from merilo.runs.files import WATCH, RunLock
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

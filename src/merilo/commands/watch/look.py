@@ -25,11 +25,9 @@ from merilo.engine.budget import providers_of, spent_record
 from merilo.errors import DataError, UsageError
 from merilo.judges.routed import is_deterministic
 from merilo.results.basis import not_comparable, score_affecting_differences
-from merilo.runs.directory_usage import balance_in
-from merilo.runs.manifest_diff import judge_difference
+from merilo.runs.directory import balance_in, judge_difference
 from merilo.runs.run import Run, metric_in
-from merilo.runs.scales import recorded_scale
-from merilo.runs.weak import weak_metrics
+from merilo.runs.run_metrics import recorded_scale, weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

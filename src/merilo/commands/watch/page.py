@@ -15,9 +15,8 @@ from merilo.commands.watch.look import TRAFFIC, run_of
 from merilo.commands.watch.report import FIELDS, watch_record
 from merilo.rendering.markup import Markup, el
 from merilo.rendering.wording import number
-from merilo.runs.metric_names import worst_scores
 from merilo.runs.run import Run
-from merilo.runs.scales import Scale
+from merilo.runs.run_metrics import Scale, worst_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -14,8 +14,8 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.context_metrics import ContextPrecision, ContextRelevance, RelevanceTarget, Unit
-from merilo.metrics.registry import metric_text
 from merilo.metrics.statement_metrics import ContextRecall
+from merilo.metrics.text import metric_text
 from merilo_published.axion import answers, contexts, statements
 from merilo_published.axion.contexts import ModeEffect
 from merilo_published.axion.steps import Mode, no_context

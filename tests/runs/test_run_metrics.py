@@ -3,7 +3,7 @@
 import pytest
 
 from merilo import UsageError
-from merilo.runs.metric_names import resolve_metric
+from merilo.runs.run_metrics import resolve_metric
 
 TEXTS = (
     "faithfulness(unit=sentence)",
