@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -67,15 +66,3 @@ def killed_at_each_step(words: Sequence[object], template: Path, folder: Path) -
     steps, code = map(int, done.stdout.split())
     assert code == 0, done.stderr
     return [folder / str(step) for step in range(steps + 1)]
-
-
-def killed_after(seconds: float, command: Sequence[str], cwd: Path) -> bool:
-    """Start a command and kill it; False if it finished before."""
-    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        return True
-    return False

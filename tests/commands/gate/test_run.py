@@ -131,7 +131,7 @@ def test_lower_is_better_exchanges_the_sides(tmp_path: Path, monkeypatch: pytest
     manifest["scales"][METRIC]["higher_is_better"] = False
     (run.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     run = merilo.Run.open(seal_again(run.path))
-    monkeypatch.setattr(recomputed, "recompute", lambda _: [])  # it would refuse the edited direction
+    monkeypatch.setattr("merilo.commands.gate.run.recompute", lambda _: [])  # it would refuse the edited direction
     met, missed = (minimum(run, asked) for asked in (0.3, 0.05))
     assert (met.verdict, missed.verdict) == (PASS, FAIL)
     assert "maximum 0.05" in missed.reading

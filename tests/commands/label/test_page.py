@@ -25,7 +25,6 @@ from merilo.judging.questions import Question
 
 Row = dict[str, Any]
 METRIC = "context_relevance"
-CLOSED = {"meta"}
 ALLOWED = {"html", "head", "meta", "title", "style", "script", "body", "main", "div", "article"}
 ALLOWED |= {"h1", "h2", "h3", "p", "pre", "b"}
 

@@ -27,7 +27,7 @@ from merilo.results.judged_samples import judged_samples
 from merilo.results.scores import read_scores
 from merilo.stats.corrected_pairs import PairLabels
 from merilo.stats.correction import FEWEST_LABELLED, Correction, Labels, Reported, correct
-from merilo.stats.intervals import LEVEL, Interval
+from merilo.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -76,26 +76,25 @@ def match_if_fitting(
         return {}
 
 
-def correction_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float = LEVEL) -> Correction:
+def correction_of(scores: RunScores, metric: str, found: MatchedLabels) -> Correction:
     """Return the metric's mean over the scored samples: by the judge, by human labels, and corrected.
 
     If the labels were drawn from other samples, only the judge's mean, with the reason. If they leave some samples
     without a value, the mean of the labels alone.
     """
     if found.elsewhere:
-        nothing = _corrected(scores, metric, Labels.of([], [], []), level)
+        nothing = _corrected(scores, metric, Labels.of([], [], []))
         reason = f"Nothing is reported: {found.elsewhere[0].lower()}{found.elsewhere[1:]}. Draw tasks from this run."
         return replace(nothing, labelled=len(found.samples), reason=reason)
-    labels = labels_among(scores, metric, found)
-    both = _corrected(scores, metric, labels, level)
+    both = _corrected(scores, metric, labels_among(scores, metric, found))
     return _labels_alone(both) if found.broken else both
 
 
-def _corrected(scores: RunScores, metric: str, labels: Labels, level: float) -> Correction:
+def _corrected(scores: RunScores, metric: str, labels: Labels) -> Correction:
     column, clusters = scores.columns[metric], None
     if scores.clusters is not None:
         clusters = [name for name, scored in zip(scores.clusters, column.scored.tolist(), strict=True) if scored]
-    return correct(column.values[column.scored], labels, column.span, clusters=clusters, level=level)
+    return correct(column.values[column.scored], labels, column.span, clusters=clusters)
 
 
 def _labels_alone(found: Correction) -> Correction:
@@ -176,7 +175,7 @@ def corrected_of(run: Run) -> Mapping[str, Correction]:
     found = match_if_fitting(scores, own, tuple(scores.columns))
     corrections = {text: correction_of(scores, text, each) for text, each in found.items()}
     for text, each in uncorrected_of(run, [text for text in scores.columns if text not in found]).items():
-        nothing = _corrected(scores, text, Labels.of([], [], []), LEVEL)
+        nothing = _corrected(scores, text, Labels.of([], [], []))
         corrections[text] = replace(nothing, reason=f"{each.reason[0].upper()}{each.reason[1:]}.")
     return corrections
 

@@ -16,7 +16,6 @@ from merilo.rendering.wording import count
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 from merilo.short_repr import short_repr
-from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +64,6 @@ class LabelledRun:
     """Lines that could not be read."""
     attached: bool
     """True if the labels were stored with the run."""
-    level: float
     differ: tuple[Disagreement, ...]
     """The verdicts on which an annotator and the judge differ, the judge's most certain first."""
     other: LabelledRun | None = None
@@ -135,7 +133,7 @@ def label_agreement(
         written = opened(second.path, labels=False)
         compared = label_agreement(written, attached_file(written), metrics=metrics)
     _, _, differ = people_and_judge(this, own)
-    return LabelledRun(this, found, tuple(remarks), people.problems, attach, LEVEL, differ, compared)
+    return LabelledRun(this, found, tuple(remarks), people.problems, attach, differ, compared)
 
 
 def _refuse_invalid(found: Sequence[str]) -> None:

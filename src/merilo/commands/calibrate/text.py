@@ -20,6 +20,7 @@ from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import NONE, count, number, percent, span
 from merilo.results.records import picked
 from merilo.stats.correction import DECIDING_LABELLED
+from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ def people_record(found: LabelledRun) -> dict[str, Any]:  # Any: JSON
     """Return the comparison as a JSON-able object."""
     return {
         "run": str(found.run.path),
-        "level": found.level,
+        "level": LEVEL,
         "attached": found.attached,
         "told": found.has_estimate,
         "metrics": {text: _metric_record(each) for text, each in found.metrics.items()},

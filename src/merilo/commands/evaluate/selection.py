@@ -43,14 +43,6 @@ class Selection:
         return frozenset(kind for metric in self.metrics.values() for kind in metric.asks)
 
 
-class NothingToCompute(UsageError):
-    """No requested metric can be computed; `left_out`: metric → why."""
-
-    def __init__(self, message: str, left_out: Mapping[str, str]) -> None:
-        super().__init__(message)
-        self.left_out = left_out
-
-
 class Chosen(NamedTuple):
     """A composite and the texts of its parts, in its order."""
 
@@ -98,7 +90,7 @@ def select(
         raise UsageError(_only_weak(sorted(weak), roles) + _unread(intake, frozenset(FIELDS) - intake.in_some))
     if not metrics:
         unread = _unread(intake, frozenset(FIELDS) - intake.in_some)
-        raise NothingToCompute(f"No metric can be computed on this data ({_reasons(left_out)}).{unread}", left_out)
+        raise UsageError(f"No metric can be computed on this data ({_reasons(left_out)}).{unread}")
     return Selection(metrics, left_out, composites, frozenset(weak))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from merilo.commands.calibrate.correction import UsableLabels, usable_labels
 from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.gate.recomputed import recompute
 from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind, Number
 from merilo.commands.gate.suite import LabelPolicy
 from merilo.errors import RunError, UsageError
@@ -87,10 +88,8 @@ def gate_run(
         found = _compared(base, this, drops, suite, across_data=across_data, judge_only=judge_only)
         gates += drop_gates(found, drops, suite)
         notes += [*found.notes, *_left(found)]
-    from merilo.commands.gate import recomputed  # not before: it needs `evaluate`, which needs this module
-
     checked = [scores, *([] if base is None else [read_scores(base, metrics=[*drops], cluster="")])]
-    notes += [note for each in checked for note in recomputed.recompute(each)]
+    notes += [note for each in checked for note in recompute(each)]
     weak = frozenset[str]().union(*(weak_metrics(each.manifest) for each in (this, base) if each is not None))
     return Gates(
         run=this.path,
