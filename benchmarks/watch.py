@@ -31,16 +31,18 @@ from merilo.commands.watch.settings import Watch
 from merilo.stats.distributions import root
 from merilo.stats.drift import (
     GRADES,
+    Anchor,
     DriftDetector,
     Line,
     MetricDrift,
     Unit,
     daily_deviation,
     e_bh,
+    exchange_value,
+    fall_limits,
     fell_since,
     mix_share,
 )
-from merilo.stats.exchange import Anchor, exchange_value, fall_limits
 
 SEED = 100_000
 DAY = 100

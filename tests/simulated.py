@@ -14,8 +14,7 @@ from scipy.special import betaincinv, ndtr
 from merilo.stats.column import Column
 from merilo.stats.compare import Conclusion, compare
 from merilo.stats.correction import Labels, correct
-from merilo.stats.means import mean_interval
-from merilo.stats.paired import paired_test
+from merilo.stats.means import mean_interval, paired_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable

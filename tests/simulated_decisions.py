@@ -17,8 +17,7 @@ from merilo.stats.column import Column
 from merilo.stats.corrected_pairs import PairLabels, correct_pairs
 from merilo.stats.correction import Labels, correct
 from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
-from merilo.stats.means import mean_interval
-from merilo.stats.paired import paired_test
+from merilo.stats.means import mean_interval, paired_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,7 @@ from scipy import stats
 from simulated import SHAPES, Shape, nested
 
 from merilo.stats.intervals import wilson_ends
-from merilo.stats.means import mean_interval
-from merilo.stats.paired import paired_of
+from merilo.stats.means import mean_interval, paired_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

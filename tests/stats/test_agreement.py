@@ -7,13 +7,13 @@ import pytest
 from each_case import each_case
 
 from merilo.stats.agreement import (
+    Distance,
     cohen_kappa,
     confusion,
     gwet_ac1,
     kendall_tau_b,
     krippendorff_alpha,
 )
-from merilo.stats.agreement_tables import Distance
 
 EXACT = 1e-9
 OBSERVERS = (

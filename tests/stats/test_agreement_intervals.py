@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from merilo.stats.agreement import aurocs, aurocs_without
 from merilo.stats.agreement_intervals import (
     Agreement,
     agreement,
@@ -15,7 +16,6 @@ from merilo.stats.agreement_intervals import (
     grade_agreement,
     mean_of,
 )
-from merilo.stats.agreement_tables import aurocs, aurocs_without
 from merilo.stats.intervals import Interval, Method
 from merilo.stats.resampling import Measurement, Resampling
 

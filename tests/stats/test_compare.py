@@ -5,7 +5,7 @@ import pytest
 
 from merilo.stats.column import Bounds, Column, Missing, bounds
 from merilo.stats.compare import Conclusion, Policy, compare, holm, moved
-from merilo.stats.paired import paired_test
+from merilo.stats.means import paired_test
 
 UNIT = (0.0, 1.0)
 SOURCE = np.random.default_rng(8)

@@ -7,7 +7,7 @@ from math import exp, inf
 
 import pytest
 
-from merilo.stats.exchange import Anchor, exchange_value, fall_limits
+from merilo.stats.drift import Anchor, exchange_value, fall_limits
 
 STEADY = Anchor((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
 FLIPPED = Anchor((1.0, 1.0, 1.0), (0.0, 0.0, 0.0))

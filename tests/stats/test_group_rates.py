@@ -2,8 +2,7 @@
 
 import pytest
 
-from merilo.stats.agreement_intervals import agreement
-from merilo.stats.group_rates import rates_by_group
+from merilo.stats.agreement_intervals import agreement, rates_by_group
 from merilo.stats.intervals import wilson_ends
 
 PEOPLE = [True] * 40 + [False] * 40

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.stats import variance_components
-from merilo.stats.judge_errors import VarianceComponents
+from merilo.stats.corrected_pairs import VarianceComponents
 
 MEASURED = [[3.28, 3.09], [3.52, 3.48], [2.88, 2.80], [3.34, 3.38]]
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from robust import bell_mccaffrey
 
-from merilo.stats.histogram import Histogram
 from merilo.stats.intervals import wilson_ends
 from merilo.stats.limits import exact_limits
 from merilo.stats.means import mean_interval, ratio_interval
 from merilo.stats.running import RunningMean, RunningRatio
+from merilo.stats.sums import Histogram
 
 UNIT = (0.0, 1.0)
 SOURCE = np.random.default_rng(1)

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from robust import bell_mccaffrey
 
-from merilo.stats.histogram import Histogram
 from merilo.stats.limits import exact_limits
-from merilo.stats.paired import paired_test
+from merilo.stats.means import paired_test
+from merilo.stats.sums import Histogram
 
 SPAN = (-1.0, 1.0)
 SOURCE = np.random.default_rng(4)

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from merilo.runs.manifest import Aggregate, Manifest
     from merilo.runs.run import Run
+    from merilo.stats.corrected_pairs import VarianceComponents
     from merilo.stats.correction import Correction
-    from merilo.stats.judge_errors import VarianceComponents
 
 
 _OF_CONTEXTS: Final = {

@@ -17,14 +17,14 @@ from merilo.metrics.base import Score
 from merilo.metrics.registry import asks_judge, known_metric
 from merilo.runs.directory import judge_difference
 from merilo.runs.outcomes import outcome_from
-from merilo.stats.judge_errors import variance_components
+from merilo.stats.corrected_pairs import variance_components
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from merilo.runs.manifest import Manifest
     from merilo.runs.run import Run
-    from merilo.stats.judge_errors import VarianceComponents
+    from merilo.stats.corrected_pairs import VarianceComponents
 
     Judge = Mapping[str, object]
 

@@ -10,13 +10,11 @@ from merilo.lazy import exports
 if TYPE_CHECKING:
     from merilo.stats.agreement import cohen_kappa, gwet_ac1, kendall_tau_b, krippendorff_alpha
     from merilo.stats.compare import holm
-    from merilo.stats.corrected_pairs import correct_pairs
+    from merilo.stats.corrected_pairs import correct_pairs, judge_error_difference, variance_components
     from merilo.stats.correction import correct, ppi_mean
     from merilo.stats.gate import drop_decision, gate_minimum
     from merilo.stats.intervals import wilson_ends
-    from merilo.stats.judge_errors import judge_error_difference, variance_components
-    from merilo.stats.means import mean_interval, ratio_interval
-    from merilo.stats.paired import paired_test
+    from merilo.stats.means import mean_interval, paired_test, ratio_interval
     from merilo.stats.power import samples_needed
 
 __all__ = [

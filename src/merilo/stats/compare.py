@@ -7,9 +7,15 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, TypeVar
 
-from merilo.stats.corrected_pairs import PairedCorrection, PairLabels, corrected_pairs_of, with_missing
+from merilo.stats.corrected_pairs import (
+    PairedCorrection,
+    PairLabels,
+    corrected_pairs_of,
+    difference_span,
+    with_missing,
+)
 from merilo.stats.intervals import LEVEL, check_level, t_quantile
-from merilo.stats.paired import PairedTest, paired_of
+from merilo.stats.means import PairedTest, paired_of
 from merilo.stats.power import POWER, detectable_effect
 from merilo.stats.sums import coded, same_length
 
@@ -124,7 +130,7 @@ def compare(
     """Compare each metric of two runs, with conclusions for the primary ones (by default all).
 
     `pairs`: by metric, its two columns over the common samples, in one order. `clusters`: the name of each sample's
-    cluster. Interval and p-value: `merilo.stats.paired`; nothing is sampled at random. Conclusions use Holm's
+    cluster. Interval and p-value: `merilo.stats.means`; nothing is sampled at random. Conclusions use Holm's
     adjusted p-values at `level`. A metric without a p-value counts as p = 1 in the family.
 
     `labels`: human labels of some pairs. From 20 labelled pairs on, means, difference, interval, p-value and
@@ -186,11 +192,6 @@ def differences_of(first: NDArray[np.float64], second: NDArray[np.float64]) -> N
     # Equal means of equal numbers may differ in the last bit, which would turn ties into wins.
     found[abs(found) <= 1e-12 * np.maximum(1.0, np.maximum(abs(first), abs(second)))] = 0.0
     return found
-
-
-def difference_span(span: tuple[float, float]) -> tuple[float, float]:
-    """Return the range of a difference of two numbers of a range."""
-    return (span[0] - span[1], span[1] - span[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -95,18 +95,15 @@ def t_quantile(freedom: float, level: float) -> float:
     return student_quantile(freedom, (1 + level) / 2)
 
 
-def wilson_ends(
-    share: float, count: float, span: tuple[float, float], *, level: float = LEVEL, quantile: float | None = None
-) -> tuple[float, float]:
+def wilson_ends(share: float, count: float, span: tuple[float, float], *, level: float = LEVEL) -> tuple[float, float]:
     """Return Wilson's score interval of a mean in the finite range `span`, as a proportion of `count` > 0 units.
 
-    `share`: the mean, in `span`. `count` may be fractional (an effective number). `quantile`: replaces the normal
-    quantile. For numbers other than 0 and 1 the interval is conservative: no distribution within a range has a larger
-    variance than p(1 - p). The interval has a width even if all units are equal. Source: Wilson, JASA 22 (1927);
-    Brown, Cai & DasGupta, Statistical Science 16 (2001), section 3.1.1.
+    `share`: the mean, in `span`. `count` may be fractional (an effective number). For numbers other than 0 and 1 the
+    interval is conservative: no distribution within a range has a larger variance than p(1 - p). The interval has a
+    width even if all units are equal. Source: Wilson, JASA 22 (1927); Brown, Cai & DasGupta, Statistical Science 16
+    (2001), section 3.1.1.
     """
-    if quantile is None:
-        quantile = normal_quantile((1 + level) / 2)
+    quantile = normal_quantile((1 + level) / 2)
     low, high = span
     # A mean of rounded scores may be outside the range by a rounding error.
     p = min(max((share - low) / (high - low), 0.0), 1.0)

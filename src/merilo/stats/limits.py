@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.stats.histogram import Points
+    from merilo.stats.sums import Points
 
     Numbers = NDArray[np.float64]
     from merilo.stats.sums import Spread

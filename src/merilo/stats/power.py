@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.distributions import gamma_quantile, normal_cdf, normal_cdfs, normal_quantile, root
 from merilo.stats.intervals import LEVEL, check_level, t_quantile
-from merilo.stats.paired import FEWEST_DIFFERENT
+from merilo.stats.means import FEWEST_DIFFERENT
 from merilo.stats.sums import Sums, codes_of, numbers
 
 if TYPE_CHECKING:

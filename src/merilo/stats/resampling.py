@@ -31,7 +31,7 @@ from merilo.stats.sums import Sums, summed
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
-    from merilo.stats.agreement_tables import Floats, Places
+    from merilo.stats.agreement import Floats, Places
 
     Statistic = Callable[[Floats], Floats]
     """Sums over clusters, shape (resamples, columns), to one number for each resample; NaN if it is undefined."""

@@ -6,11 +6,10 @@ from array import array
 from dataclasses import dataclass, field
 from math import sqrt
 
-from merilo.stats.histogram import Histogram
 from merilo.stats.intervals import LEVEL, Interval, Moments
 from merilo.stats.limits import Summarised
 from merilo.stats.means import MeanEstimate, interval_of, too_few
-from merilo.stats.sums import Spread, Sums
+from merilo.stats.sums import Histogram, Spread, Sums
 
 
 @dataclass(slots=True)

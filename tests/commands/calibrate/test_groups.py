@@ -115,14 +115,6 @@ def test_small_groups_are_counted_and_have_no_rate(runs: Sequence[merilo.Run], l
     assert group["sensitivity"]["note"] == "too few"
 
 
-def test_clusters_hold_within_groups(runs: Sequence[merilo.Run], labels: Path) -> None:
-    """Two sources as the only clusters cannot give an interval, but give a rate."""
-    group = by(label_agreement(runs[0], labels, by=["language"], cluster="source"), "language")["en"]
-    assert group["specificity"]["value"] == 1.0
-    assert group["specificity"]["interval"] is None
-    assert "2 clusters" in group["specificity"]["note"]
-
-
 def test_wrong_use_is_a_sentence(runs: Sequence[merilo.Run], labels: Path) -> None:
     """An unknown field lists the possible ones; another run needs labels of its own samples."""
     with pytest.raises(UsageError, match=r"no labelled sample has the field 'site'\. Possible: .*doc, source, team"):

@@ -20,7 +20,7 @@ from merilo.commands.report.run_page import comparison_page
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure
-from merilo.stats.paired import paired_test
+from merilo.stats.means import paired_test
 
 METRIC = "context_relevance"
 

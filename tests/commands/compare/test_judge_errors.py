@@ -18,8 +18,8 @@ from merilo.commands.label.run import label_run
 from merilo.commands.report.run_page import comparison_page
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
+from merilo.stats.corrected_pairs import ErrorDifference
 from merilo.stats.intervals import Interval
-from merilo.stats.judge_errors import ErrorDifference
 
 METRIC = "context_relevance"
 SENTENCE = "The judge is kinder to a by 0."

@@ -12,6 +12,7 @@ from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance
 from merilo.runs.clusters import clusters
 from merilo.runs.run import open_store
+from merilo.stats.agreement import Distance
 from merilo.stats.agreement_intervals import (
     Agreement,
     AnnotatorAgreement,
@@ -19,21 +20,17 @@ from merilo.stats.agreement_intervals import (
     agreement,
     annotator_agreement,
     grade_agreement,
+    rates_by_group,
 )
-from merilo.stats.agreement_tables import Distance
-from merilo.stats.group_rates import rates_by_group
-from merilo.stats.intervals import LEVEL, SEED
-from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
 
     from merilo.results.judged_samples import Item
     from merilo.runs.run import Run
-    from merilo.stats.group_rates import GroupRates
+    from merilo.stats.agreement_intervals import GroupRates
 
 _TWO: Final = 2
-_RESAMPLING: Final = Resampling(seed=SEED, level=LEVEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +95,10 @@ def item_agreement(items: Sequence[LabelledItem]) -> tuple[ItemAgreement, ...]:
     Items of one sample or cluster are resampled together.
     """
     kinds = sorted({each.item.form.kind for each in items})
-    return tuple(_of_kind([each for each in items if each.item.form.kind == kind], _RESAMPLING) for kind in kinds)
+    return tuple(_of_kind([each for each in items if each.item.form.kind == kind]) for kind in kinds)
 
 
-def _of_kind(items: Sequence[LabelledItem], resampling: Resampling) -> ItemAgreement:
+def _of_kind(items: Sequence[LabelledItem]) -> ItemAgreement:
     form = items[0].item.form
     labels = form.labels if all(each.item.form.labels == form.labels for each in items) else _all_labels(items)
     clusters = [each.cluster for each in items]
@@ -110,13 +107,12 @@ def _of_kind(items: Sequence[LabelledItem], resampling: Resampling) -> ItemAgree
         kind=form.kind,
         labels=labels,
         items=len(items),
-        yes_or_no=_yes_or_no(items, clusters, resampling) if two or form.kind == Relevance.kind else None,
+        yes_or_no=_yes_or_no(items, clusters) if two or form.kind == Relevance.kind else None,
         grades=grade_agreement(
             [labels.index(each.consensus) for each in items],
             [labels.index(each.item.judge) for each in items],
             labels=range(len(labels)),
             clusters=clusters,
-            resampling=resampling,
         )
         if form.ordered and not two
         else None,
@@ -124,11 +120,10 @@ def _of_kind(items: Sequence[LabelledItem], resampling: Resampling) -> ItemAgree
             [(each.consensus, each.item.judge) for each in items],
             labels=labels,
             clusters=clusters,
-            resampling=resampling,
         )
         if not form.ordered and not two
         else None,
-        annotators=_annotators(items, labels, resampling),
+        annotators=_annotators(items, labels),
         disputed=sum(len(set(each.people)) > 1 for each in items),
         agreed=sum(_same(each, yes_or_no=two or form.kind == Relevance.kind) for each in items),
     )
@@ -139,13 +134,12 @@ def _same(each: LabelledItem, *, yes_or_no: bool) -> bool:
     return says_yes(each, judge) == says_yes(each, people) if yes_or_no else judge == people
 
 
-def _yes_or_no(items: Sequence[LabelledItem], clusters: Sequence[Hashable], resampling: Resampling) -> Agreement:
+def _yes_or_no(items: Sequence[LabelledItem], clusters: Sequence[Hashable]) -> Agreement:
     return agreement(
         [says_yes(each, each.consensus) for each in items],
         [says_yes(each, each.item.judge) for each in items],
         scores=[each.item.probability if each.item.form.ordered else None for each in items],
         clusters=clusters,
-        resampling=resampling,
     )
 
 
@@ -155,9 +149,7 @@ def says_yes(each: LabelledItem, label: str) -> bool:
     return label != labels[0] if each.item.form.ordered else label == labels[0]
 
 
-def _annotators(
-    items: Sequence[LabelledItem], labels: Sequence[str], resampling: Resampling
-) -> AnnotatorAgreement | None:
+def _annotators(items: Sequence[LabelledItem], labels: Sequence[str]) -> AnnotatorAgreement | None:
     several = [each for each in items if len(each.people) > 1]
     if not several:
         return None
@@ -167,7 +159,6 @@ def _annotators(
         labels=range(len(labels)),
         distance=Distance.ORDINAL if ordered else Distance.NOMINAL,
         clusters=[each.cluster for each in several],
-        resampling=resampling,
     )
 
 
@@ -215,7 +206,6 @@ class Groups:
                 [says_yes(each, each.item.judge) for each in own],
                 self._names(field, own),
                 clusters=[each.cluster for each in own],
-                resampling=_RESAMPLING,
             )
             for field in self.fields
         )

@@ -83,7 +83,6 @@ def label_agreement(
     labels: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     metrics: Sequence[str] | None = None,
-    cluster: str | None = None,
     attach: bool = False,
     other: Run | str | PathLike[str] | None = None,
     by: Sequence[str] = (),
@@ -100,7 +99,7 @@ def label_agreement(
     own = _own(this, people)
     second = None if other is None else opened(other, labels=False)
     theirs = [] if second is None else _own(second, people)
-    scores = read_scores(this, cluster=cluster)
+    scores = read_scores(this)
     wanted = scores.columns if metrics is None else read_scores(this, metrics=metrics, cluster="").columns
     matched = match(scores, own, tuple(wanted), named=metrics is not None)
     remarks = [*_remarks(people, len(own))]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from merilo.commands.calibrate.agreement import FieldRates, ItemAgreement
     from merilo.commands.calibrate.run import LabelledMetric, LabelledRun
     from merilo.stats.agreement import Confusion
-    from merilo.stats.group_rates import GroupRates
+    from merilo.stats.agreement_intervals import GroupRates
     from merilo.stats.resampling import Measurement
 
 _WHAT: Final[Mapping[str, str]] = {"items": "some items of each", "whole": "whole samples", "value": "the value itself"}
@@ -139,8 +139,7 @@ def _agreement(page: Page, found: ItemAgreement) -> None:
     if found.yes_or_no is not None and not found.yes_or_no.has_both:
         page.text("All human labels are equal, so there are rates and no kappa.", indent=4)
     if found.yes_or_no is not None:
-        level = found.yes_or_no.resampling.level
-        group_tables(page, found.groups, graded=found.grades is not None, level=level)
+        _group_tables(page, found.groups, graded=found.grades is not None)
     if found.annotators is not None:
         both = count(found.annotators.items, "item")
         page.text(f"Annotators with each other on {both} with several labels ({found.disputed:,} disputed):", indent=2)
@@ -152,7 +151,6 @@ def _metric_record(each: LabelledMetric) -> dict[str, Any]:  # Any: JSON
         **correction_record(each.correction),
         "scored_samples": each.scored,
         **picked(each, "labels unit drawn_for"),
-        "stratified": False,
         "agreement": {found.kind: _agreement_record(found) for found in each.agreement},
         "remarks": list(each.remarks),
     }
@@ -165,7 +163,7 @@ def _agreement_record(found: ItemAgreement) -> dict[str, Any]:  # Any: JSON
         record |= {"yes": yes.yes, "confusion": _confusion(yes.confusion, ("no", "yes"))}
         record |= {name: measured_record(getattr(yes, name)) for name in names}
     if found.groups:
-        record["by"] = {each.field: [group_record(group) for group in each.groups] for each in found.groups}
+        record["by"] = {each.field: [_group_record(group) for group in each.groups] for each in found.groups}
     if (grades := found.grades) is not None:
         record["grades"] = {
             "kappa_quadratic": measured_record(grades.kappa),
@@ -189,7 +187,7 @@ _SHOWN: Final = 20
 _WIDEST: Final = 24
 
 
-def group_tables(page: Page, found: Sequence[FieldRates], *, graded: bool, level: float) -> None:
+def _group_tables(page: Page, found: Sequence[FieldRates], *, graded: bool) -> None:
     """Add a table for each field. `graded`: True if labels are grades, of which those from 1 on count as yes."""
     for each in found:
         page.text(f"Errors by {clean(each.field)}:", indent=4)
@@ -203,13 +201,13 @@ def group_tables(page: Page, found: Sequence[FieldRates], *, graded: bool, level
         meant = " (a grade of at least 1)" if graded else ""
         page.text(
             f"yes, no: number of items with that human label{meant}. sensitivity: fraction of yes that the judge "
-            f"found; specificity: fraction of no that it found; {percent(level)} intervals, at least 10 labels each.",
+            f"found; specificity: fraction of no that it found; {percent(LEVEL)} intervals, at least 10 labels each.",
             indent=4,
             tone=Tone.QUIET,
         )
 
 
-def group_record(found: GroupRates) -> dict[str, Any]:  # Any: JSON
+def _group_record(found: GroupRates) -> dict[str, Any]:  # Any: JSON
     """Return a group as a JSON-able object."""
     return {
         **picked(found, "group items yes no yes_found no_found"),

@@ -18,8 +18,7 @@ from merilo.judging.verdicts import decision_of, is_positive
 from merilo.results.records import grouped
 from merilo.stats.column import Column, Missing
 from merilo.stats.gate import Decision, GateVerdict, drop_decisions, gate_minimum
-from merilo.stats.means import mean_interval
-from merilo.stats.paired import paired_test
+from merilo.stats.means import mean_interval, paired_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.compare.result import Moved, Row, RunComparison
     from merilo.stats.compare import Comparison, ExtremeCase
-    from merilo.stats.judge_errors import ErrorDifference
+    from merilo.stats.corrected_pairs import ErrorDifference
 
 
 def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from merilo.results.sample_detail import SampleDetail
     from merilo.runs.run import Run
     from merilo.stats.compare import Comparison
-    from merilo.stats.judge_errors import ErrorDifference
+    from merilo.stats.corrected_pairs import ErrorDifference
 
 MAX_CUT_PAIRS: Final = 5_000
 """Maximum number of pairs to compare over the same number of contexts; of more, a random sample is compared."""

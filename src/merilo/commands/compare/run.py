@@ -27,9 +27,9 @@ from merilo.runs.run import opened
 from merilo.runs.run_metrics import weak_metrics
 from merilo.stats.compare import Conclusion, Policy, moved
 from merilo.stats.compare import compare as compare_columns
+from merilo.stats.corrected_pairs import judge_error_difference
 from merilo.stats.correction import DECIDING_LABELLED
-from merilo.stats.judge_errors import judge_error_difference
-from merilo.stats.paired import FEWEST_DIFFERENT
+from merilo.stats.means import FEWEST_DIFFERENT
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
     from merilo.stats.column import Column
     from merilo.stats.compare import Comparison
-    from merilo.stats.corrected_pairs import PairLabels
-    from merilo.stats.judge_errors import ErrorDifference
+    from merilo.stats.corrected_pairs import ErrorDifference, PairLabels
 
 
 SHOWN = 20

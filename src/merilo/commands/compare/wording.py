@@ -13,7 +13,7 @@ from merilo.results.basis import BY_JUDGE, Basis
 from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import LEVEL
-from merilo.stats.paired import FEWEST_DIFFERENT
+from merilo.stats.means import FEWEST_DIFFERENT
 from merilo.stats.power import POWER, LabelSpread, labels_needed, samples_for
 
 if TYPE_CHECKING:

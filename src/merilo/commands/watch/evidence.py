@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from merilo.metrics.base import Failed, Score
 from merilo.runs.run_metrics import recorded_scale
-from merilo.stats.drift import MetricDrift, Unit, daily_deviation, e_bh, evidence_ratio, fell_since, mix_share
-from merilo.stats.exchange import Anchor, exchange_value, fall_limits
+from merilo.stats.drift import (
+    Anchor,
+    MetricDrift,
+    Unit,
+    daily_deviation,
+    e_bh,
+    evidence_ratio,
+    exchange_value,
+    fall_limits,
+    fell_since,
+    mix_share,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
