@@ -17,7 +17,7 @@ import merilo
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
-from merilo.commands.imports.rows import number_of
+from merilo.commands.imports.tables import number_of
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import comparison_page, run_page
 from merilo.commands.verify.replay import replay_run

@@ -112,6 +112,6 @@ COMMAND = Command(
     summary="Import scores of another tool.",
     help=HELP,
     call=import_,
-    options="--score --id --map --source --list --recheck --judge --max-cost --out --json",
+    options="--score --id --map --source --list --out --json",
     examples=EXAMPLES,
 )

@@ -13,8 +13,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.commands.imports.rows import refused
-from merilo.commands.imports.tables import score_rows
+from merilo.commands.imports.tables import refused, score_rows
 from merilo.data.remote import refuse_url
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import DataError, Problem, UsageError
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from merilo.commands.imports.rows import Rows
+    from merilo.commands.imports.tables import Rows
     from merilo.runs.ingest import Intake
 
 

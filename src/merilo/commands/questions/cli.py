@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,12 +12,26 @@ from merilo.commands.command import Command, Json, Quiet, Section, takes_options
 from merilo.commands.evaluate.one_judge import ABOUT_DATA, check_whole, until_done
 from merilo.commands.evaluate.options import Options
 from merilo.commands.option import Flag, OptionGroup
-from merilo.commands.questions.settings import NUMBER, SENTENCES, DrawSettings
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from merilo.commands.questions.run import SampledQuestions
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawSettings:
+    """The settings of a draw; equal settings and equal verdicts give equal questions."""
+
+    number: int = 100
+    """Passages to draw."""
+    sentences: int = 3
+    """Maximum sentences of a passage."""
+    seed: int = 0
+    templates: Path | None = None
+    """A file of questions to ask instead of letting the judge write them."""
+
+
+_USUAL: Final = DrawSettings()
 HELP = """Draw passages of your documents and write a test question about each.
 
 DOCS is a file of documents (`id` and `text`, optionally `title`) or a folder of .txt and .md files. A judge that is a
@@ -64,8 +78,10 @@ def questions(
         str | None,
         typer.Option(metavar="FILE", help="Also write the documents without the passages.", show_default=False),
     ] = None,
-    number: Annotated[int, typer.Option(metavar="N", min=1, help="Passages to draw.")] = NUMBER,
-    sentences: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum sentences of a passage.")] = SENTENCES,
+    number: Annotated[int, typer.Option(metavar="N", min=1, help="Passages to draw.")] = _USUAL.number,
+    sentences: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum sentences of a passage.")
+    ] = _USUAL.sentences,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other passages.")] = 0,
     templates: Annotated[
         str | None, typer.Option(metavar="FILE", help="File of questions, one on each line, such as: What is {title}?")

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.commands.evaluate.options import Options
+    from merilo.commands.questions.cli import DrawSettings
     from merilo.commands.questions.passages import Passage
-    from merilo.commands.questions.settings import DrawSettings
     from merilo.data.corpus import SourceDocument
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
@@ -93,7 +93,6 @@ class _Work:
     @classmethod
     def of(cls, path: Path, settings: DrawSettings, options: Options) -> _Work:
         """Draw the passages. Raises UsageError and DataError."""
-        settings.check()
         judge = judges_of(options)["judge"]
         templates = () if settings.templates is None else load_templates(settings.templates)
         _check_judge(judge, write=not templates)
