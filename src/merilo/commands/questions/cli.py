@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,23 +12,11 @@ from merilo.commands.command import Command, Json, Quiet, Section, takes_options
 from merilo.commands.evaluate.one_judge import ABOUT_DATA, check_whole, until_done
 from merilo.commands.evaluate.options import Options
 from merilo.commands.option import Flag, OptionGroup
+from merilo.commands.questions.settings import DrawSettings
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from merilo.commands.questions.run import SampledQuestions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawSettings:
-    """The settings of a draw; equal settings and equal verdicts give equal questions."""
-
-    number: int = 100
-    """Passages to draw."""
-    sentences: int = 3
-    """Maximum sentences of a passage."""
-    seed: int = 0
-    templates: Path | None = None
-    """A file of questions to ask instead of letting the judge write them."""
 
 
 _USUAL: Final = DrawSettings()

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.commands.evaluate.options import Options
-    from merilo.commands.questions.cli import DrawSettings
     from merilo.commands.questions.passages import Passage
+    from merilo.commands.questions.settings import DrawSettings
     from merilo.data.corpus import SourceDocument
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
