@@ -100,14 +100,6 @@ def test_failed_outcomes_and_limits_are_errors(ci: Here) -> None:
     assert "| `context_relevance` | - |" in summary
 
 
-def test_a_comparison_notes_its_conclusions(ci: Here) -> None:
-    """Each conclusion of compare is a notice; the summary is its Markdown."""
-    code, _, err, summary = summary_of(ci, "compare", "old", "new")
-    assert code == 0
-    assert "::notice title=merilo compare%3A worse::new is worse by ids: id_recall 1.000 to 0.000" in err
-    assert summary.rstrip() == ci.merilo("compare", "old", "new", "--markdown", "-").stdout.rstrip()
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from merilo.errors import RunError, UsageError
+from merilo.errors import RunError
 from merilo.runs.database import (
     ERRORS,
     StoreProblem,
@@ -275,18 +275,14 @@ def contents(path: Path) -> Contents:
     return Contents(path, _size(path), tuple(shares))
 
 
-def prune(path: Path, *, before: int | None = None, judge: str | None = None) -> Pruned:
-    """Delete verdicts stored before a time (seconds since 1970), those of a judge, those of both conditions, or all.
-
-    Raises RunError if the cache cannot be used, and UsageError for a judge without verdicts in it.
-    """
+def prune(path: Path, *, before: int | None = None) -> Pruned:
+    """Delete verdicts stored before a time (seconds since 1970), or all. Raises RunError if it cannot be used."""
     if not path.exists():
         return Pruned(0, 0, 0)
     size = _size(path)
     notices: list[str] = []
     with _present(path) as file:
-        sources = None if judge is None else _sources(file.db, judge)
-        gone = sum(_deleted(file, before, sources))
+        gone = sum(_deleted(file, before))
         (left,) = file.db.execute("SELECT count(*) FROM verdicts").fetchone()
         if gone:
             notices += _shrink(file.db)
@@ -303,24 +299,10 @@ def _present(path: Path) -> Generator[CacheFile]:
             raise unusable(path, error) from error
 
 
-def _sources(db: sqlite3.Connection, judge: str) -> list[int]:
-    numbers = db.execute("SELECT id FROM sources WHERE judge = ?", (judge,))
-    found = [number for (number,) in numbers if isinstance(number, int)]
-    if not found:
-        known = [str(name) for (name,) in db.execute("SELECT DISTINCT judge FROM sources ORDER BY judge")]
-        holds = f" (judges: {', '.join(known)})" if known else ""
-        raise UsageError(f"The cache has no verdicts of judge {judge!r}{holds}; see merilo runs cache.")
-    return found
-
-
-def _deleted(file: CacheFile, before: int | None, sources: list[int] | None) -> Iterator[int]:
+def _deleted(file: CacheFile, before: int | None) -> Iterator[int]:
     """Delete rows in many short transactions, between which other processes can write; yield the count of each."""
     (last,) = file.db.execute("SELECT coalesce(max(rowid), 0) FROM verdicts").fetchone()
-    wanted, values = "", []
-    if before is not None:
-        wanted, values = " AND added < ?", [before]
-    if sources is not None:
-        wanted += f" AND source IN ({','.join(map(str, sources))})"  # integers from our own table
+    wanted, values = ("", ()) if before is None else (" AND added < ?", (before,))
     for start in range(0, last, _ROWS):
         with file.writing(_WAIT_S) as db:
             rows = db.execute(

@@ -78,7 +78,7 @@ def blocks_within(blocks: Sequence[str], optional: Sequence[str]) -> str:
     return text + "\n"
 
 
-def check_reports(*, markdown: str | None, json: bool, github: bool) -> None:
+def check_reports(*, markdown: str | None, json: bool, github: bool = False) -> None:
     """Raise UsageError if two reports would use standard output, or if there is no step summary to add to."""
     if json and markdown == "-":
         raise UsageError("--json and --markdown - both write to standard output; give --markdown a file.")

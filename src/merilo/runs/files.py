@@ -61,6 +61,8 @@ MAX_JSON_BYTES: Final = 2**26
 """Maximum bytes of a JSON file: a run of a million samples writes less than 1 MiB."""
 MAX_LINE_BYTES: Final = 2**27
 """Maximum bytes of a line of outcomes or of a ledger."""
+_SPARSE_BYTES: Final = 2**30
+"""Bytes from which a file is refused if it occupies less than a thousandth of them on the disk."""
 _PART_WAIT_S: Final = 10.0
 _POLL_S: Final = 0.01
 _LOCK_WAIT_S: Final = 0.2
@@ -68,7 +70,8 @@ _LOCK_WAIT_S: Final = 0.2
 
 
 def check_regular(directory: Path, *, writing: bool = False) -> None:
-    """Raise RunError if the name of a run file belongs to a directory, a pipe, a device or a dangling link.
+    """Raise RunError if the name of a run file belongs to a directory, a pipe, a device, a dangling link or a file of
+    holes, whose digest would take minutes.
 
     Opening a pipe would wait for ever. `writing`: also refuse links, since they may lead to any file of the user.
     Raises OSError if the directory cannot be read.
@@ -76,9 +79,17 @@ def check_regular(directory: Path, *, writing: bool = False) -> None:
     with os.scandir(directory) as entries:
         files = sorted((entry for entry in entries if entry.name in _NAMES), key=lambda entry: entry.name)
     for entry in files:
-        if (writing and entry.is_symlink()) or not entry.is_file():
-            advice = "Remove it, or restore it from a copy of the run."
-            raise RunError(f"{directory / entry.name} is not a regular file. {advice}")
+        linked = writing and entry.is_symlink()
+        fault = "is not a regular file" if linked or not entry.is_file() else ""
+        if not fault and _is_sparse(found := entry.stat()):
+            fault = f"has {found.st_size:,} bytes, nearly all of them holes"
+        if fault:
+            raise RunError(f"{directory / entry.name} {fault}. Remove it, or restore it from a copy of the run.")
+
+
+def _is_sparse(found: os.stat_result) -> bool:
+    blocks: int | None = getattr(found, "st_blocks", None)  # Windows has none
+    return blocks is not None and found.st_size > _SPARSE_BYTES and blocks * 512 < found.st_size / 1_000
 
 
 def read_json_bytes(path: Path) -> bytes:

@@ -71,17 +71,6 @@ def test_prune_by_age(here: Here) -> None:
     assert here.json("runs", "cache")["verdicts"] == 2
 
 
-def test_prune_by_judge_and_age(here: Here) -> None:
-    """Both together take what is both; a judge that is not there is named beside those that are."""
-    age(here, 3 * 86_400, 2)
-    judge = "scripted:script.jsonl"
-    assert here.json("runs", "cache", "--judge", judge, "--older-than", "2d")["verdicts"] == 2
-    unknown = here.merilo("runs", "cache", "--judge", "openai:gpt")
-    assert unknown.returncode == 2
-    assert f"no verdicts of judge 'openai:gpt' (judges: {judge})" in unknown.stderr
-    assert here.json("runs", "cache", "--judge", judge)["verdicts"] == 1
-
-
 def test_prune_all(here: Here) -> None:
     """Everything goes, and the next run asks again."""
     assert here.json("runs", "cache", "--all")["verdicts"] == 3
@@ -92,7 +81,7 @@ def test_prune_all(here: Here) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--all", "--older-than", "3d"), "Choose verdicts with --older-than"),
+        (("--all", "--older-than", "3d"), "Choose --older-than AGE or --all"),
         (("--older-than", "soon"), "hours, days or weeks, such as 36h, 90d or 12w, got 'soon'"),
         (("--older-than", "-3d"), "hours, days or weeks"),
     ],

@@ -63,16 +63,6 @@ def test_no_line_is_wider_than_the_screen_and_a_long_path_is_whole(runs: Here) -
     assert max(map(len, lines)) <= 80
 
 
-def test_the_limit_counts_the_newest(runs: Here) -> None:
-    """-n 1 lists the newest run and says that there is an older one."""
-    shown = runs.merilo("runs", "list", "runs", "-n", "1").stdout
-    assert "runs/new" in shown
-    assert "runs/old" not in shown
-    assert "1 older run not shown (--limit)." in shown
-    found = runs.json("runs", "list", "runs", "--limit", "1")
-    assert (found["found"], [row["run"] for row in found["runs"]]) == (2, ["runs/new"])
-
-
 def test_the_record_has_all_means(runs: Here) -> None:
     """The JSON object has every mean of the run, unrounded."""
     row = runs.json("runs", "list", "runs")["runs"][0]

@@ -19,15 +19,14 @@ if TYPE_CHECKING:
 
 HELP = """Show the location and size of the verdict cache, and the number of verdicts by judge; or remove some.
 
-The cache is the file that MERILO_CACHE names; by default it is in your cache directory. --older-than, --judge and --all
-remove verdicts. Finished runs have their own copies; only later runs ask the judge again. Runs may use the cache
+The cache is the file that MERILO_CACHE names; by default it is in your cache directory. --older-than and --all remove
+verdicts. Finished runs have their own copies; only later runs ask the judge again. Runs may use the cache
 meanwhile.
 """
 EXAMPLES = """\b
 Examples:
   merilo runs cache
   merilo runs cache --older-than 90d
-  merilo runs cache --judge openai:gpt-4.1-mini --older-than 4w
   merilo runs cache --all
 """
 _AGE = re.compile(r"(\d{1,6})([hdw])")
@@ -38,7 +37,6 @@ def cache(
     older_than: Annotated[
         str | None, typer.Option(metavar="AGE", help="Remove verdicts older than this, such as 36h, 90d or 12w.")
     ] = None,
-    judge: Annotated[str | None, typer.Option(metavar="NAME", help="Remove only verdicts of this judge.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Remove every verdict.")] = False,
     json: Json = False,
 ) -> None:
@@ -47,15 +45,14 @@ def cache(
     from merilo.engine.cache_file import prune as prune_file
     from merilo.rendering.page import page_width, print_result, tell, write
 
-    chosen = older_than is not None or judge is not None
-    if every and chosen:
-        raise UsageError("Choose verdicts with --older-than AGE, --judge NAME or both, or use --all alone.")
-    if not every and not chosen:
+    if every and older_than is not None:
+        raise UsageError("Choose --older-than AGE or --all.")
+    if not every and older_than is None:
         found = contents(default_path())
         print_result(_record(found) if json else _page(found, page_width()))
         return
     before = None if older_than is None else int(time.time()) - _age_s(older_than)
-    pruned = prune_file(default_path(), before=before, judge=judge)
+    pruned = prune_file(default_path(), before=before)
     for notice in pruned.notices:
         tell(notice)
     if json:
@@ -124,6 +121,6 @@ COMMAND = Command(
     summary="Show the verdict cache, or remove verdicts.",
     help=HELP,
     call=cache,
-    options="--older-than --judge --all --json",
+    options="--older-than --all --json",
     examples=EXAMPLES,
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import AcrossData, By, Cluster, Command, GitHub, Json, JudgeOnly, Section
+from merilo.commands.command import AcrossData, By, Cluster, Command, Json, JudgeOnly, Section
 from merilo.commands.option_values import metric_texts
 
 if TYPE_CHECKING:
@@ -54,14 +54,13 @@ def compare(
     markdown: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request; - for standard output.")
     ] = None,
-    github: GitHub = False,
     full: Annotated[bool, typer.Option("--full", help="All metrics, statistics, notes and changed samples.")] = False,
     json: Json = False,
 ) -> None:
     """Compare runs."""
     from merilo.rendering.ci import check_reports
 
-    check_reports(markdown=markdown, json=json, github=github)
+    check_reports(markdown=markdown, json=json)
     from merilo.commands.compare.run import ComparisonRequest, compare_runs
 
     found = compare_runs(
@@ -76,22 +75,13 @@ def compare(
             judge_only=judge_only,
         ),
     )
-    _write(found, markdown, github=github)
+    if markdown is not None:
+        from merilo.commands.compare.text import comparison_markdown
+        from merilo.rendering.ci import write_markdown
+
+        write_markdown(markdown, comparison_markdown(found))
     if markdown != "-":
         _show(found, by or (), full=full, json=json)
-
-
-def _write(found: RunComparison, markdown: str | None, *, github: bool) -> None:
-    from merilo.rendering.ci import publish_on_github, write_markdown
-
-    if markdown is not None or github:
-        from merilo.commands.compare.text import comparison_annotations, comparison_markdown
-
-        text = comparison_markdown(found)
-        if markdown is not None:
-            write_markdown(markdown, text)
-        if github:
-            publish_on_github(text, comparison_annotations(found))
 
 
 def _show(found: RunComparison, by: Sequence[str], *, full: bool, json: bool) -> None:
@@ -120,7 +110,6 @@ COMMAND = Command(
     summary="Compare runs of the same questions.",
     help=HELP,
     call=compare,
-    options="--metrics --primary --by --cluster --undefined --across-judges --across-data --full --markdown "
-    "--github --json",
+    options="--metrics --primary --by --cluster --undefined --across-judges --across-data --full --markdown --json",
     examples=EXAMPLES,
 )

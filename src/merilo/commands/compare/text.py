@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.compare import wording as words
 from merilo.commands.compare.notes import comparison_notes
 from merilo.commands.compare.result import Verdict
-from merilo.rendering.ci import Annotation, blocks_within, code, fenced, markdown_table
+from merilo.rendering.ci import blocks_within, code, fenced, markdown_table
 from merilo.rendering.explain import add_evidence
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cells_of, columns, cut
@@ -217,15 +217,6 @@ _WIDTH = 100
 def comparison_markdown(found: RunComparison) -> str:
     """Return the comparison with the samples that changed most, within 60,000 characters."""
     return blocks_within(_blocks(found), [_moved(found, each) for each in found.moved[:_SHOWN]])
-
-
-def comparison_annotations(found: RunComparison) -> list[Annotation]:
-    """Return a warning for each caution, and a notice for the conclusion on each run."""
-    warnings = [Annotation("warning", "merilo compare", sentence) for sentence in words.beware(found)]
-    return warnings + [
-        Annotation("notice", f"merilo compare: {found.verdict_of(other)}", words.conclusion(found, other))
-        for other in range(1, len(found.sides))
-    ]
 
 
 def _blocks(found: RunComparison) -> list[str]:

@@ -124,6 +124,6 @@ COMMAND = Command(
     summary="Write test questions about your documents.",
     help=HELP,
     call=questions,
-    options="--judge --base-url --number --templates --without --seed --plan --max-cost --out --json",
+    options="--judge --base-url --number --templates --without --plan --max-cost --out --json",
     examples=EXAMPLES,
 )

@@ -16,7 +16,7 @@ Only manifests and summaries are read; merilo show and merilo runs verify check 
 EXAMPLES = """\b
 Examples:
   merilo runs
-  merilo runs list experiments -n 10
+  merilo runs list experiments
   merilo runs list . --json
 """
 
@@ -25,16 +25,13 @@ def runs(
     directory: Annotated[
         str | None, typer.Argument(metavar="[DIR]", help="Directory to search.", show_default=False)
     ] = None,
-    limit: Annotated[
-        int | None, typer.Option("-n", "--limit", metavar="N", min=1, help="List only the N newest runs.")
-    ] = None,
     json: Json = False,
 ) -> None:
     """Find and list runs."""
     from merilo.commands.runs.run import list_runs, runs_page, runs_record
     from merilo.rendering.page import page_width, print_result
 
-    found = list_runs(directory, limit=limit)
+    found = list_runs(directory)
     print_result(runs_record(found) if json else runs_page(found, page_width()))
 
 
@@ -44,6 +41,6 @@ COMMAND = Command(
     summary="List the runs in a directory.",
     help=HELP,
     call=runs,
-    options="--limit --json",
+    options="--json",
     examples=EXAMPLES,
 )

@@ -87,8 +87,6 @@ class RunList:
 
     directory: Path
     runs: tuple[ListedRun, ...]
-    found: int
-    """Number of runs, including those that a limit leaves out."""
 
 
 LEVELS: Final = 3
@@ -103,19 +101,17 @@ _KILLED: Final = "Killed before its results were written."
 _NOT_BEGUN: Final = "Stopped before the first question."
 
 
-def list_runs(directory: str | PathLike[str] | None = None, *, limit: int | None = None) -> RunList:
+def list_runs(directory: str | PathLike[str] | None = None) -> RunList:
     """Return the runs in a directory and up to `LEVELS` levels below it, the newest first.
 
-    `directory`: None for the place of runs without a given one. `limit`: the maximum number of runs to read.
-
-    Raises UsageError if a given directory does not exist.
+    `directory`: None for the place of runs without a given one. Raises UsageError if a given directory does not exist.
     """
     place = RUNS if directory is None else Path(directory)
     if directory is not None and not place.is_dir():
         raise UsageError(f"{place} is a file. Name a directory." if place.exists() else f"No such directory: {place}.")
     dated = [(_changed(path), path) for path in run_directories(place)]
     dated.sort(key=lambda each: (-each[0].timestamp(), str(each[1])))
-    return RunList(place, tuple(_listed(path, changed) for changed, path in dated[:limit]), len(dated))
+    return RunList(place, tuple(_listed(path, changed) for changed, path in dated))
 
 
 def run_directories(directory: Path, levels: int = LEVELS) -> Iterator[Path]:
@@ -230,7 +226,7 @@ def runs_page(found: RunList, width: int) -> Page:
     if not found.runs:
         page.text(f"No runs in {place}.")
         return page
-    page.text(f"{count(found.found, 'run')} in {place}, newest first", tone=Tone.STRONG)
+    page.text(f"{count(len(found.runs), 'run')} in {place}, newest first", tone=Tone.STRONG)
     page.blank()
     cells = columns([_HEADINGS, *map(_cells, found.runs)], left=frozenset({0, 2}))
     room = page.width - cells_of(cells[0]) - GAP
@@ -249,9 +245,6 @@ def runs_page(found: RunList, width: int) -> Page:
     if legend := weak_legend(metric for run in found.runs for metric in run.means if metric in run.weak):
         page.blank()
         page.text(legend, tone=Tone.QUIET)
-    if (older := found.found - len(found.runs)) > 0:
-        page.blank()
-        page.text(f"{count(older, 'older run')} not shown (--limit).", tone=Tone.QUIET)
     return page
 
 
@@ -276,7 +269,7 @@ def _about(run: ListedRun, width: int) -> str:
 
 def runs_record(found: RunList) -> dict[str, Any]:  # Any: JSON
     """Return the list as a JSON-able object; a value that a run's files do not give is None."""
-    return {"directory": str(found.directory), "found": found.found, "runs": [_record(each) for each in found.runs]}
+    return {"directory": str(found.directory), "found": len(found.runs), "runs": [_record(each) for each in found.runs]}
 
 
 def _record(run: ListedRun) -> dict[str, Any]:  # Any: JSON

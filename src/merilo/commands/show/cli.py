@@ -147,6 +147,6 @@ COMMAND = Command(
     summary="Show a run or one of its samples.",
     help=HELP,
     call=show,
-    options="--sample --worst --metric --by --people --full --language --markdown --json",
+    options="--sample --worst --metric --by --people --full --markdown --json",
     examples=EXAMPLES,
 )
