@@ -64,7 +64,7 @@ FORMS = {"critique": "critique(aspect=coherence)", "context_precision": "context
 METRICS = [
     text
     for text in (FORMS.get(each.name, each.name) for each in native() if each.name != "rubric_metric")
-    if parse_metric(text).asks
+    if parse_metric(text).asks and not text.startswith("answering.")  # these have the plan of `answering`
 ]
 Answers = dict[bytes, tuple[Question[Any], str]]
 
@@ -158,7 +158,7 @@ def test_batches_and_interrupted_runs_agree(evaluate: Evaluate, server: BatchSer
     whole = evaluate(HOSTILE + HONEST)
     while not (batched := evaluate(HOSTILE + HONEST, batch=True, out=tmp_path / "batched")).complete:
         server.run_batches()
-    for limit in range(20, whole.usage["requests"] + 20, 20):
+    for limit in (20, 50, 80, whole.usage["requests"]):
         parts = evaluate(HOSTILE + HONEST, out=tmp_path / "parts", max_requests=limit, concurrency=3)
     assert parts.complete
     assert whole.usage["requests"] == batched.usage["requests"] == parts.usage["requests"]

@@ -26,7 +26,7 @@ PACK_SIZE = 10
 
 
 class Packing(StrEnum):
-    """Which questions about a sample share a request."""
+    """Which questions about a sample share a request of a decision model; for language models see `LLMJudge.judged`."""
 
     SAMPLE = "together"
     """As many as possible: all about the contexts, all about the response."""

@@ -230,7 +230,7 @@ class LLMJudge:
 
 def _numbered(question: Question[Any], form: AskedForm) -> Mapping[str, object]:
     """Return the schema of a reply that names only sentences or contexts that the prompt numbers."""
-    sentences = form.sentences and sum(map(len, form.sentences))
+    sentences = sum(map(len, form.sentences)) if form.sentences else 0
     if sentences and isinstance(question.reply, ReplySchema):
         return question.reply.with_places(sentences)
     return question.reply_schema()
