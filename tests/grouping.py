@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from merilo.commands.evaluate.options import Limits, Model, Reading, Storage
-from merilo.commands.evaluate.pipeline_options import Calls
+from merilo.commands.evaluate.options import Calls, Limits, Model, Reading, Storage
 from merilo.commands.option import docs_of
 
 _PARTS = {"limits": Limits, "storage": Storage, "reading": Reading, "calls": Calls, "judge": Model}

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
         plan,
         report,
     )
-    from merilo.commands.evaluate.options import Limits, Model, Reading, Storage
-    from merilo.commands.evaluate.pipeline_options import Calls
+    from merilo.commands.evaluate.options import Calls, Limits, Model, Reading, Storage
     from merilo.data.context import Context
     from merilo.data.load import load
     from merilo.data.sample import Dataset, Sample

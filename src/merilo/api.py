@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from merilo.commands.blocking import run_blocking
-from merilo.commands.evaluate.options import Options
-from merilo.commands.evaluate.pipeline_options import PipelineOptions
+from merilo.commands.evaluate.options import Options, PipelineOptions
 from merilo.commands.keywords import keyword_options, public
 
 if TYPE_CHECKING:
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from merilo.commands.calibrate.run import LabelledRun
     from merilo.commands.check.run import JudgeCheck
     from merilo.commands.compare.result import RunComparison
-    from merilo.commands.evaluate.options import AsDict, Judges, Keywords, Limits
-    from merilo.commands.evaluate.pipeline_options import PipelineKeywords
+    from merilo.commands.evaluate.options import AsDict, Judges, Keywords, Limits, PipelineKeywords
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
     from merilo.data.load import Records

@@ -98,8 +98,8 @@ def test_functions_of_runs_check_the_types_of_their_arguments() -> None:
     """Before they read the run."""
     with pytest.raises(merilo.UsageError, match="metric must be a text, got 3"):
         merilo.label("runs/none", metric=WRONG)
-    with pytest.raises(merilo.UsageError, match="by must be a text, got 3"):
-        merilo.compare("runs/none", "runs/other", by=WRONG)
+    with pytest.raises(merilo.UsageError, match="cluster must be a text, got 3"):
+        merilo.compare("runs/none", "runs/other", cluster=WRONG)
 
 
 def test_none_is_the_default_of_a_part() -> None:

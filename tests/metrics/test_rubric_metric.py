@@ -6,7 +6,7 @@ import pytest
 from metrics.saying import Says, outcome, value
 
 from merilo.api import evaluate
-from merilo.commands.option_values import metric_texts
+from merilo.commands.option import metric_texts
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge

@@ -12,7 +12,7 @@ from command_line import COMMAND, Here
 from seals import seal_again
 from server import JudgeServer, hang, rate_limited, status
 
-from merilo.commands.option_values import metric_texts, share
+from merilo.commands.option import metric_texts, share
 from merilo.errors import UsageError
 
 SUMMARY = """\

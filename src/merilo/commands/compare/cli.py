@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.commands.command import AcrossData, By, Cluster, Command, Json, JudgeOnly, Section
-from merilo.commands.option_values import metric_texts
+from merilo.commands.option import metric_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ import typer
 from merilo.commands.command import By, Command, GitHub, Json, Markdown, Quiet, Section, takes_options
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.option_values import share
+from merilo.commands.option import share
 from merilo.errors import Interrupted, LimitReached, MeriloError, UsageError
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from merilo.runs.directory import RUNS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from merilo.commands.evaluate.pipeline_options import PipelineOptions
+    from merilo.commands.evaluate.options import PipelineOptions
     from merilo.runs.run import Run
 
     Ask = Callable[[str], Awaitable[object]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from merilo.commands.evaluate.options import Model
 from merilo.commands.keywords import part_from
-from merilo.commands.option_values import metric_texts
+from merilo.commands.option import metric_texts
 from merilo.data import check
 from merilo.engine.repeated import MOST_DRAWS
 from merilo.errors import UsageError

@@ -9,7 +9,7 @@ import typer
 
 from merilo.commands.command import AcrossData, Cluster, Command, GitHub, Json, JudgeOnly, Markdown, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.option_values import split_texts
+from merilo.commands.option import split_texts
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from merilo.commands.command import Cluster, ColumnFields, Command, Json, Section
-from merilo.commands.option_values import column_mapping
+from merilo.commands.option import column_mapping
 from merilo.errors import UsageError
 
 HELP = """Import scores that another tool computed as a run, to show, compare and gate them without a judge call.

@@ -10,7 +10,7 @@ import typer
 
 from merilo.commands.command import Command, Json, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.option_values import metric_texts
+from merilo.commands.option import metric_texts
 from merilo.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:

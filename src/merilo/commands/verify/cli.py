@@ -8,7 +8,7 @@ import typer
 
 from merilo.commands.command import Command, Json, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.option_values import metric_texts
+from merilo.commands.option import metric_texts
 from merilo.results.records import picked
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ import typer
 from merilo.commands.command import Command, Json, Quiet, Section, takes_options
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.option import Flag, OptionGroup
-from merilo.commands.option_values import share
+from merilo.commands.option import Flag, OptionGroup, share
 from merilo.errors import ProviderError, UsageError
 
 if TYPE_CHECKING:
