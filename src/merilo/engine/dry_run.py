@@ -17,7 +17,6 @@ from merilo.judges.local.judge import LocalWork
 from merilo.judging.digests import digest_text
 from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import likely_reply
-from merilo.judging.verdicts import Failure
 from merilo.providers.base import Usage
 from merilo.providers.decision_request import DecisionRequest
 from merilo.providers.decisions import DecisionEndpoint
@@ -28,12 +27,10 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
     from merilo.engine.budget import Pricer
-    from merilo.engine.cache import VerdictCache
     from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider
     from merilo.runs.directory import MeasuredUsage
-    from merilo.runs.store import Store
 
 _REASKED_CHARACTERS: Final = 4_500
 """Maximum characters that a re-ask adds to a request: the quoted reply, its error and the instruction."""
@@ -260,30 +257,3 @@ def _replies(asked: _Asked) -> Iterable[str]:
 
 def _weight(amount: Amount) -> tuple[float, float]:
     return amount.usd or 0.0, amount.input_tokens + amount.output_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class LookUp:
-    """Finds known answers; writes nothing."""
-
-    run: Store | None
-    cache: VerdictCache | None
-    failures: bool
-    """True if a failure in the run counts as an answer; otherwise it is asked again."""
-
-    def held(self, unit: WorkUnit) -> KnownAnswers:
-        """Return the answers to the questions of a unit in the run, or otherwise in the cache."""
-        held: KnownAnswers = {}
-        for key, question in zip(unit.keys, unit.questions, strict=True):
-            answer = None if self.run is None else self.run.answer(key, question.verdict)
-            if answer is not None and (self.failures or not isinstance(answer, Failure)):
-                held[key] = answer
-        rest = unit.without(held)
-        if rest is None or self.cache is None or not unit.judge.cacheable:
-            return held
-        found: KnownAnswers = {}
-        for key, question in zip(rest.keys, rest.questions, strict=True):
-            verdict = self.cache.get(key, question.verdict)
-            if verdict is not None and question.fault(verdict) is None:
-                found[key] = verdict
-        return held | found if not rest.whole or len(found) == len(rest.keys) else held

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options
     from merilo.commands.evaluate.selection import Selection
     from merilo.data.sample import Sample
-    from merilo.engine.answer_store import AnswerStore
-    from merilo.engine.dry_run import LookUp
+    from merilo.engine.answer_store import AnswerStore, LookUp
     from merilo.engine.progress import ProgressDispatcher
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric

@@ -12,8 +12,7 @@ from merilo.rendering.wording import count, duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.engine.answer_store import AnswerStore
-    from merilo.engine.dry_run import LookUp
+    from merilo.engine.answer_store import AnswerStore, LookUp
     from merilo.judges.local.judge import LocalTime
     from merilo.metrics.base import Metric
 

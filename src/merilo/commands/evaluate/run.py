@@ -14,11 +14,10 @@ from merilo.commands.evaluate.batching import RunBatches, batches_of
 from merilo.commands.evaluate.evaluation import RunEvaluation, spent_elsewhere
 from merilo.commands.evaluate.preparation import Prepared, dataset_of, manifest_of, prepared
 from merilo.commands.evaluate.settings import check_shard, checked, judges_of
-from merilo.engine.answer_store import AnswerStore
+from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import check_prices, check_spent, price_again, providers_of
 from merilo.engine.cache import VerdictCache
 from merilo.engine.cache_file import default_path
-from merilo.engine.dry_run import LookUp
 from merilo.engine.progress import ProgressDispatcher
 from merilo.engine.schedule import asks_in_rounds
 from merilo.errors import RunError, UsageError

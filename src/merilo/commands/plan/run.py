@@ -14,11 +14,11 @@ from merilo.commands.evaluate.local_time import time_text
 from merilo.commands.evaluate.preparation import dataset_of, prepared
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.engine.amounts import LOOKED_AT, Amount, Estimate, MetricEstimate
-from merilo.engine.answer_store import AnswerStore
+from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache
 from merilo.engine.cache_file import default_path
-from merilo.engine.dry_run import DryRun, LookUp
+from merilo.engine.dry_run import DryRun
 from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.page import DEFAULT_WIDTH, Page, Tone, page_width, print_result, tell
 from merilo.rendering.weak import WeakMarks
