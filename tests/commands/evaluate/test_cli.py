@@ -296,7 +296,8 @@ def test_a_directory_that_existed_is_not_removed(here: Here) -> None:
         assert here.merilo(*words, "--metrics", "context_relevance", "--out", "runs/done").returncode == 0
     earlier = (here.path / "runs" / "done" / "summary.json").read_bytes()
     here.merilo(*words, "--out", "runs/empty")
-    here.write("runs/noted/notes.txt", "mine")
+    (here.path / "runs" / "noted").mkdir()
+    here.write("runs/noted/notes.txt", ["mine"])
     here.merilo(*words, "--out", "runs/noted")
     here.merilo(*words, "--metrics", "context_relevance", "--out", "runs/done", "--retry-failed")
     assert left(here) == ["runs/done", "runs/empty", "runs/noted"]
