@@ -69,20 +69,20 @@ def download(plan: Download, advance: Callable[[str], None] = lambda _: None) ->
 
     An interrupted download is resumed. A judge that is installed already was damaged, so its files are renewed.
     """
-    place, digests = find.fetched_folder(plan.name) / find.LOCK_NAME, dict[str, str]()
-    lock, folder = find.read_lock(place.parent), Path()
-    renewed = lock is not None and lock.revision == plan.revision
+    place, digests, folder = find.fetched_folder(plan.name) / find.LOCK_NAME, dict[str, str](), Path()
+    renewed = (lock := find.read_lock(place.parent)) is not None and lock.revision == plan.revision
     for each in plan.files:
-        advance(name := each.rfilename)
+        name: str = each.rfilename
+        advance(name)
         options = {"revision": plan.revision, "cache_dir": find.hub_cache(), "force_download": renewed}
         path = Path(_asked(plan.model, "hf_hub_download", filename=name, **options))
         digests[name], folder = find.file_digest(path), path.parents[name.count("/")]
         if each.lfs and each.lfs["sha256"] != digests[name]:
             raise UsageError(f"{path} is not the file that the hub describes. Remove it and repeat the command.")
-    today = datetime.now(UTC).date().isoformat()
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
     with writing(place, "set MERILO_JUDGES to another folder"):
         place.parent.mkdir(parents=True, exist_ok=True)
-        new = find.Lock(model=plan.model, revision=plan.revision, licence=plan.licence, date=today, files=digests)
+        new = find.Lock(model=plan.model, revision=plan.revision, licence=plan.licence, date=date, files=digests)
         write_file(place, new.model_dump_json(indent=1) + "\n")
     return folder
 

@@ -99,10 +99,11 @@ def _agreement(page: Page, checks: Sequence[JudgeCheck], *, full: bool) -> None:
         for check in checks:
             if (table := check.tables.get(task)) is None:
                 continue
-            sources, judge = table.sources if full else {}, f"- {check.judge.name}"
+            sources = [*table.sources.items()] if full else []
+            judge = f"- {check.judge.name}"
             rows.append(_row(judge if several else shown, table.pooled, table))
-            rows += (_row(f"{judge}: {name}" if several else f"- {name}", each) for name, each in sources.items())
-            tones += [Tone.PLAIN, *(Tone.PLAIN if each.counts else Tone.QUIET for each in sources.values())]
+            rows += (_row(f"{judge}: {name}" if several else f"- {name}", each) for name, each in sources)
+            tones += [Tone.PLAIN, *(Tone.PLAIN if each.counts else Tone.QUIET for _, each in sources)]
     if len(rows) > 1:
         page.blank()
         page.table(rows, tones, gaps=_GAPS)
