@@ -1,5 +1,6 @@
+import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -94,6 +95,16 @@ class Lawful(MetricDefaults):
         return Score(sum(grade > 0 for grade in grades) / len(grades))
 
 
+def broken(**declared: object) -> type[Metric]:
+    """The lawful metric with other declarations."""
+    return type("Broken", (Lawful,), declared)
+
+
+def scoring(score: Callable[[list[int]], object]) -> type[Metric]:
+    """The lawful metric with another score."""
+    return broken(score=lambda _, grades: score(grades))
+
+
 def test_a_lawful_metric_passes() -> None:
     """The metric that the broken ones below differ from by one thing each keeps the law."""
     check_metric(Lawful())
@@ -113,26 +124,6 @@ class Bare:
     """Not even a name."""
 
 
-class BadName(Lawful):
-    name: ClassVar[str] = "bad name"
-
-
-class NoVersion(Lawful):
-    version: ClassVar[int] = 0
-
-
-class ReversedRange(Lawful):
-    range: ClassVar[tuple[float, float]] = (1.0, 0.0)
-
-
-class NeedsNoField(Lawful):
-    needs: ClassVar[frozenset[str]] = frozenset({"answer"})
-
-
-class NoSummary(Lawful):
-    card: ClassVar[Card] = Card(" ")
-
-
 @dataclass(frozen=True)
 class Forgetful(Lawful):
     """Its text does not hold what it is."""
@@ -146,30 +137,9 @@ class Forgetful(Lawful):
 # -- range --------------------------------------------------------------------------------------------
 
 
-class TooHigh(Lawful):
-    def score(self, grades: list[int]) -> Score:
-        return Score(sum(grades) / len(grades))
-
-
-class NotANumber(Lawful):
-    def score(self, grades: list[int]) -> Score:
-        return Score(sum(grades) / len(grades) / 2 if all(grades) else float("nan"))
-
-
-class Truth(Lawful):
-    def score(self, grades: list[int]) -> Score:
-        return Score(any(grades))
-
-
 # -- driving ------------------------------------------------------------------------------------------
 
 _SEEN: list[str] = []
-
-
-class Random(Lawful):
-    def score(self, grades: list[int]) -> Score:
-        del grades
-        return Score(random.random())
 
 
 class Remembers(Lawful):
@@ -187,25 +157,7 @@ class Crashes(Lawful):
         return Score(sum(grade > 0 for grade in grades) / (len(grades) - 1) / 5)
 
 
-class ReturnsNumbers(Lawful):
-    def score(self, grades: list[int]) -> Score:
-        return sum(grades) / len(grades) / 2  # type: ignore[return-value]  # what is broken
-
-
-class NeverScores(Lawful):
-    def score(self, grades: list[int]) -> Undefined:
-        return Undefined(f"{len(grades)} grades say nothing")
-
-
 # -- questions ----------------------------------------------------------------------------------------
-
-
-class AsksInSecret(Lawful):
-    asks: ClassVar[Kinds] = frozenset()
-
-
-class AsksLess(Lawful):
-    asks: ClassVar[Kinds] = frozenset({Relevance, Support})
 
 
 class SecondRole(Lawful):
@@ -216,10 +168,6 @@ class SecondRole(Lawful):
 
     def max_questions(self, sample: Sample) -> int:
         return 1 + super().max_questions(sample)
-
-
-class UnusedRole(Lawful):
-    roles: ClassVar[frozenset[str]] = frozenset({"judge", "second"})
 
 
 class AsksMore(Lawful):
@@ -274,10 +222,6 @@ class GuessesBadly(Lawful):
 # -- needs and nothing to judge -----------------------------------------------------------------------
 
 
-class NeedsMore(Lawful):
-    needs: ClassVar[frozenset[str]] = Lawful.needs | {"reference"}
-
-
 class NeedsInSecret(Lawful):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("reference")
@@ -308,15 +252,6 @@ class ScoresNothing(Lawful):
 # -- order and better verdicts ------------------------------------------------------------------------
 
 
-class FirstCounts(Lawful):
-    def score(self, grades: list[int]) -> Score:
-        return Score(grades[0] / 2)
-
-
-class RankedForNothing(Lawful):
-    ranked: ClassVar[bool] = True
-
-
 class FirstStatementCounts(BelievesTheFlood):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         contexts = tuple(context.text for context in sample.contexts)
@@ -326,19 +261,6 @@ class FirstStatementCounts(BelievesTheFlood):
         found = yield from ask(Statements(sentences))
         verdicts = yield from ask_each(Support(each.text, contexts) for each in found.statements[:1])
         return Score(float(verdicts[0].supported)) if verdicts else Undefined("no statement")
-
-
-class LessIsMore(Lawful):
-    def score(self, grades: list[int]) -> Score:
-        return Score(1 - sum(grades) / len(grades) / 2)
-
-
-class LowerIsBetterNot(Lawful):
-    higher_is_better: ClassVar[bool] = False
-
-
-class MonotoneAfterAll(Lawful):
-    not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
 
 
 # -- failures and closing -----------------------------------------------------------------------------
@@ -411,38 +333,62 @@ class AsksWhileClosing(Lawful):
     [
         (NotFrozen, "declarations", "it is not a frozen dataclass"),
         (Bare, "declarations", "Metric 'Bare' breaks the law 'declarations': it lacks name, version, card"),
-        (BadName, "declarations", "its name 'bad name' is invalid"),
-        (NoVersion, "declarations", "its version is 0; versions count from 1"),
-        (ReversedRange, "declarations", "its range is (1.0, 0.0)"),
-        (NeedsNoField, "declarations", "it needs answer; a sample's fields are user_input"),
-        (NoSummary, "declarations", "its card has no summary"),
+        (broken(name="bad name"), "declarations", "its name 'bad name' is invalid"),
+        (broken(version=0), "declarations", "its version is 0; versions count from 1"),
+        (broken(range=(1.0, 0.0)), "declarations", "its range is (1.0, 0.0)"),
+        (broken(needs=frozenset({"answer"})), "declarations", "it needs answer; a sample's fields are user_input"),
+        (broken(card=Card(" ")), "declarations", "its card has no summary"),
         (Forgetful, "declarations", "its text 'lawful(hidden=1)' reads back as"),
-        (TooHigh, "range", "outside its range 0.0 to 1.0"),
-        (NotANumber, "range", "its value is nan, which is not a finite number"),
-        (Truth, "range", "which is not a finite number"),
-        (Random, "driving", "when driven twice"),
+        (scoring(lambda grades: Score(sum(grades) / len(grades))), "range", "outside its range 0.0 to 1.0"),
+        (
+            scoring(lambda grades: Score(sum(grades) / len(grades) / 2 if all(grades) else math.nan)),
+            "range",
+            "its value is nan, which is not a finite number",
+        ),
+        (scoring(lambda grades: Score(any(grades))), "range", "which is not a finite number"),
+        (scoring(lambda _: Score(random.random())), "driving", "when driven twice"),
         (Remembers, "driving", "when driven in rounds"),
         (Crashes, "driving", "it raises ZeroDivisionError"),
-        (ReturnsNumbers, "driving", "a plan returns a Score or Undefined"),
-        (NeverScores, "driving", "it has no score on any sample"),
-        (AsksInSecret, "questions", "it asks Relevance, which `asks` does not name"),
-        (AsksLess, "questions", "it declares that it asks Support, but never does"),
+        (scoring(lambda grades: sum(grades) / len(grades) / 2), "driving", "a plan returns a Score or Undefined"),
+        (
+            scoring(lambda grades: Undefined(f"{len(grades)} grades say nothing")),
+            "driving",
+            "it has no score on any sample",
+        ),
+        (broken(asks=frozenset()), "questions", "it asks Relevance, which `asks` does not name"),
+        (broken(asks=frozenset({Relevance, Support})), "questions", "it declares that it asks Support, but never does"),
         (SecondRole, "questions", "the role 'second', which `roles` does not name"),
-        (UnusedRole, "questions", "it declares the roles ['second'], but never asks them"),
+        (
+            broken(roles=frozenset({"judge", "second"})),
+            "questions",
+            "it declares the roles ['second'], but never asks them",
+        ),
         (AsksMore, "questions", "it asks 3 questions, but max_questions says 2"),
         (AsksTheImpossible, "questions", "cannot be answered: its own guess names sentence 1"),
         (BelievesTheFlood, "questions", "questions, but max_questions says"),
         (GuessesBadly, "questions", "a dry run fails"),
-        (NeedsMore, "needs", "without 'reference' ends as Score"),
+        (broken(needs=Lawful.needs | {"reference"}), "needs", "without 'reference' ends as Score"),
         (NeedsInSecret, "needs", "without 'reference' it raises MissingField, but `needs` does not name it"),
         (ScoresWithMoreOnly, "needs", "it has no score on samples with only retrieved_contexts, user_input"),
         (MakesUpFields, "needs", "read the field with sample.require('user_input')"),
         (ScoresNothing, "nothing to judge", "fields are all empty ends as Score"),
-        (FirstCounts, "order", "with its contexts in another order"),
-        (RankedForNothing, "order", "it declares `ranked`, but the order of the contexts matters in no sample; pass"),
-        (LessIsMore, "better verdicts", "when the verdict on a 'relevance' question gets better"),
-        (LowerIsBetterNot, "better verdicts", "when the verdict on a 'relevance' question gets better"),
-        (MonotoneAfterAll, "better verdicts", "`not_monotone_in` names Relevance, but no better verdict"),
+        (scoring(lambda grades: Score(grades[0] / 2)), "order", "with its contexts in another order"),
+        (
+            broken(ranked=True),
+            "order",
+            "it declares `ranked`, but the order of the contexts matters in no sample; pass",
+        ),
+        (
+            scoring(lambda grades: Score(1 - sum(grades) / len(grades) / 2)),
+            "better verdicts",
+            "when the verdict on a 'relevance' question gets better",
+        ),
+        (broken(higher_is_better=False), "better verdicts", "when the verdict on a 'relevance' question gets better"),
+        (
+            broken(not_monotone_in=frozenset({Relevance})),
+            "better verdicts",
+            "`not_monotone_in` names Relevance, but no better verdict",
+        ),
         (FailureIsZero, "failures", "no question is answered; it ends as Score"),
         (FailureCrashes, "driving", "it raises AttributeError"),
         (CatchesErrors, "closing", "it catches Exception and ends"),
