@@ -150,13 +150,6 @@ def test_no_request_at_all_is_a_limit_too(evaluated: Evaluate, server: JudgeServ
     assert server.count == asked
 
 
-def test_requests_sent_again_count(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
-    """Re-asks are requests like others."""
-    server.fail(malformed())
-    evaluated(rows(30), max_requests=10, **options)
-    assert server.count == 10
-
-
 def characters(body: Mapping[str, Any]) -> tuple[int, int]:
     """A quarter of a token a character, and short replies."""
     return len(texts(body)) // 4, 20
@@ -228,13 +221,6 @@ def test_too_little_money_is_told_before_it_is_spent(
         r"Cost limit of \$0\.0000001 reached .*: \$0\.00 spent .*; the next request can cost up to \$0\.00\d+\. Raise"
     )
     assert re.match(said, run.usage["stopped"])
-
-
-def test_enough_money_is_no_limit(evaluated: Evaluate, options: dict[str, Any]) -> None:
-    """A run that costs less than its limit is complete."""
-    run = evaluated(rows(3), max_cost_usd=1_000.0, prices=PRICES, **options)
-    assert run.complete
-    assert run.usage["stopped"] is None
 
 
 def test_a_price_must_be_known(

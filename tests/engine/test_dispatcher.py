@@ -415,15 +415,6 @@ async def test_a_missing_key_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -
         await carried(3, OpenAIProvider("m"))
 
 
-async def test_two_carriers_share_an_endpoint(server: JudgeServer) -> None:
-    """Two runs of the process together never have more in the air than each allows itself; both get on."""
-    server._delay_s = 0.01
-    endpoint, limits = provider(server), RequestLimits(concurrency=4)
-    replies = await asyncio.gather(carried(20, endpoint, limits), carried(20, endpoint, limits))
-    assert all(isinstance(reply, Reply) for each in replies for reply in each)
-    assert 1 < server.most_at_once <= 4
-
-
 def test_runs_in_two_threads_share_an_endpoint(server: JudgeServer, tmp_path: Path) -> None:
     """Two evaluations in threads of their own are both done, and never have more in the air than allowed."""
     server._delay_s = 0.005

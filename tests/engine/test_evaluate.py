@@ -96,30 +96,6 @@ def test_equal_input_gives_equal_bytes(evaluated: Evaluate) -> None:
     assert canonical(evaluated(rows(30))) == canonical(evaluated(rows(30)))
 
 
-def test_concurrency_moves_no_number(evaluated: Evaluate) -> None:
-    """Answers that arrive in another order leave the same bytes."""
-
-    async def slow_judge(question: Question[Any]) -> dict[str, Any]:
-        await asyncio.sleep(hash(repr(question)) % 7 / 1000)
-        return verdict_for(question)
-
-    one = evaluated(rows(20), judge=slow_judge, concurrency=1)
-    many = evaluated(rows(20), judge=slow_judge, concurrency=16)
-    assert canonical(one) == canonical(many)
-
-
-def test_outcomes_stand_in_dataset_order(evaluated: Evaluate) -> None:
-    """Outcomes are written in dataset order, then metric order, whatever is finished first."""
-
-    async def judge(question: Question[Any]) -> dict[str, Any]:
-        await asyncio.sleep(0.05 if "river 0" in repr(question) else 0)
-        return verdict_for(question)
-
-    run = evaluated(rows(8), judge=judge, metrics=["context_relevance", "context_sufficiency"])
-    names = [(record["sample"], record["metric"]) for record in run.records()]
-    assert names == [(f"s{i}", m) for i in range(8) for m in ("context_relevance", "context_sufficiency")]
-
-
 def test_works_inside_a_running_loop(evaluated: Evaluate) -> None:
     """`evaluate` can be called while an event loop runs, as in a notebook."""
 
@@ -154,14 +130,6 @@ def test_evidence_leads_to_the_question(evaluated: Evaluate) -> None:
     assert asked.question.sentences[0] == "River 0 is a river."
     assert isinstance(asked.answer, RelevanceVerdict)
     assert asked.answer.reason == "about a river"
-
-
-def test_blank_context_asks_nothing(evaluated: Evaluate) -> None:
-    """A blank context is graded 0 without a question."""
-    run = evaluated([{"user_input": "q?", "retrieved_contexts": ["  ", ""]}], metrics=["context_relevance"])
-    (record,) = run.records()
-    assert record["value"] == 0.0
-    assert record["trail"] == []
 
 
 def test_a_failure_fails_the_plan_whole(evaluated: Evaluate) -> None:
@@ -241,33 +209,6 @@ def test_missing_field_is_undefined(evaluated: Evaluate) -> None:
     }
 
 
-def test_duplicate_ids_are_refused_with_their_places(evaluated: Evaluate) -> None:
-    """Two records with one id are an error that names the id and both places."""
-    with pytest.raises(merilo.DataError, match=r"'s0', the id of sample 1"):
-        evaluated([*rows(2), rows(1)[0]])
-
-
-def test_skip_invalid_runs_the_good_ones(evaluated: Evaluate) -> None:
-    """With skip_invalid bad records are listed in the run and the others evaluated."""
-    run = evaluated([*rows(2), rows(1)[0], {"id": "bad", "retrieved_contexts": 3}], skip_invalid=True)
-    assert run.manifest.samples == 2
-    assert len(run.manifest.skipped) == 2
-
-
-def test_equal_scores_have_an_interval_with_a_width(evaluated: Evaluate) -> None:
-    """Six perfect scores do not prove perfection: the exact limit says how little six are, with a remark."""
-    aggregate = evaluated(rows(6), metrics=["context_sufficiency"]).metrics["context_sufficiency"]
-    assert aggregate.interval == pytest.approx((0.05 ** (1 / 6), 1.0), abs=1e-6)
-    assert aggregate.remark == "all 6 scores are equal"
-
-
-def test_one_sample_gives_no_interval(evaluated: Evaluate) -> None:
-    """It is said why; a zero-width interval is never shown."""
-    aggregate = evaluated(rows(1), metrics=["context_sufficiency"]).metrics["context_sufficiency"]
-    assert aggregate.interval is None
-    assert aggregate.note == "cannot tell from 1 scored sample"
-
-
 def test_two_metrics_of_one_text_are_one(evaluated: Evaluate) -> None:
     """A metric named twice is computed once."""
     assert list(evaluated(rows(2), metrics=["faithfulness", "faithfulness"]).metrics) == ["faithfulness"]
@@ -302,12 +243,6 @@ def test_a_mapped_column_must_be_there(evaluated: Evaluate) -> None:
     """A mapping that names a column of no record is refused: it is a slip of the pen."""
     with pytest.raises(merilo.UsageError, match="No record has the mapped column 'groundtruth'"):
         evaluated(rows(2), mapping={"groundtruth": "reference"})
-
-
-def test_an_unknown_argument_is_named(evaluated: Evaluate) -> None:
-    """An argument that does not exist is an error that names the closest one."""
-    with pytest.raises(merilo.UsageError, match=r"evaluate\(\) has no metric=: did you mean metrics=\."):
-        evaluated(rows(1), metric="faithfulness")
 
 
 def test_resuming_keeps_the_manifest(evaluated: Evaluate, tmp_path: Path) -> None:

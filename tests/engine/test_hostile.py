@@ -2,12 +2,10 @@
 
 import json
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,16 +127,6 @@ def test_absurd_usage_does_not_end_a_run(evaluated: Evaluate) -> None:
     assert 0 < run.usage["output_tokens"] < 100
 
 
-def test_a_tampered_cache_moves_no_number(evaluated: Evaluate, tmp_path: Path) -> None:
-    """A cached verdict that contradicts its question is asked again."""
-    cache = tmp_path / "cache.sqlite"
-    whole = evaluated(rows(2), metrics=["context_relevance"], cache=cache)
-    with closing(sqlite3.connect(cache, isolation_level=None)) as db:
-        db.execute("""UPDATE verdicts SET verdict = '{"grade":9,"evidence":[7],"reason":"","probability":null}'""")
-    again = evaluated(rows(2), metrics=["context_relevance"], cache=cache)
-    assert again.metrics["context_relevance"].mean == whole.metrics["context_relevance"].mean
-
-
 def test_a_stopped_repeat_leaves_the_finished_run(evaluated: Evaluate, tmp_path: Path) -> None:
     """A finished run that is begun again and stopped keeps its outcomes: they are replaced whole or not at all."""
     run = evaluated(rows(3), out=tmp_path / "r")
@@ -159,22 +147,6 @@ def test_a_store_that_was_never_begun_is_begun(evaluated: Evaluate, tmp_path: Pa
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "store.sqlite").touch()
     assert evaluated(rows(1), out=tmp_path / "r").complete
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "summary.json", "usage.json", "outcomes.jsonl"])
-@pytest.mark.parametrize("content", ["", "[]", "null", '{"a"', "\x00\x01"])
-def test_a_damaged_file_is_a_sentence(evaluated: Evaluate, name: str, content: str) -> None:
-    """A damaged file of a run is told as an error of ours, whichever it is."""
-    run = evaluated(rows(1), metrics=["context_relevance"])
-    (run.path / name).write_text(content)
-
-    def read_all() -> int:
-        damaged = merilo.Run.open(run.path)
-        _ = damaged.metrics, damaged.usage, damaged.complete
-        return len(list(damaged.records()))
-
-    with pytest.raises(merilo.RunError):
-        read_all()
 
 
 def test_a_judge_that_runs_dry_does_not_hang(evaluated: Evaluate) -> None:

@@ -32,7 +32,6 @@ from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
-from merilo.runs.database import COMMIT_SECONDS
 from merilo.runs.files import RunLock
 from merilo.runs.records import Exchange
 from merilo.runs.store import FORMAT, Store
@@ -132,23 +131,6 @@ def test_failures_are_kept_until_asked_again(evaluated: Evaluate, tmp_path: Path
     assert again.metrics["context_relevance"].failed == 0
 
 
-def test_the_cache_serves_other_runs(evaluated: Evaluate, tmp_path: Path) -> None:
-    """A second run takes every verdict from the cache and gives the same outcomes."""
-    first = evaluated(rows(5), cache=tmp_path / "cache.sqlite")
-    second = evaluated(rows(5), cache=tmp_path / "cache.sqlite")
-    assert first.usage["cached"] == 0
-    assert second.usage["cached"] > 0
-    assert canonical(first) == canonical(second)
-
-
-def test_failures_are_not_cached(evaluated: Evaluate, tmp_path: Path) -> None:
-    """A failure stays in its run; another run asks again."""
-    cache = tmp_path / "cache.sqlite"
-    refuses = merilo.ScriptedJudge.by(lambda _: Failure(FailureKind.REFUSED, "no"), version="1")
-    for _ in range(2):
-        assert evaluated(rows(1), judge=refuses, metrics=["context_relevance"], cache=cache).usage["cached"] == 0
-
-
 def test_a_judge_without_version_is_not_cached(evaluated: Evaluate, tmp_path: Path) -> None:
     """A plain callable is asked anew in each run: nobody can see whether its code has changed."""
 
@@ -158,25 +140,6 @@ def test_a_judge_without_version_is_not_cached(evaluated: Evaluate, tmp_path: Pa
     cache = tmp_path / "cache.sqlite"
     evaluated(rows(2), judge=judge, cache=cache)
     assert evaluated(rows(2), judge=judge, cache=cache).usage["cached"] == 0
-
-
-def test_an_earlier_cached_verdict_wins(evaluated: Evaluate, tmp_path: Path) -> None:
-    """When another run has cached a verdict meanwhile, the run takes that one."""
-    cache = tmp_path / "cache.sqlite"
-    data = [{"user_input": "q?", "retrieved_contexts": ["a river"]}]
-    inner: list[merilo.Run | None] = []
-
-    def answer(question: Question[Any]) -> dict[str, Any]:
-        if inner:
-            return {"grade": 2, "evidence": [0]}
-        inner.append(None)
-        inner[0] = evaluated(data, judge=judge, metrics=["context_relevance"], cache=cache, out=tmp_path / "in")
-        time.sleep(2 * COMMIT_SECONDS)  # of answers within a few milliseconds each run keeps its own
-        return {"grade": 0}
-
-    judge = merilo.ScriptedJudge.by(answer, version="1")
-    run = evaluated(data, judge=judge, metrics=["context_relevance"], cache=cache, out=tmp_path / "out")
-    assert run.metrics["context_relevance"].mean == 1.0
 
 
 def test_a_flight_outlives_the_plan_that_asked(tmp_path: Path) -> None:
@@ -241,12 +204,6 @@ def test_questions_are_read_back_as_asked(question: Question[Any], tmp_path: Pat
     assert stored.rubric == "the rubric"
 
 
-@each_case("question", QUESTIONS)
-def test_guesses_stand(question: Question[Any]) -> None:
-    """The guess of every kind of question is a verdict without fault."""
-    assert question.fault(question.guess()) is None
-
-
 def test_packs_are_cut_in_order_before_looking_up(tmp_path: Path) -> None:
     """Statements of one group are cut into packs of ten in their order; keys hold pack and place."""
     judge = merilo.ScriptedJudge.by(lambda _: SupportVerdict(SupportLabel.NOT_STATED), packs=frozenset({Support}))
@@ -267,16 +224,6 @@ def test_groups_of_one_step_stay_apart(tmp_path: Path) -> None:
     answers = AnswerStore(JudgeRoles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
     step = tuple(tuple(Support(f"{name} {i}", ("context",)) for i in range(2)) for name in "ab")
     assert [len(unit.questions) for unit in answers.units(step)] == [2, 2]
-
-
-def test_draws_are_separate_answers(tmp_path: Path) -> None:
-    """Another draw of the same question has another key; role and draw are not in its content."""
-    judge = merilo.ScriptedJudge.by(lambda _: {"text": "x"})
-    answers = AnswerStore(JudgeRoles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
-    question = Completion("r", ("q",), ("v",))
-    (first,), (second,) = (answers.units(((question.at(draw),),)) for draw in range(2))
-    assert first.keys != second.keys
-    assert question.content == question.at(1).content
 
 
 def test_equal_completions_have_one_key() -> None:

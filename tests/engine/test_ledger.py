@@ -11,23 +11,17 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import COMMAND, Here
-from embedding_server import EmbeddingServer, embeddings
 from judged_rivers import Evaluate, rows
 from server import Fault, JudgeServer, cut_off, hang, malformed, rate_limited, reset, status, truncated, unusable
 
 import merilo
 from merilo.commands.verify.run import State, verify_run
-from merilo.data.sample import Sample
-from merilo.engine.progress import Traffic
-from merilo.judging.ask import Plan, ask
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 
 METRIC = "context_relevance"
 PRICES = [{"model": "m", "input": 1_000.0, "output": 1_000.0}]  # a tenth of a cent per token
@@ -96,16 +90,6 @@ def test_a_limit_holds_whatever_replies_report(
     assert run.usage["input_tokens"] * TOKEN_USD <= run.usage["cost_usd"]
 
 
-def test_plausible_usage_is_charged_as_reported(
-    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
-) -> None:
-    """A server that reports its tokens is never charged more than it reports, and nothing is marked as estimated."""
-    run = evaluated(rows(6), **options)
-    assert run.usage["cost_usd"] == pytest.approx((run.usage["input_tokens"] + run.usage["output_tokens"]) * TOKEN_USD)
-    assert (run.usage["estimated_usd"], run.usage["unanswered"]) == (0.0, 0)
-    assert [line[0] for line in entries(run.path)].count("reply") == server.count
-
-
 def test_tokens_are_estimated_without_a_price(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
 ) -> None:
@@ -114,47 +98,6 @@ def test_tokens_are_estimated_without_a_price(
     run = evaluated(rows(3), **{**options, "prices": None})
     assert run.usage["cost_usd"] is run.usage["estimated_usd"] is None
     assert run.usage["input_tokens"] >= server.billed["input"] > 0
-
-
-@pytest.mark.parametrize("fault", [reset(), status(408), status(504), status(524)], ids=lambda fault: fault.name)
-def test_each_unanswered_attempt_is_charged_for_its_input(
-    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], fault: Fault
-) -> None:
-    """A connection broken after sending, and a timeout reported by a gateway, may be billed: retries add up."""
-    whole = evaluated(rows(8), **options)
-    server.fail(fault, share=0.4, seed=2)
-    run = evaluated(rows(8), **{**options, "out": options["out"].with_name("faulty")})
-    lost = server.given[fault.name]
-    assert lost > 3
-    assert run.usage["unanswered"] == lost
-    assert run.usage["requests"] == whole.usage["requests"] + lost
-    input_usd = (run.usage["cost_usd"] - whole.usage["cost_usd"]) / lost
-    assert input_usd == pytest.approx(run.usage["estimated_usd"] / lost)
-    assert 1.0 < input_usd / (whole.usage["input_tokens"] * TOKEN_USD / whole.usage["requests"]) < 2.0
-
-
-@pytest.mark.parametrize("fault", [status(500), status(503), status(400), rate_limited()], ids=lambda fault: fault.name)
-def test_an_error_is_not_charged(
-    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], fault: Fault
-) -> None:
-    """A request that was answered with an error is counted as sent and costs nothing: providers do not bill it."""
-    server.fail(fault, share=0.3, seed=2)
-    run = evaluated(rows(12), **options)
-    failed = server.given[fault.name]
-    assert failed > 1
-    assert run.usage["unanswered"] == 0
-    assert run.usage["estimated_usd"] == 0.0
-    assert run.usage["requests"] == server.count
-    assert [line[0] for line in entries(run.path)].count("unbilled") == failed
-
-
-def test_a_request_that_never_left_is_not_counted(evaluated: Evaluate, options: dict[str, Any]) -> None:
-    """Where no server listens, nothing was sent and nothing is charged."""
-    Path(options["out"]).mkdir()  # a new directory would be removed
-    with pytest.raises(merilo.ProviderDown):
-        evaluated(rows(4), **{**options, "base_url": "http://127.0.0.1:9/v1"})
-    usage = merilo.Run.open(options["out"]).usage
-    assert (usage["requests"], usage["cost_usd"], usage["unanswered"]) == (0, 0.0, 0)
 
 
 def test_a_missing_key_is_not_counted(
@@ -263,40 +206,6 @@ def test_what_was_received_is_charged(evaluated: Evaluate, server: JudgeServer, 
     assert ["lost", 1, 256, 0] in entries(run.path)
 
 
-def test_progress_counts_unanswered_requests(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
-    """The cost that progress shows at the end is the cost of the run, unanswered requests included."""
-    server.fail(reset(), first_attempt_only=True)
-    watcher = Watcher()
-    run = evaluated(rows(3), progress=watcher, **options)
-    assert run.usage["unanswered"] > 0
-    assert watcher.cost_usd == pytest.approx(run.usage["cost_usd"])
-
-
-class Watcher:
-    """Progress that notes the cost at the end of a run."""
-
-    cost_usd: float | None = None
-
-    def begin(self, run: Path, samples: int) -> None:
-        pass
-
-    def watch(self, traffic: Callable[[], Traffic]) -> None:
-        self._traffic = traffic
-
-    def advance(self, samples: int) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
-
-    def spent(self, usage: object) -> None:
-        del usage
-        self.cost_usd = self._traffic().cost_usd
-
-    def end(self) -> None:
-        pass
-
-
 @pytest.mark.parametrize("fault", [status(401), rate_limited("3000")], ids=lambda fault: fault.name)
 def test_a_provider_that_is_down_names_what_was_spent(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], fault: Fault
@@ -327,18 +236,6 @@ def test_a_timeout_that_is_too_short_is_named(
     server.fail_next(hang(), hang(), hang())
     run = evaluated(rows(12), max_requests=20, timeout_s=3.0, **options)
     assert "in time" not in run.usage["stopped"]
-
-
-def test_unanswered_requests_can_be_free(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
-    """`unanswered="free"` frees exactly the charge of unanswered requests, those of earlier calls included."""
-    server.fail(reset(), first_attempt_only=True)
-    charged = evaluated(rows(3), **options).usage
-    free = evaluated(rows(3), unanswered="free", **options).usage
-    again = evaluated(rows(3), **options).usage
-    assert charged["unanswered"] == free["unanswered"] > 0
-    assert free["cost_usd"] == pytest.approx(charged["cost_usd"] - charged["estimated_usd"])
-    assert free["estimated_usd"] == 0.0
-    assert again["cost_usd"] == charged["cost_usd"]
 
 
 def test_retries_count_as_requests(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
@@ -387,49 +284,6 @@ def test_a_price_that_comes_later_is_applied_to_what_was_sent(
     assert server.count == 9
     tokens = first.usage["input_tokens"] + first.usage["output_tokens"]
     assert run.usage["cost_usd"] == run.usage["estimated_usd"] == pytest.approx(tokens * TOKEN_USD, abs=0.02)
-
-
-@dataclass(frozen=True, slots=True)
-class Near(MetricDefaults):
-    """The cosine of response and reference."""
-
-    name = "made:near"
-    version = 1
-    range = (-1.0, 1.0)
-    card = Card("How near the response is to the reference.", family="made")
-    needs = frozenset({"response", "reference"})
-    asks = Kinds({Embeddings})
-
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 1
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        yield from ask(Embeddings((sample.require("response"), sample.require("reference"))))
-        return Score(1.0)
-
-
-def test_embeddings_are_charged_by_their_texts(evaluated: Evaluate, tmp_path: Path) -> None:
-    """An embedder that reports no tokens is charged for its texts alone, since vectors are not billed."""
-
-    def silent(body: Any) -> Any:
-        code, told = embeddings(body)
-        return code, {name: value for name, value in told.items() if name != "usage"}
-
-    with EmbeddingServer(silent) as embedder:
-        run = evaluated(
-            rows(3),
-            embedder="openai:m",
-            base_url=embedder.base_url,
-            metrics=[Near()],
-            prices=PRICES,
-            out=tmp_path / "r",
-            cache=False,
-        )
-        charged = sum(-(-len("".join(body["input"]).encode()) // 3) for body in embedder.asked)
-    assert run.usage["requests"] == 3
-    assert charged > 10
-    assert run.usage["cost_usd"] == run.usage["estimated_usd"] == pytest.approx(charged * TOKEN_USD)
 
 
 @pytest.mark.parametrize(
@@ -523,24 +377,6 @@ def test_what_was_in_flight_at_a_kill_is_charged(here: Here, server: JudgeServer
     assert run.usage["estimated_usd"] == 0.0
 
 
-def test_kills_and_resumes_never_exceed_the_limit(here: Here, server: JudgeServer) -> None:
-    """However often a run is killed and resumed, the server's bill stays below the limit of its directory."""
-    server._delay_s = 0.02
-    for _ in range(12):
-        process = start(here, server, "--max-cost", "20")
-        enough = server.count + 5
-        while server.count < enough and process.poll() is None:
-            time.sleep(0.001)
-        if process.poll() is not None:
-            break
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert process.wait() == 5
-    assert "Cost limit of $20.00 reached (--max-cost): $" in stderr(here)
-    time.sleep(0.1)
-    assert 3.0 < bill_usd(server) <= 20.0
-
-
 def test_replies_written_after_a_kill_never_exceed_the_limit(here: Here, server: JudgeServer) -> None:
     """Replies that a server writes for killed calls are covered by what stays reserved for their requests."""
     server.fail(hang(written=256))
@@ -570,16 +406,6 @@ def test_an_interrupted_run_names_what_was_spent(here: Here, server: JudgeServer
     said = " ".join(stderr(here).split())
     assert f"Stopped. Spent so far: {usage['requests']} requests ({usage['unanswered']} unanswered)" in said
     assert f"{usage['cost_usd']:.4f} USD" in said
-
-
-def test_too_many_failures_name_what_was_spent(here: Here, server: JudgeServer) -> None:
-    """A run that ends with too many failures says what it has spent."""
-    server.fail(status(400), share=0.3, seed=2)
-    assert start(here, server).wait() == 4
-    said = " ".join(stderr(here).split())
-    assert re.search(
-        rf"more than --max-failed 1\.0%\. Spent so far: {server.count} requests, .* USD, .* s\. To ask", said
-    )
 
 
 def test_a_resumed_run_names_what_was_spent_and_the_limit_to_raise(here: Here, server: JudgeServer) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from judged_rivers import Evaluate, rows, verdict_for
-from server import Asked, JudgeServer, drop_verdicts, malformed, rate_limited, refusal, reset, status
-from silent import Silent
+from server import Asked, JudgeServer, status
 
 import merilo
 from merilo.judging.kinds.addresses import Addresses
@@ -92,52 +91,6 @@ def test_the_numbers_of_the_scripted_judge(evaluated: Evaluate, server: JudgeSer
     assert over_http.usage["cost_usd"] is None
 
 
-def test_one_request_for_a_context_serves_five_metrics(evaluated: Evaluate, server: JudgeServer) -> None:
-    """Relevance in three units, ranking and precision together cost one request for each context with text."""
-    run = evaluated(
-        rows(10),
-        judge="openai:test-model",
-        base_url=server.base_url,
-        metrics=[
-            "context_relevance",
-            "context_relevance(unit=context)",
-            "context_relevance(unit=sentence)",
-            "context_ranking",
-            "context_precision",
-        ],
-    )
-    assert server.count == 20  # two of three contexts have text
-    assert run.usage["requests"] == 20
-
-
-def test_a_second_run_asks_nothing(evaluated: Evaluate, server: JudgeServer, tmp_path: Path) -> None:
-    """With the cache a second run makes no request and gives the same bytes."""
-    options = {"judge": "openai:test-model", "base_url": server.base_url, "cache": tmp_path / "cache.sqlite"}
-    first = evaluated(rows(6), **options)
-    asked = server.count
-    second = evaluated(rows(6), **options)
-    assert server.count == asked
-    assert second.usage["requests"] == 0
-    assert (first.path / "outcomes.jsonl").read_bytes() == (second.path / "outcomes.jsonl").read_bytes()
-
-
-@pytest.mark.parametrize("fault", [status(500), rate_limited("0"), reset(), malformed(), drop_verdicts()])
-def test_a_passing_fault_moves_no_number(evaluated: Evaluate, server: JudgeServer, fault: object) -> None:
-    """A fault on the first attempt of some requests is retried or asked again; the numbers are the same."""
-    server.fail(fault, share=0.2, seed=3, first_attempt_only=True)
-    run = evaluated(rows(8), judge="openai:test-model", base_url=server.base_url)
-    assert sum(server.given.values()) > 0
-    assert scores(run) == scores(evaluated(rows(8)))
-
-
-def test_a_refusal_is_failed_with_its_reason(evaluated: Evaluate, server: JudgeServer) -> None:
-    """A model that declines makes the outcome Failed with its words."""
-    server.fail(refusal("I would rather not."))
-    run = evaluated(rows(2), judge="openai:test-model", base_url=server.base_url, metrics=["context_sufficiency"])
-    assert run.metrics["context_sufficiency"].failed == 2
-    assert run.metrics["context_sufficiency"].reasons == {"The model declined to answer: I would rather not.": 2}
-
-
 def test_a_wrong_key_stops_the_run_which_can_be_resumed(
     evaluated: Evaluate, server: JudgeServer, tmp_path: Path
 ) -> None:
@@ -148,36 +101,6 @@ def test_a_wrong_key_stops_the_run_which_can_be_resumed(
         evaluated(rows(5), **options)
     server.behave()
     assert scores(evaluated(rows(5), **options)) == scores(evaluated(rows(5)))
-
-
-def test_a_server_that_goes_away_stops_the_run(
-    evaluated: Evaluate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When nobody is at the address any more the run says so, ends, and is resumed when the server is back."""
-    monkeypatch.setattr("merilo.engine.endpoint_queue.UNREACHABLE_RETRY_S", 0.3)
-    said: list[str] = []
-    with JudgeServer(answer, delay_s=0.02) as server:
-        options = {"judge": "openai:test-model", "base_url": server.base_url, "out": tmp_path / "r", "concurrency": 2}
-
-        class Watch(Silent):
-            def note(self, text: str) -> None:
-                said.append(text)
-
-            def advance(self, samples: int) -> None:
-                del samples
-                server.stop()
-
-        with pytest.raises(merilo.ProviderDown, match="can no longer be reached"):
-            evaluated(rows(40), progress=Watch(), **options)
-    assert any("Retrying" in text for text in said)
-    assert not merilo.Run.open(tmp_path / "r").complete
-
-
-def test_concurrency_is_never_exceeded(evaluated: Evaluate) -> None:
-    """No more requests are in the air at once than asked for."""
-    with JudgeServer(answer, delay_s=0.01) as server:
-        evaluated(rows(10), judge="openai:test-model", base_url=server.base_url, concurrency=3)
-        assert 1 < server.most_at_once <= 3
 
 
 def test_refused_parameters_are_told_once_and_recorded(evaluated: Evaluate, server: JudgeServer) -> None:

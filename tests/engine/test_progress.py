@@ -112,11 +112,3 @@ def test_a_progress_that_breaks_ends_no_run(evaluated: Evaluate, caplog: pytest.
     told = [record for record in caplog.records if "Broken raised ZeroDivisionError" in record.message]
     assert len(told) == broken.calls[where] == 1
     assert all(record.exc_info for record in told)
-
-
-def test_a_progress_without_all_four_is_told_nothing_more(
-    evaluated: Evaluate, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What is no progress at all breaks nothing either."""
-    assert evaluated(rows(2), progress=object()).complete
-    assert sum("It was disabled; the run continues" in record.message for record in caplog.records) == 1

@@ -212,19 +212,6 @@ def test_levels_of_sufficiency_have_their_labels() -> None:
     assert answers_to(Sufficiency(ASKED, ("Bread is baked.",)))[0].label is SufficiencyLabel.INSUFFICIENT
 
 
-def test_a_verdict_does_not_depend_on_its_neighbours() -> None:
-    """A pack gets what its questions would get alone, in their order."""
-    questions = tuple(Support(text, (CONTEXT, "Bread is baked.")) for text in (*SENTENCES, "Bread is baked."))
-    assert answers_to(Pack(questions)) == tuple(answers_to(each)[0] for each in questions)
-
-
-def test_a_batch_gives_what_each_question_gives_alone() -> None:
-    """Every request of a batch gets the reply that it would get in a batch of its own."""
-    alone = [batch(question)[0][1] for question in QUESTIONS]
-    assert [text for _, text in sorted(batch(*QUESTIONS))] == alone
-    assert sorted(batch(*reversed(QUESTIONS))) == list(enumerate(reversed(alone)))
-
-
 def test_short_questions_are_answered_first() -> None:
     """A batch is answered by length, each reply with the place of its request."""
     asked = [Noncommittal(ASKED, "No. " * count) for count in (30, 1, 200, 2)]

@@ -1,9 +1,6 @@
 """The files of the embedded judge are what was shipped, or nothing is judged."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -46,25 +43,3 @@ def test_a_damaged_file_is_named(name: str, damage: str, tmp_path: Path, monkeyp
     with pytest.raises(DataError, match="reinstall merilo") as raised:
         model_file(name)
     assert name in str(raised.value)
-
-
-def test_a_damaged_file_ends_the_run_before_anything_is_judged(tmp_path: Path) -> None:
-    """The command ends with one sentence and writes no result."""
-    package = tmp_path / "merilo"
-    shutil.copytree(JUDGES.parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "judges" / FILES[0]).write_bytes(b"{}")
-    data = tmp_path / "data.jsonl"
-    data.write_text('{"user_input": "How long is it?", "retrieved_contexts": ["It is 5 km long."]}\n')
-    command = [sys.executable, "-m", "merilo", "run", str(data), "--metrics", "context_relevance", "--no-cache"]
-    done = subprocess.run(
-        [*command, "--out", str(tmp_path / "run")],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2, done.stderr
-    assert FILES[0] in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "run" / "summary.json").exists()

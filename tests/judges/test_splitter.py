@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from conversing import Talk, converse
 from each_case import each_case
 from grouping import grouped
 from judged_rivers import rows
-from packaging.requirements import Requirement
 
 import merilo
 from merilo.commands.evaluate import settings
@@ -188,13 +186,6 @@ def test_a_run_without_sentences_names_no_splitter(tmp_path: Path) -> None:
     """What no metric asks is not in the manifest."""
     found = run(rows(1), tmp_path / "run", metrics=["context_relevance"])
     assert list(found.manifest.judges) == ["judge"]
-
-
-def test_pysbd_is_installed_with_merilo() -> None:
-    """A plain `pip install merilo` installs pysbd, and the extra of before still names nothing unknown."""
-    needed = [Requirement(text) for text in metadata.requires("merilo") or ()]
-    assert [str(each) for each in needed if each.name == "pysbd"] == ["pysbd>=0.3.4"]
-    assert "published" in metadata.metadata("merilo").get_all("Provides-Extra", [])
 
 
 async def test_warnings_as_errors_do_not_reach_pysbd(monkeypatch: pytest.MonkeyPatch) -> None:

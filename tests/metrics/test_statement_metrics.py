@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Step
     from merilo.metrics.base import Metric
 
-EINSTEIN = (
-    "Albert Einstein was born on 14 March 1879.",
-    "He received the Nobel Prize in Physics in 1921.",
-    "He published four papers in 1905.",
-    "He moved to Switzerland in 1895.",
-)
 EARTH = "The Earth is round."
 SUN = "The Sun is a star."
 MOON = "The Moon is far."
@@ -52,12 +46,6 @@ def test_recall_of_france() -> None:
     assert isinstance(found, Score)
     assert found.value == 0.5
     assert found.counts == {"statements": 2, "supported": 1, "contradicted": 0}
-
-
-def test_recall_of_einstein() -> None:
-    """Of four statements the birth date and the Nobel prize are supported: recall is 0.5."""
-    says = Says(supported={EINSTEIN[0]: (0,), EINSTEIN[1]: (0, 1)})
-    assert value(ContextRecall(), answered(reference=" ".join(EINSTEIN)), says) == 0.5
 
 
 def test_a_contradicted_statement_is_not_recalled() -> None:

@@ -80,27 +80,6 @@ def test_pages_can_be_read_aloud(found: RunComparison) -> None:
         assert any(each.get("name") == "viewport" for each in read.all("meta"))
 
 
-def test_the_numbers_of_a_comparison_are_on_its_page(tmp_path: Path) -> None:
-    """Means, difference, interval, reading and the samples that changed, with what each run said of them."""
-    runs = [
-        graded(tmp_path / name, {f"s{n}": [way[n % 4 > 0]] for n in range(30)})
-        for name, way in (("a", (1, 2)), ("b", (1, 1)))
-    ]
-    found = compare_runs(runs)
-    text = page_text(comparison_page(found))
-    each = found.metrics["context_relevance"]
-    assert each.interval is not None
-    for wanted in (
-        "b is worse, by the judge alone",
-        f"{each.difference:+.3f}",
-        f"{each.interval[0]:+.3f} to",
-        "Context 0 of s1 in b.",
-    ):
-        assert wanted in text
-    assert text.count("What is s") == 30
-    assert "cover sampling of questions, not judge error" in text
-
-
 def test_a_run_names_what_its_intervals_are_over(tmp_path: Path) -> None:
     """Clusters with the field that made them, as the summary in a terminal does."""
     run = merilo.evaluate(

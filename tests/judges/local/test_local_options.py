@@ -89,21 +89,6 @@ def test_the_mean_of_windows_counts_for_both_cuts(tmp_path: Path) -> None:
     assert 0 < verdict.probability < 0.5
 
 
-def test_a_long_context_is_read_in_windows(tmp_path: Path) -> None:
-    """The longest option fits into each input, and the sentence that counts is found at any place."""
-    judge = judge_of(tmp_path)
-    for text in (f"Paris, tower. {PAD * 4}", f"{PAD * 2}Paris, tower. {PAD * 2}", f"{PAD * 4}Paris, tower."):
-        assert support_by(judge, "The tower is in Paris.", text).supported
-
-
-def test_a_long_statement_fails(tmp_path: Path) -> None:
-    """A statement that takes more than half of the input is a failure, not a truncated text."""
-    answer = ask(judge_of(tmp_path), Support("tower " * 40, ("The tower.",)))
-    assert isinstance(answer, Failure)
-    assert answer.kind is FailureKind.PERMANENT
-    assert "The statement has 40 tokens, more than half of the input" in answer.message
-
-
 def test_a_long_option_fails(tmp_path: Path) -> None:
     """An input that is too long with one of its options is not read without it."""
     answer = ask(judge_of(tmp_path, OPTIONS_CARD.replace('"was"', f'"{"was " * 70}"')), Support("Rome.", ("Rome.",)))
