@@ -41,6 +41,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of slow tests where those are not wanted, since importing them takes time too."""
+    unwanted = "not slow" in config.option.markexpr and collection_path.suffix == ".py"
+    return True if unwanted and _is_slow(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Mark slow tests, which `make fast` leaves out."""
     for item in items:

@@ -1,10 +1,11 @@
-"""Write the list of slow tests that `make fast` leaves out, from the report of a whole run.
+"""Bring the list of slow tests, which `make fast` leaves out, up to date with a report of what it ran.
 
-    make test ARGS="--junitxml=report.xml"
+    make fast ARGS="--junitxml=report.xml"
     python tools/slow_tests.py report.xml
 
-Tests that start processes are left out anyway (tests/conftest.py). Of the others, the list has those test functions
-that took the most time, all parameters together, until the rest fits into the time that `make fast` may take.
+Tests that are gone leave the list. Then those test functions join it that took the most time, all parameters together,
+until the rest fits into the time that `make fast` may take. Tests that start processes are left out anyway
+(tests/conftest.py).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
 
-_REST = 0.12
-"""Fraction of the measured time that the fast tests may take."""
-_LIST = Path(__file__).resolve().parent.parent / "tests" / "slow.txt"
+_FAST_S = 75.0
+"""Seconds that the fast tests may take together, without their collection, on one quiet core."""
+_ROOT = Path(__file__).resolve().parent.parent
+_LIST = _ROOT / "tests" / "slow.txt"
 
 
 def main(report: Path) -> None:
@@ -25,15 +27,20 @@ def main(report: Path) -> None:
     for case in ET.parse(report).iter("testcase"):  # noqa: S314  written by pytest on this machine
         function = case.attrib["name"].partition("[")[0]
         seconds[f"{case.attrib['classname'].replace('.', '/')}.py::{function}"] += float(case.attrib["time"])
+    slow = {name for name in _LIST.read_text(encoding="utf-8").split() if _exists(name)}
     left = sum(seconds.values())
-    allowed = left * _REST
-    slow: list[str] = []
     for name, taken in seconds.most_common():
-        if left <= allowed:
+        if left <= _FAST_S:
             break
-        slow.append(name)
+        slow.add(name)
         left -= taken
     _LIST.write_text("".join(f"{name}\n" for name in sorted(slow)), encoding="utf-8")
+
+
+def _exists(name: str) -> bool:
+    path, _, function = name.partition("::")
+    file = _ROOT / path
+    return file.exists() and f"def {function}(" in file.read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":
