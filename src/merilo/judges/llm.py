@@ -18,7 +18,7 @@ from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_parsing import AskedForm, ParsedReply, read_pack, read_reply, schema_for
-from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.reply_schema import ReplySchema, schema_of
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request
 
@@ -232,7 +232,7 @@ def _numbered(question: Question[Any], form: AskedForm) -> Mapping[str, object]:
     """Return the schema of a reply that names only sentences or contexts that the prompt numbers."""
     sentences = sum(map(len, form.sentences)) if form.sentences else 0
     if sentences and isinstance(question.reply, ReplySchema):
-        return question.reply.with_places(sentences)
+        return schema_of(question.reply, sentences)
     return question.reply_schema()
 
 

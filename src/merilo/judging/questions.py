@@ -19,6 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from merilo.judging.digests import FRAME, TEXTS, TUPLES, digest_bytes, digest_of, framed
+from merilo.judging.reply_schema import schema_of
 from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, flag_of, later_fields, per_type
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class Question(_Addressed, Generic[V]):
         """Return the JSON Schema of the reply to this question."""
         if self.reply is None:
             raise TypeError(f"a question of kind {self.kind!r} has no reply schema")
-        return self.reply.with_places(self.places)
+        return schema_of(self.reply, self.places)
 
     def weaker(self, verdict: V) -> V | None:
         """Return an invalid verdict without the evidence that is wrong, marked by its flag; None if it stays invalid.

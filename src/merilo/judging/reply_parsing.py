@@ -27,7 +27,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_fields import item_fields, whole_number
-from merilo.judging.reply_schema import ListReplySchema, ReplySchema
+from merilo.judging.reply_schema import ListReplySchema, ReplySchema, pack_schema_of, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +69,9 @@ def schema_for(
     `version`: of the rubric; None for the current one. `places`: the number of sentences or contexts that the reply to
     a pack may name; 0 for any.
     """
-    return _of_pack(KINDS[kind], version).of_pack(places) if together else _of_kind(KINDS[kind], version).schema
+    if together:
+        return pack_schema_of(_of_pack(KINDS[kind], version), places)
+    return schema_of(_of_kind(KINDS[kind], version))
 
 
 def read_reply(text: str, question: Question[Any], form: AskedForm = CURRENT) -> ParsedReply:

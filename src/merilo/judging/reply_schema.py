@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from merilo.judging.json_extraction import JsonShape, read_list, read_object
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     """The sentences of each context, which a prompt numbers from 1 through all contexts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReplySchema:
     """Schema of the reply to one kind of question: the reply's fields, and how a verdict is parsed from them."""
 
@@ -32,36 +32,6 @@ class ReplySchema:
     not judge in packs."""
     read_cited: Callable[[Fields, SentencesOfContexts], Verdict] | None = None
     """Used instead of `read` if the reply names numbered sentences. Raises ReplyParseError."""
-
-    @cached_property
-    def schema(self) -> Mapping[str, object]:
-        """The JSON Schema of the reply to one question: always the same object, as providers compare by identity."""
-        return object_schema(self.properties)
-
-    @cached_property
-    def by_places(self) -> dict[int, Mapping[str, object]]:
-        """The schemas with the numbers of sentences or contexts, by their count."""
-        return {}
-
-    def with_places(self, places: int) -> Mapping[str, object]:
-        """Return the JSON Schema of a reply that names sentences or contexts 1 to `places`: one object per number."""
-        if places not in self.by_places:
-            self.by_places[places] = with_places(self.schema, places)
-        return self.by_places[places]
-
-    @cached_property
-    def of_packs(self) -> dict[int, Mapping[str, object]]:
-        """The schemas of replies to packs, by the number of sentences or contexts."""
-        return {}
-
-    def of_pack(self, places: int = 0) -> Mapping[str, object]:
-        """Return the JSON Schema of the reply to a pack, one object per number. `places`: see `with_places`; 0 for
-        any.
-        """
-        if places not in self.of_packs:
-            item = with_places(object_schema({"number": NUMBER, **self.properties}), places)
-            self.of_packs[places] = object_schema({"verdicts": {"type": "array", "items": item}})
-        return self.of_packs[places]
 
     @cached_property
     def shape(self) -> JsonShape:
@@ -80,7 +50,7 @@ class ReplySchema:
         return self.read(fields) if self.read_cited is None else self.read_cited(fields, sentences)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ListReplySchema:
     """Schema of a reply that is a list: the JSON Schema of an item, and how the list is parsed."""
 
@@ -90,27 +60,27 @@ class ListReplySchema:
     """Returns the verdict in the list. Raises ReplyParseError."""
 
     @cached_property
-    def schema(self) -> Mapping[str, object]:
-        """The JSON Schema of the reply: always the same object, as providers compare by identity."""
-        return object_schema(self.properties)
-
-    @cached_property
     def properties(self) -> Mapping[str, object]:
         """JSON Schema of the only field."""
         return {self.shape.keys[0]: {"type": "array", "items": self.item}}
-
-    @cached_property
-    def by_places(self) -> dict[int, Mapping[str, object]]:
-        """The schemas with the numbers of sentences, by their count."""
-        return {}
-
-    def with_places(self, places: int) -> Mapping[str, object]:
-        """Return the JSON Schema of a reply that names sentences 1 to `places`: one object per number."""
-        if places not in self.by_places:
-            self.by_places[places] = with_places(self.schema, places)
-        return self.by_places[places]
 
     def parse(self, text: str, sentences: SentencesOfContexts = ()) -> Verdict:
         """Return the verdict in the reply; no list refers to the sentences of contexts. Raises ReplyParseError."""
         del sentences
         return self.read(read_list(text, self.shape))
+
+
+@cache
+def schema_of(reply: ReplySchema | ListReplySchema, places: int = 0) -> Mapping[str, object]:
+    """Return the JSON Schema of the reply to one question: always the same object, as providers compare by identity.
+
+    `places`: the number of sentences or contexts that the reply may name; 0 for any.
+    """
+    return with_places(schema_of(reply), places) if places else object_schema(reply.properties)
+
+
+@cache
+def pack_schema_of(reply: ReplySchema, places: int = 0) -> Mapping[str, object]:
+    """Return the JSON Schema of the reply to a pack: always the same object. `places`: see `schema_of`."""
+    item = with_places(object_schema({"number": NUMBER, **reply.properties}), places)
+    return object_schema({"verdicts": {"type": "array", "items": item}})
