@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 def picked(value: object, names: str) -> dict[str, Any]:  # Any: JSON
-    """Return these attributes, whose names are divided by blanks, as JSON-able fields."""
-    return {name: _plain(getattr(value, name)) for name in names.split()}
+    """Return these attributes, whose names are separated by blanks, as JSON-able fields.
+
+    `name=a.b` is the attribute `b` of the attribute `a` under another name; None if `a` is None.
+    """
+    paths = {name: path or name for name, _, path in (each.partition("=") for each in names.split())}
+    return {name: _plain(_at(value, path)) for name, path in paths.items()}
+
+
+def _at(value: object, path: str) -> object:
+    for name in path.split("."):
+        value = None if value is None else getattr(value, name)
+    return value
 
 
 def _plain(found: object) -> object:
