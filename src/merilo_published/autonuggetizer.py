@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import fsum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.nuggets import NUGGETS, NuggetError, nuggets_in
+from merilo.data.sample import NUGGETS, NuggetError, nuggets_in
 from merilo.judging.ask import ask, together
 from merilo.judging.json_types import as_list
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
@@ -20,8 +20,7 @@ from merilo_published.replies import ReplyFault, json_array
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.data.nuggets import Nugget
-    from merilo.data.sample import Sample
+    from merilo.data.sample import Nugget, Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Evidence, Metric
     from merilo_published.asking import ReadReply

@@ -6,8 +6,7 @@ import pytest
 from each_case import each_case
 
 from merilo.data.load import load
-from merilo.data.nuggets import INVALID_NUGGETS, NO_NUGGETS, Nugget, NuggetError, nuggets_in
-from merilo.data.sample import Sample
+from merilo.data.sample import INVALID_NUGGETS, NO_NUGGETS, Nugget, NuggetError, Sample, nuggets_in
 
 
 @each_case(

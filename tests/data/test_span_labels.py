@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from merilo.data.corpus import Documents, load_documents
 from merilo.data.sample import Sample
+from merilo.data.sentences import DenseSpan, Span, dense
 from merilo.data.span_labels import (
     SpanLabel,
     load_judged,
@@ -19,7 +20,6 @@ from merilo.data.span_labels import (
     pooled,
     read_span_labels,
 )
-from merilo.data.spans import DenseSpan, Span, dense
 from merilo.errors import DataError, UsageError
 
 TEXT = "Cafe\u0301 au lait.\r\n\r\nIt is\u00a0hot 😀."

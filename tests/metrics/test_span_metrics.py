@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from merilo.data.corpus import Documents
 from merilo.data.sample import BadRecord, Sample
+from merilo.data.sentences import DenseSpan, dense
 from merilo.data.span_labels import SpanLabel, by_sample, located
-from merilo.data.spans import DenseSpan, dense
 from merilo.errors import UsageError
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import check_metric

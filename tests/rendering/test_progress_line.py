@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from judged_rivers import rows
 
 import merilo
-from merilo.rendering.progress_line import ProgressLine, TerminalLine, fitting, sentence
-from merilo.rendering.progress_stats import ProgressStats
+from merilo.rendering.progress_line import ProgressLine, ProgressStats, TerminalLine, fitting, sentence
 
 BUSY = ProgressStats(
     done=1_234,

@@ -4,7 +4,7 @@ import pytest
 from each_case import each_case
 
 from merilo.engine.progress import Traffic
-from merilo.rendering.progress_stats import ProgressMeter, ProgressStats
+from merilo.rendering.progress_line import ProgressMeter, ProgressStats
 
 SAMPLE_USD = 0.02
 

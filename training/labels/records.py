@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from merilo.data.prose import unnumbered
+from merilo.data.sentences import unnumbered
 
 Split = Callable[[str, str], tuple[str, ...]]
 """Sentences of a text in a language."""

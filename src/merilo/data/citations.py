@@ -18,7 +18,7 @@ from merilo.data.sentences import split
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.data.spans import Span
+    from merilo.data.sentences import Span
 
 _MAX_RANGE: Final = 20
 """Numbers in a range such as [1-3]; a longer one is more likely a page range than a citation."""

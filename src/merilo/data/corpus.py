@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
 from merilo.data.lines import SHOWN_PROBLEMS, RawRecord, encoding_fault, refusal
+from merilo.data.sentences import DenseSpan, Span, dense
 from merilo.data.source import RecordFile, format_of
-from merilo.data.spans import DenseSpan, Span, dense
 from merilo.errors import Problem, UsageError
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from merilo.data.aliases import (
     language_code,
 )
 from merilo.data.cells import CellError, list_in_cell
-from merilo.data.context import CONTEXT_KEYS, Context
 from merilo.data.conversations import unfolded
 from merilo.data.csv_records import MAX_COLUMNS
 from merilo.data.history import USER, history_of, text_of_message
@@ -32,7 +31,7 @@ from merilo.data.lines import ForeignRecords, RawRecord, adapted
 from merilo.data.objects import plain, role_of
 from merilo.data.problem_report import mapping_advice, named_columns
 from merilo.data.remote import fetched_file, is_url
-from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample, in_language
+from merilo.data.sample import CONTEXT_KEYS, FIELDS, BadRecord, Columns, Context, Dataset, Sample, in_language
 from merilo.data.shapes import plain_record, records_in, unwrapped
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError

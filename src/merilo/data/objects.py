@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from merilo.data import check
-from merilo.data.context import Context
 from merilo.data.history import texts_in
+from merilo.data.sample import Context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

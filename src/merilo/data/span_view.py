@@ -17,13 +17,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from merilo.data.spans import MAX_GRADE, DenseSpan, dense
+from merilo.data.sentences import MAX_GRADE, DenseSpan, dense
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from merilo.data.context import Context
-    from merilo.data.sample import Sample
+    from merilo.data.sample import Context, Sample
 
 LOCATED: Final = "located"
 SPAN_LABELS: Final = "span_labels"

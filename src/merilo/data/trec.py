@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
 from merilo.data.aliases import letters
-from merilo.data.context import matching_id
 from merilo.data.json_records import JsonText
 from merilo.data.lines import BOM, BUFFER_BYTES, SHOWN_PROBLEMS, Lines, refusal
-from merilo.data.sample import Dataset, Sample
+from merilo.data.sample import Dataset, Sample, matching_id
 from merilo.data.source import data_name, no_such_file, open_unpacked, unreadable
 from merilo.errors import Problem
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.cancellation import check_cancelled
 from merilo.data.history import ASSISTANT, USER
-from merilo.data.prose import unnumbered
-from merilo.data.sentences import judged_sentences, sentences
+from merilo.data.sentences import judged_sentences, sentences, unnumbered
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, SupportResult, excerpts
 from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncommittal

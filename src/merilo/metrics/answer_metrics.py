@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import fsum, inf
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.nuggets import NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
+from merilo.data.sample import NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
 from merilo.errors import UsageError
 from merilo.judging.ask import ask, ask_each, both
 from merilo.judging.kinds.addresses import Addresses

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import isclose, isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.data.nuggets import NUGGETS
-from merilo.data.sample import FIELDS, Sample
+from merilo.data.sample import FIELDS, NUGGETS, Sample
 from merilo.errors import MeriloError, MissingField
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.kinds.completion import Completion

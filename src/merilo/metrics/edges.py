@@ -8,9 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.data.context import Context
-from merilo.data.nuggets import NUGGETS
-from merilo.data.sample import Sample
+from merilo.data.sample import NUGGETS, Context, Sample
 from merilo.errors import MissingField
 from merilo.judging.kinds.statements import Statements
 from merilo.metrics.base import Metric, Score, Undefined, drive

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.data.check import cut
-from merilo.data.context import matching_id
+from merilo.data.sample import matching_id
 from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import Card, Family, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, ndcg

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from unicodedata import category
 
-from merilo.data.context import matching_id
+from merilo.data.sample import matching_id
 from merilo.data.short_answers import stated
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each, ask_judged
@@ -28,8 +28,7 @@ from merilo.metrics.formulas import mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from merilo.data.context import Context
-    from merilo.data.sample import Sample
+    from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
     from merilo.judging.kinds.statements import Statement
     from merilo.judging.questions import Question, Texts

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
-from merilo.data.nuggets import NUGGETS, NuggetError, nuggets_in
+from merilo.data.sample import NUGGETS, NuggetError, nuggets_in
 from merilo.data.span_view import SPAN_LABELS
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.json_types import as_mapping

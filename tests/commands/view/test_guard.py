@@ -9,8 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from merilo.commands.view import app as module
-from merilo.commands.view.app import MAX_BODY, PAGES, Asked, Page, Site, create_app
-from merilo.commands.view.guard import own_hosts
+from merilo.commands.view.app import MAX_BODY, PAGES, Asked, Page, Site, create_app, own_hosts
 
 SECRET = "token"  # noqa: S105  made up
 OWN = ("Host", HOST)

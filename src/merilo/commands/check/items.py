@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from merilo.data.labels import Task
-from merilo.data.prose import unnumbered
 from merilo.data.sample import Sample, with_identified_language
-from merilo.data.sentences import sentences
+from merilo.data.sentences import sentences, unnumbered
 from merilo.data.short_answers import stated, taken_apart
 from merilo.judging.ask import ask_each
 from merilo.judging.kinds.relevance import RelevanceVerdict

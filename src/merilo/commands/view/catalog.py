@@ -25,7 +25,7 @@ from merilo.commands.runs.run import ListedRun, State, listed_run, run_directori
 from merilo.engine.budget import spent_record
 from merilo.errors import RunError, UsageError
 from merilo.rendering.correction import corrected_aggregates
-from merilo.rendering.progress_stats import ProgressMeter
+from merilo.rendering.progress_line import ProgressMeter
 from merilo.rendering.wording import count, duration, money
 from merilo.results.contents import questions_digest
 from merilo.runs.directory import balance_in

@@ -39,8 +39,7 @@ def serve(directory: str | None, *, port: int | None, browser: bool, debug: bool
         optional_module(module, wanted_by="merilo view", install="merilo[ui]")
     from uvicorn import Config, Server
 
-    from merilo.commands.view.app import create_app
-    from merilo.commands.view.guard import QUERY
+    from merilo.commands.view.app import QUERY, create_app
 
     with ExitStack() as stack:
         listener = stack.enter_context(closing(_listening(port)))
