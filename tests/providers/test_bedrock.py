@@ -10,7 +10,7 @@ from each_case import each_case
 from server import JudgeServer
 from wire_requests import KEY, REQUEST
 
-from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
+from merilo.errors import Permanent, Temporary, UsageError
 from merilo.providers.base import Finish, ReplyPath, Usage
 from merilo.providers.bedrock import BedrockProvider, converse_reply_of
 from merilo.providers.problems import Received
@@ -36,86 +36,6 @@ async def test_a_model_id_is_one_part_of_the_path(server: JudgeServer, provider:
     assert server.paths[0] == f"/model/{MODEL}/converse"
     assert server.paths[1].endswith("inference-profile%2Fabc/converse")
     assert server.paths[1].count("/") == 3
-
-
-# https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html (section "Errors"),
-# https://docs.aws.amazon.com/bedrock/latest/userguide/troubleshooting-api-error-codes.html; the messages as users
-# report them.
-@pytest.mark.parametrize(
-    ("status", "kind", "body", "error", "words"),
-    [
-        (400, "ValidationException", {"message": "Input is too long for requested model."}, Permanent, "too long"),
-        (
-            400,
-            "ValidationException",
-            {"message": "The system encountered an unexpected error during processing."},
-            Permanent,
-            "unexpected",
-        ),
-        (
-            400,
-            "ValidationException",
-            {"message": "The provided model identifier is invalid."},
-            ProviderDown,
-            "Check the region",
-        ),
-        (
-            400,
-            "ValidationException",
-            {"message": "Invocation of model ID m with on-demand throughput isn\u2019t supported."},
-            ProviderDown,
-            "most models need an inference profile",
-        ),
-        (400, "ServiceQuotaExceededException", {"message": "Your request exceeds the quota."}, RateLimited, "quota"),
-        (400, "AccessDeniedException", {"message": "You lack access."}, ProviderDown, "check the variable AWS_BEARER"),
-        (
-            403,
-            "AccessDeniedException",
-            {"Message": "Authentication failed: Please make sure your API Key is valid."},
-            ProviderDown,
-            "403: Authentication failed.*a key is valid in one region",
-        ),
-        (
-            403,
-            "ExpiredTokenException:http://internal.amazon.com/coral/",
-            {"message": "The security token included in the request is expired"},
-            ProviderDown,
-            "the key has expired. Create a new one",
-        ),
-        (403, "", {"Message": "Bearer Token has expired"}, ProviderDown, "the key has expired"),
-        (404, "ResourceNotFoundException", {"message": "Model use case details missing."}, ProviderDown, "use case"),
-        (408, "ModelTimeoutException", {"message": "The model took too long."}, Temporary, "too long"),
-        (424, "ModelErrorException", {"message": "The model failed."}, Temporary, "failed"),
-        (429, "ThrottlingException", {"message": "Too many requests, please wait."}, RateLimited, "please wait"),
-        (
-            429,
-            "ThrottlingException",
-            {"message": "Too many tokens per day, please wait before trying again."},
-            ProviderDown,
-            "daily quota",
-        ),
-        (429, "ModelNotReadyException", {"message": "The model is not ready."}, RateLimited, "not ready"),
-        (500, "InternalServerException", {"message": "An internal error."}, Temporary, "internal"),
-        (503, "ServiceUnavailableException", {"message": "Bedrock is unable."}, Temporary, "unable"),
-    ],
-)
-async def test_documented_errors_become_ours(
-    server: JudgeServer,
-    provider: BedrockProvider,
-    status: int,
-    kind: str,
-    body: object,
-    error: type[ProviderError],
-    words: str,
-) -> None:
-    """Each documented error is retried, fails the question or ends the run, with advice; it drops no parameter."""
-    server.fail(fake.bare(json.dumps(body), status, x_amzn_ErrorType=kind))
-    async with provider.connect() as connection:
-        with pytest.raises(ProviderError, match=words) as caught:
-            await connection.send(REQUEST)
-        assert connection.adaptations() == {}
-    assert type(caught.value) is error
-    assert caught.value.status == status
 
 
 async def test_an_expired_key_is_renewed_by_its_callable(server: JudgeServer, provider: BedrockProvider) -> None:

@@ -4,6 +4,7 @@ The statuses, codes and headers are those of the pages. Messages are shortened t
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ from server import JudgeServer
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.base import Finish, Message, Provider, Request
+from merilo.providers.bedrock import BedrockProvider
+from merilo.providers.google import GoogleProvider
+from merilo.providers.ollama import OllamaProvider
 from merilo.providers.openai import AzureProvider, OpenAIProvider
 
 REQUEST = Request(messages=(Message("system", "You judge."), Message("user", "Judge this.")), max_tokens=10)
@@ -29,6 +33,8 @@ class Case(NamedTuple):
     error: type[ProviderError]
     headers: dict[str, str] = {}  # noqa: RUF012  read only
     wait_s: float | None = None
+    words: str = ""
+    """What the message says, a pattern."""
 
 
 def openai(message: str, kind: str | None = None, code: str | None = None, param: str | None = None) -> object:
@@ -205,7 +211,88 @@ COMPATIBLE = [
     Case("too long", 500, overlong(500), Permanent),
 ]
 
+ILLEGAL = "INVALID_ARGUMENT"
+OVER = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
+EXHAUSTED = "RESOURCE_EXHAUSTED"
+NATIVE = [
+    Case("wrong key", 400, google(400, "API key not valid.", ILLEGAL, INFO)[0], ProviderDown),
+    Case("too long", 400, google(400, OVER, ILLEGAL)[0], Permanent),
+    Case("bad request", 400, google(400, "Request contains an invalid argument.", ILLEGAL)[0], Permanent),
+    Case("country", 400, google(400, "Location is not supported.", "FAILED_PRECONDITION")[0], ProviderDown),
+    Case("no key", 403, google(403, "Method doesn't allow unregistered callers", "PERMISSION_DENIED")[0], ProviderDown),
+    Case("no model", 404, google(404, "models/m is not found for API version v1beta", "NOT_FOUND")[0], ProviderDown),
+    Case("rate", 429, google(429, "Quota exceeded.", EXHAUSTED, PER_MINUTE, RETRY)[0], RateLimited, {}, 34.0),
+    Case("daily quota", 429, google(429, "Quota exceeded.", EXHAUSTED, PER_DAY)[0], ProviderDown),
+    Case("internal", 500, google(500, "An internal error has occurred.", "INTERNAL")[0], Temporary),
+    Case("unavailable", 503, google(503, "The model is overloaded.", "UNAVAILABLE")[0], Temporary),
+    Case("deadline", 504, google(504, "The service is unable to finish.", "DEADLINE_EXCEEDED")[0], Temporary),
+]
+
+
+# https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html (section "Errors"),
+# https://docs.aws.amazon.com/bedrock/latest/userguide/troubleshooting-api-error-codes.html; the messages as users
+# report them.
+def bedrock(status: int, kind: str, message: str, error: type[ProviderError], words: str, key: str = "message") -> Case:
+    """A case of Bedrock's, whose type of error is in a header."""
+    return Case(message, status, {key: message}, error, {"x-amzn-ErrorType": kind}, words=words)
+
+
+VALIDATION = "ValidationException"
+DENIED = "AccessDeniedException"
+THROTTLED = "ThrottlingException"
+ON_DEMAND = "Invocation of model ID m with on-demand throughput isn\u2019t supported."
+NO_KEY_HERE = "Authentication failed: Please make sure your API Key is valid."
+EXPIRED = "The security token included in the request is expired"
+PER_DAY_TOKENS = "Too many tokens per day, please wait before trying again."
+BEDROCK = [
+    bedrock(400, VALIDATION, "Input is too long for requested model.", Permanent, "too long"),
+    bedrock(400, VALIDATION, "The system encountered an unexpected error.", Permanent, "unexpected"),
+    bedrock(400, VALIDATION, "The provided model identifier is invalid.", ProviderDown, "Check the region"),
+    bedrock(400, VALIDATION, ON_DEMAND, ProviderDown, "most models need an inference profile"),
+    bedrock(400, "ServiceQuotaExceededException", "Your request exceeds the quota.", RateLimited, "quota"),
+    bedrock(400, DENIED, "You lack access.", ProviderDown, "check the variable AWS_BEARER"),
+    bedrock(403, DENIED, NO_KEY_HERE, ProviderDown, "403: Authen.*a key is valid in one region", "Message"),
+    bedrock(403, "ExpiredTokenException:http://internal.amazon.com/coral/", EXPIRED, ProviderDown, "Create a new one"),
+    bedrock(403, "", "Bearer Token has expired", ProviderDown, "the key has expired", "Message"),
+    bedrock(404, "ResourceNotFoundException", "Model use case details missing.", ProviderDown, "use case"),
+    bedrock(408, "ModelTimeoutException", "The model took too long.", Temporary, "too long"),
+    bedrock(424, "ModelErrorException", "The model failed.", Temporary, "failed"),
+    bedrock(429, THROTTLED, "Too many requests, please wait.", RateLimited, "please wait"),
+    bedrock(429, THROTTLED, PER_DAY_TOKENS, ProviderDown, "daily quota"),
+    bedrock(429, "ModelNotReadyException", "The model is not ready.", RateLimited, "not ready"),
+    bedrock(500, "InternalServerException", "An internal error.", Temporary, "internal"),
+    bedrock(503, "ServiceUnavailableException", "Bedrock is unable.", Temporary, "unable"),
+]
+
+
+# Ollama: server/routes.go and server/sched.go (missing model, full queue), llm/server.go and runner/ollamarunner
+# (prompt over the context length; 400, before 0.12 also 500, 413 on a newer server), docs/api/errors.mdx (429, 502).
+def ollama(status: int, error: type[ProviderError], words: str, message: object) -> Case:
+    """A case of Ollama's."""
+    return Case(words, status, message if isinstance(message, dict) else {"error": message}, error, words=words)
+
+
+OVER_CONTEXT = "the input length exceeds the context length"
+BUSY = "server busy, please try again.  maximum pending requests exceeded"
+OLLAMA = [
+    ollama(400, Permanent, "OLLAMA_CONTEXT_LENGTH=32768", OVER_CONTEXT),
+    ollama(413, Permanent, "exceeds 16,384 tokens", OVER_CONTEXT),
+    ollama(500, Permanent, "exceeds 16,384 tokens", OVER_CONTEXT),
+    ollama(400, Permanent, "9000 tokens", overlong(400)),
+    ollama(400, Permanent, "invalid options", "invalid options: temperature"),
+    ollama(401, ProviderDown, "check the variable OLLAMA_API_KEY", "unauthorized"),
+    ollama(404, ProviderDown, "ollama pull test-model", "model 'test-model' not found"),
+    Case("no API", 404, "404 page not found", ProviderDown, words="Check that an Ollama server runs on 127.0.0.1"),
+    ollama(429, RateLimited, "too many requests", "too many requests"),
+    ollama(500, Temporary, "terminated", "llama runner process has terminated: exit status 2"),
+    ollama(502, Temporary, "upstream", "upstream error"),
+    ollama(503, Temporary, "maximum pending requests", BUSY),
+]
+
 CASES = [
+    *(("google", case) for case in NATIVE),
+    *(("bedrock", case) for case in BEDROCK),
+    *(("ollama", case) for case in OLLAMA),
     *(("openai", case) for case in COMPATIBLE),
     *(("openai", case) for case in OPENAI),
     *(("anthropic", case) for case in ANTHROPIC),
@@ -221,6 +308,10 @@ def server() -> Iterator[JudgeServer]:
 
 def provider_of(kind: str, server: JudgeServer) -> Provider:
     """A provider of the kind at the server."""
+    at_root = {"google": GoogleProvider, "bedrock": BedrockProvider, "ollama": OllamaProvider}
+    if kind in at_root:
+        provider: Provider = at_root[kind]("test-model", base_url=server.root_url)
+        return provider
     if kind == "anthropic":
         return AnthropicProvider("claude", base_url=server.root_url)
     if kind == "azure":
@@ -237,7 +328,8 @@ async def test_documented_errors_become_ours(server: JudgeServer, kind: str, cas
     async with provider_of(kind, server).connect() as connection:
         with pytest.raises(ProviderError) as caught:
             await connection.send(REQUEST)
-        assert connection.adaptations() == {}
+        assert connection.adaptations().keys() <= {"digest", "num_ctx"}  # those of Ollama's model
+    assert re.search(case.words, str(caught.value))
     assert type(caught.value) is case.error
     assert caught.value.status == case.status
     assert getattr(caught.value, "retry_after_s", None) == case.wait_s

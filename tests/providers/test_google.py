@@ -10,7 +10,7 @@ from each_case import each_case
 from server import JudgeServer
 from wire_requests import KEY, REQUEST
 
-from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
+from merilo.errors import Permanent, UsageError
 from merilo.providers.base import Finish, ReplyPath, Usage
 from merilo.providers.google import GOOGLE_URL, GoogleProvider, content_of
 from merilo.providers.problems import Received
@@ -68,96 +68,6 @@ async def test_chosen_thinking_is_not_changed(server: JudgeServer, provider: Goo
     assert "thinking" not in provider.fingerprint()
     with pytest.raises(UsageError, match="thinking must be"):
         replace(provider, thinking=-2)
-
-
-def details(kind: str, **fields: object) -> dict[str, object]:
-    """A detail of an error, as https://cloud.google.com/apis/design/errors has it."""
-    return {"@type": f"type.googleapis.com/google.rpc.{kind}", **fields}
-
-
-# https://ai.google.dev/gemini-api/docs/troubleshooting (statuses and reasons), google.rpc.ErrorInfo, RetryInfo and
-# QuotaFailure; the messages as users report them.
-@pytest.mark.parametrize(
-    ("status", "code", "message", "detail", "error", "wait_s"),
-    [
-        (
-            400,
-            "INVALID_ARGUMENT",
-            "API key not valid. Please pass a valid API key.",
-            [details("ErrorInfo", reason="API_KEY_INVALID")],
-            ProviderDown,
-            None,
-        ),
-        (
-            400,
-            "INVALID_ARGUMENT",
-            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-            [],
-            Permanent,
-            None,
-        ),
-        (400, "INVALID_ARGUMENT", "Request contains an invalid argument.", [], Permanent, None),
-        (
-            400,
-            "FAILED_PRECONDITION",
-            "User location is not supported for the API use.",
-            [],
-            ProviderDown,
-            None,
-        ),
-        (403, "PERMISSION_DENIED", "Method doesn't allow unregistered callers", [], ProviderDown, None),
-        (
-            404,
-            "NOT_FOUND",
-            "models/gemini-2.0-flash-thinking-exp is not found for API version v1beta, or is not supported.",
-            [],
-            ProviderDown,
-            None,
-        ),
-        (
-            429,
-            "RESOURCE_EXHAUSTED",
-            "You exceeded your current quota.",
-            [
-                details("QuotaFailure", violations=[{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel"}]),
-                details("RetryInfo", retryDelay="34s"),
-            ],
-            RateLimited,
-            34.0,
-        ),
-        (
-            429,
-            "RESOURCE_EXHAUSTED",
-            "You exceeded your current quota.",
-            [details("QuotaFailure", violations=[{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}])],
-            ProviderDown,
-            None,
-        ),
-        (500, "INTERNAL", "An internal error has occurred.", [], Temporary, None),
-        (503, "UNAVAILABLE", "The model is overloaded. Please try again later.", [], Temporary, None),
-        (504, "DEADLINE_EXCEEDED", "The service is unable to finish within the deadline.", [], Temporary, None),
-    ],
-)
-async def test_documented_errors_become_ours(
-    server: JudgeServer,
-    provider: GoogleProvider,
-    status: int,
-    code: str,
-    message: str,
-    detail: list[object],
-    error: type[ProviderError],
-    wait_s: float | None,
-) -> None:
-    """Each documented error is retried, fails the question or ends the run, and drops no parameter."""
-    body = {"error": {"code": status, "message": message, "status": code, "details": detail}}
-    server.fail(fake.bare(json.dumps(body), status))
-    async with provider.connect() as connection:
-        with pytest.raises(ProviderError) as caught:
-            await connection.send(REQUEST)
-        assert connection.adaptations() == {}
-    assert type(caught.value) is error
-    assert caught.value.status == status
-    assert getattr(caught.value, "retry_after_s", None) == wait_s
 
 
 def read(fields: dict[str, object], path: ReplyPath = ReplyPath.TEXT) -> Any:

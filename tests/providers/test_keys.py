@@ -179,17 +179,6 @@ def test_a_run_that_ends_at_the_key_leaves_none_behind(server: JudgeServer, tmp_
     assert KEY not in done.stdout + done.stderr
 
 
-def test_a_key_in_place_of_its_variable_is_not_repeated(tmp_path: Path) -> None:
-    """Whoever gives the key itself is told so before anything is kept, and not shown it."""
-    here = Here(tmp_path)
-    here.write("data.jsonl", ROWS)
-    done = here.merilo("run", "data.jsonl", "--judge", "openai:m", "--api-key-env", KEY, "--out", "run")
-    assert done.returncode == 2
-    assert "Do not give the key itself" in done.stderr
-    assert KEY not in done.stdout + done.stderr
-    assert places(KEY, tmp_path) == set()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_callable_gives_the_key_of_each_request(
     tmp_path: Path,
@@ -341,19 +330,6 @@ def test_a_variable_has_a_name(server: JudgeServer, kind: str) -> None:
     with pytest.raises(UsageError, match="Do not give the key itself") as caught:
         provider_of(kind, server, api_key_env=KEY)
     assert KEY not in str(caught.value)
-
-
-def test_a_variable_without_a_key_is_said_to_be_empty(server: JudgeServer, tmp_path: Path) -> None:
-    """Who forgot to set the key is told that, not only that it was refused."""
-    here = Here(tmp_path)
-    here.write("data.jsonl", ROWS)
-    server.keys = frozenset({f"Bearer {KEY}"})
-    words = ["run", "data.jsonl", "--metrics", "context_relevance", "--judge", "openai:m", "--out", "run"]
-    done = here.merilo(*words, "--base-url", server.base_url, "--api-key-env", "MY_KEY")
-    assert done.returncode == 2
-    assert "rejected the key (401); check the variable MY_KEY, which is empty or not set." in " ".join(
-        done.stderr.split()
-    )
 
 
 @each_case(

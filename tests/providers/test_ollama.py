@@ -10,7 +10,7 @@ from each_case import each_case
 from server import JudgeServer
 from wire_requests import REQUEST
 
-from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
+from merilo.errors import Permanent, ProviderDown, Temporary, UsageError
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
 from merilo.providers.ollama import ContextLimit, OllamaProvider, chat_reply_of
 from merilo.providers.problems import Received
@@ -57,56 +57,6 @@ async def test_models_think_as_little_as_they_can(
         await connection.send(REQUEST)
     assert server.asked[0].body.get("think") == sent
     assert ("think" in server.asked[0].body) == (sent is not None)
-
-
-# Ollama: server/routes.go and server/sched.go (missing model, full queue), llm/server.go and runner/ollamarunner
-# (prompt over the context length; 400, before 0.12 also 500, 413 on a newer server), docs/api/errors.mdx (429, 502).
-@pytest.mark.parametrize(
-    ("status", "body", "error", "words"),
-    [
-        (400, {"error": "the input length exceeds the context length"}, Permanent, "OLLAMA_CONTEXT_LENGTH=32768"),
-        (413, {"error": "the input length exceeds the context length"}, Permanent, "exceeds 16,384 tokens"),
-        (500, {"error": "the input length exceeds the context length"}, Permanent, "exceeds 16,384 tokens"),
-        (
-            400,
-            {
-                "error": {
-                    "code": 400,
-                    "message": "the request exceeds the available context size",
-                    "type": "exceed_context_size_error",
-                    "n_prompt_tokens": 20_000,
-                    "n_ctx": 16_384,
-                }
-            },
-            Permanent,
-            "20000 tokens",
-        ),
-        (400, {"error": "invalid options: temperature"}, Permanent, "invalid options"),
-        (401, {"error": "unauthorized"}, ProviderDown, "check the variable OLLAMA_API_KEY"),
-        (404, {"error": "model 'test-model' not found"}, ProviderDown, "ollama pull test-model"),
-        (404, "404 page not found", ProviderDown, "Check that an Ollama server runs on 127.0.0.1"),
-        (429, {"error": "too many requests"}, RateLimited, "too many requests"),
-        (500, {"error": "llama runner process has terminated: exit status 2"}, Temporary, "terminated"),
-        (502, {"error": "upstream error"}, Temporary, "upstream"),
-        (
-            503,
-            {"error": "server busy, please try again.  maximum pending requests exceeded"},
-            Temporary,
-            "maximum pending requests",
-        ),
-    ],
-)
-async def test_errors_of_the_server(
-    server: JudgeServer, provider: OllamaProvider, status: int, body: object, error: type[ProviderError], words: str
-) -> None:
-    """Each error of the server is retried, fails the question or ends the run, and its message says what to do."""
-    server.fail(fake.bare(body if isinstance(body, str) else json.dumps(body), status))
-    async with provider.connect() as connection:
-        with pytest.raises(ProviderError, match=words) as caught:
-            await connection.send(REQUEST)
-        assert connection.adaptations().keys() == {"digest", "num_ctx"}
-    assert type(caught.value) is error
-    assert caught.value.status == status
 
 
 async def test_a_truncated_prompt_is_noticed(server: JudgeServer, provider: OllamaProvider) -> None:

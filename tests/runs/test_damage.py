@@ -24,7 +24,7 @@ from merilo.runs.database import MAX_VALUE, read_only
 from merilo.runs.files import LEDGER, MANIFEST, MAX_JSON_BYTES, OUTCOMES, STORE, SUMMARY, RunLock
 from merilo.runs.manifest import read_manifest
 from merilo.runs.run import Run
-from merilo.runs.schema import FORMAT, STORE_SCHEMA
+from merilo.runs.schema import STORE_SCHEMA
 from merilo.runs.store import Store
 
 METRICS = ["context_relevance", "faithfulness"]
@@ -67,19 +67,6 @@ def test_a_damaged_store_is_told_or_does_no_harm(
         except RunError as error:
             told = str(error)
         assert not told or (str(path / STORE) in told and ADVICE in told.lower())
-
-
-@pytest.mark.parametrize("summary", ["{}", '{"samples": "many"}'])
-def test_a_summary_without_samples_is_one_sentence(summary: str, whole: merilo.Run, tmp_path: Path) -> None:
-    """A summary that lacks what every summary tells is named, with what to do."""
-    shutil.copytree(whole.path, tmp_path / "run")
-    (tmp_path / "run" / SUMMARY).write_text(summary, encoding="utf-8")
-    seal_again(tmp_path / "run")
-    with pytest.raises(
-        RunError,
-        match=r"summary\.json is damaged \(.* is missing .*\)\. Repeat the command that wrote the run",
-    ):
-        _ = merilo.Run.open(tmp_path / "run").done
 
 
 def write_data(path: Path, samples: int) -> None:
@@ -135,15 +122,6 @@ def test_a_lock_that_is_none_is_told(tmp_path: Path) -> None:
         RunLock(tmp_path),
     ):
         pass
-
-
-def test_a_manifest_without_a_field_is_named_with_it(whole: merilo.Run, tmp_path: Path) -> None:
-    """The sentence says which field is missing, and of which file."""
-    shutil.copytree(whole.path, tmp_path / "run")
-    (tmp_path / "run" / "manifest.json").write_text(json.dumps({"format": FORMAT}), encoding="utf-8")
-    seal_again(tmp_path / "run")
-    with pytest.raises(RunError, match=r"manifest\.json is damaged \(merilo is missing or has a wrong value\)"):
-        Run.open(tmp_path / "run")
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n {}) SELECT x, 'a', '{{}}' FROM n"
