@@ -91,10 +91,6 @@ REFUSALS: Mapping[str, Refusal] = {
     "roles must alternate": Refusal(
         role, "Conversation roles must alternate user/assistant/user/assistant/...", FOLDED
     ),
-    "roles in Chinese": Refusal(role, {"message": "该模型不支持 system 角色"}, FOLDED, 422),
-    "FastAPI, role": Refusal(
-        role, detail("messages", 0, "role", msg="Input should be 'user' or 'assistant'"), FOLDED, 422
-    ),
     "no developer": Refusal(role, {"error": {"message": "Developer instruction is not enabled for gemma"}}, FOLDED),
     "FastAPI, format": Refusal(structured, detail("response_format"), PROMPTED, 422),
     "FastAPI that quotes the request": Refusal(
@@ -103,7 +99,6 @@ REFUSALS: Mapping[str, Refusal] = {
         PROMPTED,
         422,
     ),
-    "no JSON output, German": Refusal(structured, {"error": "Das Modell unterstützt keine JSON-Ausgabe."}, PROMPTED),
     "type of the format": Refusal(
         by_schema,
         {
@@ -118,18 +113,12 @@ REFUSALS: Mapping[str, Refusal] = {
     "failed generation": Refusal(
         structured, {"error": {"message": "Bitte den Prompt anpassen.", "code": "json_validate_failed"}}, PROMPTED
     ),
-    "an error inside an error": Refusal(
-        heated,
-        {"error": {"message": json.dumps({"error": {"message": "temperature n'est pas pris en charge"}})}},
-        {"temperature": "dropped"},
-    ),
     "temperature, positive": Refusal(
         zero,
         {"error": "`temperature` must be strictly positive", "error_type": "validation"},
         {"temperature": "0.01"},
         422,
     ),
-    "temperature, range": Refusal(zero, "temperature: ensure this value is greater than 0", {"temperature": "0.01"}),
     "temperature as a value": Refusal(
         heated,
         {"error": {"message": "Only the default (1).", "param": "temperature", "code": "unsupported_value"}},
@@ -147,9 +136,6 @@ REFUSALS: Mapping[str, Refusal] = {
         window("max_tokens is too large: {L}. At most 1024 completion tokens."),
         {"reply length": "at most 1024 tokens"},
     ),
-    "longest reply, Chinese": Refusal(
-        long(1_024), window("max_tokens参数非法，取值范围为[1,1024]个token"), {"reply length": "at most 1024 tokens"}
-    ),
     "longest reply, no number": Refusal(
         long(600), "The value of max_tokens exceeds what this model can write", {"max_tokens": "dropped"}
     ),
@@ -159,11 +145,6 @@ REFUSALS: Mapping[str, Refusal] = {
             "This model's maximum context length is 2048 tokens. However, you requested {T} tokens ({P} in the "
             "messages, {L} in the completion). Please reduce the length of the messages or completion."
         ),
-        {"reply length": "window of 2048 tokens, 0.413223 per character"},
-    ),
-    "window, subtraction": Refusal(
-        beyond(2_048),
-        window("'max_tokens' is too large: {L}. Your request has {P} input tokens ({L} > 2048 - {P})."),
         {"reply length": "window of 2048 tokens, 0.413223 per character"},
     ),
     "window, TGI": Refusal(

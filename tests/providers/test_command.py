@@ -14,17 +14,6 @@ from merilo.commands.evaluate.settings import judges_of
 ROWS = [{"user_input": "How long is the river?", "retrieved_contexts": ["It is long."], "response": "It is long."}]
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic", "azure", "bedrock", "google", "ollama"])
-def test_a_judge_of_each_kind_can_be_tried(server: JudgeServer, tmp_path: Path, kind: str) -> None:
-    """Every kind of question that it answers works, and its tokens are counted."""
-    address = server.base_url if kind == "openai" else server.root_url
-    words = ("judge", "check", f"{kind}:m", "--task", "trial", "--base-url", address, "--no-cache", "--json")
-    done = Here(tmp_path).merilo(*words)
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["judge"]["name"], found["works"]) == (0, f"{kind}:m", True)
-    assert found["usage"]["input_tokens"] > 0
-
-
 def test_the_environment_is_enough(server: JudgeServer, tmp_path: Path) -> None:
     """Address, key and version come from each kind's own variables, and judges of two kinds may share a run."""
     here = Here(tmp_path)

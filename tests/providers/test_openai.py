@@ -1,6 +1,5 @@
 """The OpenAI-compatible provider, over a real local server that misbehaves."""
 
-import asyncio
 import json
 import socket
 import threading
@@ -101,16 +100,6 @@ async def test_samples_come_as_texts(server: JudgeServer, provider: OpenAIProvid
     async with provider.connect() as connection:
         reply = await connection.send(replace(FREE, samples=3))
     assert reply.texts == ("A free reply.",) * 3
-
-
-async def test_requests_in_the_air_adapt_once(provider: OpenAIProvider, server: JudgeServer) -> None:
-    """Twenty requests refused at the same time all succeed, and the adaptation is told once."""
-    server.refuse("temperature")
-    async with provider.connect() as connection:
-        replies = await asyncio.gather(*(connection.send(REQUEST) for _ in range(20)))
-        assert len(connection.notices()) == 1
-    assert len(replies) == 20
-    assert server.count <= 60  # a small temperature is tried first
 
 
 @pytest.mark.parametrize(
