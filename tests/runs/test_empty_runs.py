@@ -6,8 +6,8 @@ from merilo.runs.directory import discard
 
 
 def test_a_directory_without_a_manifest_keeps_other_files(tmp_path: Path) -> None:
-    """An event log in the directory of a run that stopped before its manifest stays."""
-    log = tmp_path / "run" / "events.jsonl"
+    """A file of the user in the directory of a run that stopped before its manifest stays."""
+    log = tmp_path / "run" / "notes.txt"
     log.parent.mkdir()
     log.write_text("{}\n")
     assert not discard(log.parent)

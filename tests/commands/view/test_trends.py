@@ -8,9 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from graded_runs import graded, many
 
-from merilo.commands.view.catalog import Catalog
+from merilo.commands.view.catalog import Catalog, TrendGroup, changes, trend_groups
 from merilo.commands.view.html import sparkline
-from merilo.commands.view.trends import TrendGroup, changes, trend_groups
 
 WORSE = {**many(15, 0), **many(15, 1, start=15)}
 BETTER = many(30, 2)

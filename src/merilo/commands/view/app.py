@@ -34,9 +34,9 @@ from merilo.commands.view.catalog import (
     attached_to,
     stamps_of,
     task_files,
+    trend_groups,
 )
 from merilo.commands.view.html import back, error_page, list_page, progress_page
-from merilo.commands.view.trends import trend_groups
 from merilo.errors import MeriloError, RunError, UsageError
 
 if TYPE_CHECKING:

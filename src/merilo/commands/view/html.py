@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.report.page import chip, heading, page, text
 from merilo.commands.runs.run import State
-from merilo.commands.view.trends import MOST, changes
+from merilo.commands.view.catalog import MOST, changes
 from merilo.rendering.markup import Markup, el, json_text, raw_element
 from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import count, money, number
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from merilo.commands.view.catalog import LiveProgress, ViewedRun, ViewedTasks
-    from merilo.commands.view.trends import Change, Point, Trend, TrendGroup
+    from merilo.commands.view.catalog import Change, LiveProgress, Point, Trend, TrendGroup, ViewedRun, ViewedTasks
 
 SHOWN: Final = 500
 """Number of runs in the list, the newest ones."""

@@ -7,8 +7,8 @@ from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.report.page import breakable, heading, page, table, text
+from merilo.commands.view.catalog import Point, Trend
 from merilo.commands.view.html import sparkline
-from merilo.commands.view.trends import Point, Trend
 from merilo.commands.watch.evidence import DAY_S
 from merilo.commands.watch.journal import Journal
 from merilo.commands.watch.look import TRAFFIC, run_of
