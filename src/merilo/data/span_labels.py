@@ -21,6 +21,7 @@ from merilo.data.lines import refusal
 from merilo.data.load import load
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import BadRecord, Context, Dataset, Sample
+from merilo.data.sentences import MAX_GRADE, DenseSpan, Span, dense
 from merilo.data.source import Format, RecordFile
 from merilo.data.span_view import LOCATED, SPAN_LABELS
 from merilo.data.trec import load_trec

@@ -449,10 +449,9 @@ def trend_groups(catalog: Catalog, runs: Sequence[ViewedRun]) -> tuple[TrendGrou
     """Return the groups of at least two runs of one name and the same questions; that of the newest run comes first.
 
     A name is compared without its number or date, as in `nightly-12` or `nightly/2026-11-01`; runs of other names are
-    of other systems. `runs`: the newest first. Unfinished runs are left out, and runs that could stop early: their
-    means are over fewer samples.
+    of other systems. `runs`: the newest first. Unfinished runs are left out.
     """
-    finished = [run for run in runs if run.listed.state is State.FINISHED and _manifest(run).until is None]
+    finished = [run for run in runs if run.listed.state is State.FINISHED]
     found = grouped(
         ((_without_numbers(run.name), questions), run)
         for run in finished[:MOST]
