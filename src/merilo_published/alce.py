@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _NUMBER: Final = re.compile(r"\[(\d{1,9})")
 _MARKER: Final = re.compile(r" ?\[\d+")
 _NO_SENTENCE: Final = "the response has no sentence"
-_NO_CITATION: Final = "the response cites nothing"
 _UNCITED: Final = "The sentence cites no context, or a number that no context has."
 _BLANK: Final = "The sentence, or every cited context, is blank."
 
@@ -53,11 +52,10 @@ class _ALCE(Published):
     `title` in its metadata is preceded by it. ALCE splits sentences by NLTK; here they are merilo's, which is the one
     step that is not as published. A sentence without text, or whose contexts are blank, is unsupported unasked.
 
+    The response ends at its first line break. A sentence that cites a number without a context is unsupported, and none
+    of its citations counts. `[0]` is the last context.
+
     - `max_citations`: only the first citations of a sentence count, here and in its support.
-    - `first_line`: the response ends at its first line break. False: all of it is judged.
-    - `strict_numbers`: a sentence that cites a number without a context is unsupported, and none of its citations
-      counts. False: such a number is a wrong citation, and the others are judged.
-    - `zero_is_last`: `[0]` is the last context. False: a number without a context.
     """
 
     ranked: ClassVar[bool] = True
@@ -67,9 +65,6 @@ class _ALCE(Published):
     """True if each citation is judged, and not only those of a sentence together."""
 
     max_citations: int = 3
-    first_line: bool = True
-    strict_numbers: bool = True
-    zero_is_last: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         if not sample.present >= self.needs:
@@ -79,9 +74,7 @@ class _ALCE(Published):
 
     def _sentences(self, sample: Sample) -> tuple[str, ...]:
         response = sample.require("response").strip().replace("<|im_end|>", "")
-        if self.first_line:
-            response = response.partition("\n")[0]
-        return replace(sample, response=response).sentences("response")
+        return replace(sample, response=response.partition("\n")[0]).sentences("response")
 
     def _judged(self, sample: Sample) -> Plan[tuple[tuple[str, ...], tuple[_Sentence, ...]]]:
         sentences = self._sentences(sample)
@@ -90,24 +83,17 @@ class _ALCE(Published):
         return tuple(texts), (yield from together(plans))
 
     def _of_sentence(self, sample: Sample, sentence: str, text: str) -> Plan[_Sentence]:
-        found = [self._index(int(number), len(sample.contexts)) for number in _NUMBER.findall(sentence)]
-        known = [index for index in found if index is not None][: self.max_citations]
-        if not known or (self.strict_numbers and None in found):
-            wrong = 0 if self.strict_numbers else len(found[: self.max_citations])
-            return _Sentence(SupportVerdict(SupportLabel.NOT_STATED, reason=_UNCITED), wrong)
-        count = len(known) if self.strict_numbers else len(found[: self.max_citations])
+        cited, count = [int(number) for number in _NUMBER.findall(sentence)], len(sample.contexts)
+        if not cited or not count or max(cited) > count:
+            return _Sentence(SupportVerdict(SupportLabel.NOT_STATED, reason=_UNCITED))
+        known = [(number - 1) % count for number in cited[: self.max_citations]]
         verdict = yield from _support(sample, text, known)
         if not verdict.supported or not self.each:
-            return _Sentence(verdict, count)
+            return _Sentence(verdict, len(known))
         if len(known) == 1:
-            return _Sentence(verdict, count, 1)
+            return _Sentence(verdict, 1, 1)
         right = yield from together([_needed(sample, text, known, place) for place in range(len(known))])
-        return _Sentence(verdict, count, sum(right))
-
-    def _index(self, number: int, count: int) -> int | None:
-        if number == 0 and self.zero_is_last:
-            return count - 1 if count else None
-        return number - 1 if 1 <= number <= count else None
+        return _Sentence(verdict, len(known), sum(right))
 
 
 def _needed(sample: Sample, text: str, cited: Sequence[int], place: int) -> Plan[bool]:
@@ -172,21 +158,17 @@ class CitationPrecision(_ALCE):
     Formula: Citations of supported sentences that are not irrelevant / citations.
     Questions: One Support question for each sentence that cites; if several contexts support it, one or two for each
         of them.
-    Undefined: the response has no sentence | the response cites nothing, with nothing_is_zero=false
+    Undefined: the response has no sentence
     See: citation_precision | alce:citation_recall
 
     A citation is irrelevant if its context does not support the sentence alone, and the other cited contexts support
     it without it. All citations of an unsupported sentence are wrong. The only citation of a supported sentence is
-    right. For citations, sentences and the other parameters see `_ALCE`.
-
-    - `nothing_is_zero`: a response without a citation that counts scores 0. False: Undefined.
+    right. A response without a citation that counts scores 0. For citations, sentences and parameters see `_ALCE`.
     """
 
     name: ClassVar[str] = "alce:citation_precision"
     not_monotone_in: ClassVar[Kinds] = Kinds({Support})
     each: ClassVar[bool] = True
-
-    nothing_is_zero: bool = True
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("retrieved_contexts")
@@ -194,8 +176,6 @@ class CitationPrecision(_ALCE):
         if not judged:
             return Undefined(_NO_SENTENCE)
         count, right = sum(each.citations for each in judged), sum(each.right for each in judged)
-        if not count and not self.nothing_is_zero:
-            return Undefined(_NO_CITATION)
         return Score(fraction(right, count), _evidence(texts, judged), {"citations": count, "right": right})
 
 

@@ -10,17 +10,16 @@ from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.asking import Asker, RequestTemplate, evidence_of
 from merilo_published.definition import Published
-from merilo_published.replies import ReplyFault
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo_published.asking import Reply
 
 
 _UNREAD: Final = "a reply without a label was scored 0"
 _LIKELY: Final = "[[Yes]]"
+_LABEL: Final = re.compile(r"\[\[?\s*(Yes|No)\s*\]\]?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,21 +38,13 @@ class _Label(Published):
     times, a minute apart, where a request fails: the provider retries. Undefined without contexts.
     Source: ARES, git c7c9018.
 
-    - `unread_is_zero`: a reply without a label is scored 0, with a flag, and counted in `extraction_failed`. False:
-      the outcome is Failed.
-    - `yes_first`: a reply that holds both labels is a yes, in whatever order. False: the last label counts.
-    - `match_case`: `[[yes]]` is not a label. False: it is.
-    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    A reply without a label is scored 0, with a flag, and counted in `extraction_failed`. A reply that holds both labels
+    is a yes. `[[yes]]` is not a label. Blank texts are judged like any others.
     """
 
     needs = frozenset({"user_input", "retrieved_contexts"})
     rubric: ClassVar[str]
     """The rubric, which is filled with the needed fields."""
-
-    unread_is_zero: bool = True
-    yes_first: bool = True
-    match_case: bool = True
-    ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         return len(sample.retrieved_contexts or ()) if sample.present >= self.needs else 0
@@ -65,9 +56,7 @@ class _Label(Published):
             values["answer"] = sample.require("response")
         if not contexts:
             return Undefined("no context was retrieved")
-        if not self.ask_blank and not all(value.strip() for value in values.values()):
-            return Undefined("a text to be judged is blank")
-        asker, template = Asker("ares"), RequestTemplate(self.rubric, _LIKELY, self._read)
+        asker, template = Asker("ares"), RequestTemplate(self.rubric, _LIKELY, lambda reply: label_in(reply.text))
         replies = yield from asker.read_each(template, [{**values, "document": context.text} for context in contexts])
         read = [reply.value for reply in replies]
         labels = [1.0 if label else 0.0 for label in read]
@@ -78,22 +67,11 @@ class _Label(Published):
             flags=(_UNREAD,) if None in read else (),
         )
 
-    def _read(self, reply: Reply) -> bool | None:
-        label = label_in(reply.text, yes_first=self.yes_first, match_case=self.match_case)
-        if label is None and not self.unread_is_zero:
-            raise ReplyFault("The reply holds neither [[Yes]] nor [[No]].")
-        return label
 
-
-def label_in(reply: str, *, yes_first: bool = True, match_case: bool = True) -> bool | None:
-    """Return True for `[[Yes]]` in a reply, False for `[[No]]`, None if it holds neither."""
-    labels = [word.lower() for word in re.findall(_LABEL, reply, 0 if match_case else re.IGNORECASE)]
-    if not labels:
-        return None
-    return "yes" in labels if yes_first else labels[-1] == "yes"
-
-
-_LABEL: Final = r"\[\[?\s*(Yes|No)\s*\]\]?"
+def label_in(reply: str) -> bool | None:
+    """Return True for `[[Yes]]` in a reply, False for `[[No]]` alone, None if it holds neither."""
+    labels = _LABEL.findall(reply)
+    return "Yes" in labels if labels else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,6 @@ _TEMPERATURE: Final = 0.0
 _REASK_TEMPERATURE: Final = 0.2
 _SUPPORT: Final = "support"
 _PARTIAL: Final = "partial_support"
-_NO_WEIGHT: Final = "no nugget counts (with nothing_is_zero=false)"
 _UNLABELLED: Final = "nuggets without a label were left out"
 _OTHER_LABEL: Final = "another label was taken as not_support"
 _LABELS: Final = frozenset({_SUPPORT, _PARTIAL, "not_support"})
@@ -57,7 +56,7 @@ class AllScore(Published):
     Formula: (supported + partly supported / 2) / nuggets.
     Questions: One request for every ten nuggets, repeated up to `tries` times (5) until a reply can be read.
     Undefined: the sample has no nuggets | nuggets are not a list of texts, or of objects with "text" and "vital" or
-        "importance" | no nugget counts (with nothing_is_zero=false)
+        "importance"
     Use: To compare with nugget scores of the TREC RAG track.
     Not: If nuggets that the judge does not label must not raise the score.
     See: nugget_recall
@@ -66,13 +65,11 @@ class AllScore(Published):
     The nuggets are in the metadata of the sample, or in a column `nuggets`; see `nugget_recall`. One request labels
     ten of them as support, partial_support or not_support. A reply is a list in the syntax of
     Python, in code fences or not. Another label counts as not_support, with a flag. Labels beyond the number of
-    nuggets are ignored. A blank response supports nothing unasked.
+    nuggets are ignored. Nuggets for which a reply has too few labels are left out, with a flag. A blank response
+    supports nothing unasked. Without a nugget that counts, such as a vital one, the score is 0.
 
     - `tries`: the maximum number of requests for one reply that can be read, at temperature 0, then 0.2; nuggetizer
       sends up to 500. Afterwards the outcome is Failed; nuggetizer counts these nuggets as not supported.
-    - `drop_unlabelled`: nuggets for which a reply has too few labels are left out, with a flag. False: such a reply
-      cannot be read.
-    - `nothing_is_zero`: without a nugget that counts, such as a vital one, the score is 0. False: Undefined.
     """
 
     name: ClassVar[str] = "autonuggetizer:all_score"
@@ -83,8 +80,6 @@ class AllScore(Published):
     """The value of a partly supported nugget."""
 
     tries: int = 5
-    drop_unlabelled: bool = True
-    nothing_is_zero: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         try:
@@ -106,12 +101,9 @@ class AllScore(Published):
         if not asked:
             labelled = [(nugget, "not_support") for nugget in nuggets]
         weights = [1.0 if nugget.vital else self.okay_weight for nugget, _ in labelled]
-        whole = fsum(weights)
-        if not whole and not self.nothing_is_zero:
-            return Undefined(_NO_WEIGHT)
         values = [self._value(label) for _, label in labelled]
         return Score(
-            fraction(fsum(weight * value for weight, value in zip(weights, values, strict=True)), whole),
+            fraction(fsum(weight * value for weight, value in zip(weights, values, strict=True)), fsum(weights)),
             evidence=self._evidence(asked, replies),
             counts=_counts([label for _, label in labelled]),
             flags=_flags([label for _, label in labelled], len(nuggets)),
@@ -119,10 +111,7 @@ class AllScore(Published):
 
     def _labels(self, query: str, passage: str, window: Sequence[Nugget]) -> Plan[ReadReply[list[str]]]:
         def read(reply: Reply) -> list[str]:
-            labels = _labels_in(reply.text)
-            if len(labels) < len(window) and not self.drop_unlabelled:
-                raise ReplyFault(f"The reply has {len(labels)} labels for {len(window)} nuggets.")
-            return labels[: len(window)]
+            return _labels_in(reply.text)[: len(window)]
 
         texts = [nugget.text for nugget in window]
         values = {"count": str(len(window)), "query": query, "passage": passage, "nuggets": json_array(texts)}

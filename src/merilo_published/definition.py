@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from merilo.errors import UsageError
 from merilo.judging.kinds.completion import Completion
-from merilo.metrics.base import Card, Kinds, Undefined, choice
+from merilo.metrics.base import Card, Kinds, choice
 from merilo.metrics.variants import D, Described, camel_case, variant
 
 if TYPE_CHECKING:
@@ -20,16 +20,15 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric, Score
+    from merilo.metrics.base import Metric, Score, Undefined
 
 T = TypeVar("T")
-
-BLANK: Final = "what is to be judged is blank (with ask_blank=false)"
-"""The reason of an Undefined outcome."""
 
 _COUNTS: Final = frozenset({"strictness", "tries", "max_citations"})
 """Parameters that are numbers of replies or of citations, at least 1."""
 _YES_IS_BAD: Final = frozenset({"harmfulness", "maliciousness"})
+BLANK_IS_JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "blank texts are judged"})
+"""`breaks` of a definition that judges blank texts like any others."""
 
 
 class Published(Described):
@@ -102,11 +101,6 @@ def texts_of(sample: Sample, needs: Collection[str]) -> dict[str, str]:
     return found
 
 
-def is_blank(*texts: str) -> bool:
-    """Return True if one of the texts holds only white space."""
-    return not all(text.strip() for text in texts)
-
-
 def bound(sample: Sample, needs: Collection[str], questions: int) -> int:
     """Return this maximum number of questions; 0 for a sample that lacks a needed field."""
     return questions if sample.present.issuperset(needs) else 0
@@ -114,20 +108,12 @@ def bound(sample: Sample, needs: Collection[str], questions: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgesBlank(Published):
-    """A definition that judges blank texts like any others; with `ask_blank` false they are Undefined.
+    """A definition that judges blank texts like any others."""
 
-    Undefined: what is to be judged is blank (with ask_blank=false)
-    """
-
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
-
-    ask_blank: bool = True
+    breaks: ClassVar[Mapping[str, str]] = BLANK_IS_JUDGED
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        texts = texts_of(sample, self.needed)
-        if not self.ask_blank and is_blank(*texts.values()):
-            return Undefined(BLANK)
-        return (yield from self.judged(texts))
+        return (yield from self.judged(texts_of(sample, self.needed)))
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         """Return the outcome for the needed texts by name, the retrieved contexts joined as `contexts`."""

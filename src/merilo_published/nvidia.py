@@ -5,7 +5,6 @@ The module is long because it holds the three metrics and their variants in thre
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -35,7 +34,6 @@ _COLLECTIONS_TEMPERATURE: Final = 0.01
 _CUT_CHARACTERS: Final = 7_000
 _EMPTY: Final = "an input is empty"
 _BLANK: Final = "an input is blank and was scored 0 unasked"
-_INTEGER: Final = re.compile(r"(?<![\w.-])\d+(?!\w|[.,]\d)")
 
 
 class NanRule(StrEnum):
@@ -61,7 +59,6 @@ class Shortcuts(StrEnum):
     ALL = "all"
     """Blank ones, and those of which one holds the other."""
     BLANK = "blank"
-    NONE = "none"
 
 
 class Reading(StrEnum):
@@ -69,8 +66,6 @@ class Reading(StrEnum):
 
     ANYWHERE = "anywhere"
     """The first of `ratings`, in their order, that occurs anywhere: "0 out of 2" is 2 if 2 comes first."""
-    STANDALONE = "standalone"
-    """The first separate integer that is one of `ratings`."""
     JSON = "json"
     """The field "rating" of a JSON object, which must be one of `ratings`; an unreadable reply is asked for again."""
 
@@ -180,24 +175,20 @@ class _TwoRatings(Published):
         return rating if str(rating) in tuple(self.ratings) else None
 
     def _found(self, text: str) -> int | None:
-        match self.reading:
-            case Reading.ANYWHERE:
-                return next((int(digit) for digit in self.ratings if digit in text), None)
-            case Reading.STANDALONE:
-                return next((int(found) for found in _INTEGER.findall(text) if found in tuple(self.ratings)), None)
-            case Reading.JSON:
-                try:
-                    found = str(integer_in(object_in(text), "rating"))
-                except ValueError:
-                    return None
-                return int(found) if found in tuple(self.ratings) else None
+        if self.reading is Reading.ANYWHERE:
+            return next((int(digit) for digit in self.ratings if digit in text), None)
+        try:
+            found = str(integer_in(object_in(text), "rating"))
+        except ValueError:
+            return None
+        return int(found) if found in tuple(self.ratings) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RatedContexts(_TwoRatings):
     """Two ratings of the joined contexts, for which blank or copied inputs may be scored without a question."""
 
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "shortcuts"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank input scores 0"})
 
     shortcuts: Shortcuts = Shortcuts.ALL
     cut_characters: int | None = None
@@ -237,7 +228,7 @@ class ContextRelevance(_RatedContexts):
         shown = joined(sample)
         if self.refuses_empty and not (user_input and contexts):
             return Undefined(_EMPTY)
-        if self.shortcuts is not Shortcuts.NONE and not (user_input.strip() and shown.strip()):
+        if not (user_input.strip() and shown.strip()):
             return Score(0.0, flags=(_BLANK,))
         if self.shortcuts is Shortcuts.ALL and shown.strip() in user_input.strip():
             return Score(0.0, flags=("the contexts stand in the user input and were scored 0 unasked",))
@@ -272,7 +263,7 @@ class ResponseGroundedness(_RatedContexts):
         shown = joined(sample)
         if self.refuses_empty and not (response and contexts):
             return Undefined(_EMPTY)
-        if self.shortcuts is not Shortcuts.NONE and not (response.strip() and shown.strip()):
+        if not (response.strip() and shown.strip()):
             return Score(0.0, flags=(_BLANK,))
         if self.shortcuts is Shortcuts.ALL and response.strip() in shown.strip():
             return Score(1.0, flags=("the response stands in the contexts and was scored 1 unasked",))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _TEMPERATURE: Final = 0.0
 _NUMBER: Final = re.compile(r"[+-]?([0-9]++)(\.?)[0-9]*+")
-_SIGNED: Final = re.compile(r"(?:(?<![\w.])[+-])?[0-9]+(?:\.[0-9]*)?")
 _MARKER: Final = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)])\s+")
 _NO_RATING: Final = -1.0
 _BAD_SCORE: Final = "a score that is no number was taken as -1"
@@ -65,23 +64,15 @@ class _Rating(Published):
     without a number on the scale, is the rating −1, which makes the value negative: the range reaches down to
     −1 for the scale from 0 to 1 (−1/3 for 0 to 3). Source: TruLens, git 97f531a.
 
+    In plain text "2 of 3" is 2, "not 0 but 3" is 0, "-1" is 1 and "3.9" is 3 on the scale to 3. Blank texts are judged
+    like any others.
+
     - `scale`: 0-3, 0-10 or 0-1.
-    - `lowest_number`: of several numbers in plain text the lowest counts ("2 of 3" is 2, "not 0 but 3" is 0). False:
-      a reply with different ratings is unreadable.
-    - `ignore_minus`: "-1" reads as 1. False: as a rating below the scale.
-    - `cut_decimals`: "2.9" in plain text is 2, and so "3.9" is 3 on the scale to 3. False: it is 2.9, and 3.9 is none.
-    - `unread_is_minus_one`: a JSON score that is not a number is −1, with a flag. False: the outcome is Failed.
-    - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     scale: Scale = Scale.TO_3
-    lowest_number: bool = True
-    ignore_minus: bool = True
-    cut_decimals: bool = True
-    unread_is_minus_one: bool = True
-    ask_blank: bool = True
 
     def _rated(
         self, rubric: str, asked: Sequence[Mapping[str, str]], about: EvidenceTarget, texts: Sequence[str] = ()
@@ -113,32 +104,23 @@ class _Rating(Published):
         fields, items = as_object(loaded), as_list(loaded)
         if items is not None:
             numbers = [number for number in map(_number, items) if number is not None and low <= number <= high]
-            return mean(numbers) if numbers else self._no_rating(reply)
+            return mean(numbers) if numbers else _NO_RATING
         if fields is None or "score" not in fields:
             return self._in_text(reply)
         score = _number(fields["score"])
         if score is None:
-            return self._no_rating(reply)
+            return _NO_RATING
         if not low <= score <= high:
             raise ReplyFault(f"The reply gives the score {score:g}, outside the scale {self.scale}.")
         return score
 
     def _in_text(self, reply: str) -> float:
         low, high = self.scale.ends
-        found = _unsigned(reply) if self.ignore_minus else _SIGNED.findall(reply)
-        numbers = [number for number in map(float, found) if isfinite(number)]
-        cut = [float(int(number)) for number in numbers] if self.cut_decimals else numbers
-        ratings = {number for number in cut if low <= number <= high}
+        numbers = [float(int(number)) for number in map(float, _unsigned(reply)) if isfinite(number)]
+        ratings = [number for number in numbers if low <= number <= high]
         if not ratings:
             raise ReplyFault(f"The reply holds no number on the scale {self.scale}.")
-        if len(ratings) > 1 and not self.lowest_number:
-            raise ReplyFault(f"The reply holds several numbers on the scale {self.scale}.")
         return min(ratings)
-
-    def _no_rating(self, reply: str) -> float:
-        if not self.unread_is_minus_one:
-            raise ReplyFault(f"The reply gives no number as the score: {reply[:60]!r}.")
-        return _NO_RATING
 
 
 def _unsigned(reply: str) -> Iterator[str]:
@@ -187,8 +169,6 @@ class ContextRelevance(_Rating):
         question, contexts = sample.require("user_input"), sample.contexts
         if not contexts:
             return Undefined("no context was retrieved")
-        if not self.ask_blank and not question.strip():
-            return Undefined("the question is blank")
         asked = [{"question": question, "context": context.text} for context in contexts]
         return (yield from self._rated(self.rubric, asked, EvidenceTarget.CONTEXT))
 
@@ -204,15 +184,13 @@ class AnswerRelevance(_Rating):
 
     name: ClassVar[str] = "trulens:relevance"
     needs = frozenset({"user_input", "response"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "blank texts are rated"})
 
     def max_questions(self, sample: Sample) -> int:
         return int(sample.present >= self.needs)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         asked = {"prompt": sample.require("user_input"), "response": sample.require("response")}
-        if not self.ask_blank and not all(text.strip() for text in asked.values()):
-            return Undefined("the user input or the response is blank")
         return (yield from self._rated("relevance", [asked], EvidenceTarget.TEXT))
 
 
@@ -222,37 +200,31 @@ class Groundedness(_Rating):
 
     Formula: Mean over the sentences that say something of a rating from 0 to 3, divided by 3.
     Questions: One request for the sentences to rate, then one for each of them.
-    Undefined: no sentence is left to rate, with nothing_is_zero=false
     See: faithfulness
 
     Sentences lose their list markers; one request names those that say something, and each of these is rated by
     itself. TruLens cuts sentences by NLTK, here they are merilo's own; that is the one step that is not as published.
-    Where the list of sentences to keep cannot be read, all are rated, with a flag.
-
-    - `drop_trivial`: greetings and the like are left out, which costs one request. False: every sentence is rated.
-    - `nothing_is_zero`: a response without a sentence to rate scores 0. False: Undefined.
+    Where the list of sentences to keep cannot be read, all are rated, with a flag. A response without a sentence to
+    rate scores 0.
     """
 
     name: ClassVar[str] = "trulens:groundedness"
     needs = frozenset({"response", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing_is_zero"})
-
-    drop_trivial: bool = True
-    nothing_is_zero: bool = True
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing to rate scores 0"})
 
     def max_questions(self, sample: Sample) -> int:
         if not sample.present >= self.needs:
             return 0
-        return len(sample.sentences("response")) + self.drop_trivial
+        return len(sample.sentences("response")) + 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         source = joined(sample)
         whole = [_MARKER.sub("", sentence).strip() for sentence in sample.sentences("response")]
         sentences, flags = [sentence for sentence in whole if sentence], tuple[str, ...]()
-        if self.drop_trivial and sentences:
+        if sentences:
             sentences, flags = yield from self._worth_rating(sentences)
         if not sentences:
-            return Score(0.0, counts={"rated": 0}) if self.nothing_is_zero else Undefined("no sentence is left to rate")
+            return Score(0.0, counts={"rated": 0})
         asked = [{"source": source, "statement": sentence} for sentence in sentences]
         rated = yield from self._rated("groundedness", asked, EvidenceTarget.STATEMENT, sentences)
         return replace(rated, flags=(*flags, *rated.flags))

@@ -11,13 +11,11 @@ from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.asking import Asker, RequestTemplate, evidence_of
 from merilo_published.definition import Published
-from merilo_published.replies import ReplyFault
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo_published.asking import Reply
 
 
 _UNREAD: Final = "a reply without a label was scored 0"
@@ -30,10 +28,8 @@ def _patterns(*names: str, then: str = _SIGN) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(name + then + _LABEL) for name in names)
 
 
-_QUOTED_O: Final = _patterns('"o"', "'o'")
-_BARE_O: Final = _patterns("o")
-_LONE_O: Final = _patterns(r"\bo\b\s*+[:=]\s*+", then="")
-_NAMED: Final = (
+_PATTERNS: Final = (
+    *_patterns('"o"', "'o'", "o"),
     *_patterns('"overall_score"', '"overall"', '"overall score"', '"final score"', "final score"),
     *_patterns("final score", then=" is "),
     *_patterns('"final_score"', '"score"', '"o_score"'),
@@ -44,8 +40,8 @@ _NAMED: Final = (
     *_patterns("it falls into the category", then=" "),
     *_patterns("category", then=r"\s*+"),
     *_patterns("relevance category for this passage", "the relevance category", then=" would be "),
+    *_patterns("", then=""),
 )
-_BARE_NUMBER: Final = _patterns("", then="")
 
 
 class Prompt(StrEnum):
@@ -73,15 +69,10 @@ class Relevance(Published):
     request for each context. UMBRELA makes relevance judgments of its labels and takes no mean; divide by 3 for a
     share, and take labels of 2 and 3 as relevant where two classes are wanted. A reply is read by patterns in order:
     the letter o, names of scores, names of categories, a digit; of the first pattern that matches, the last match
-    counts.
+    counts. The letter o before a digit counts before the words "final score", so "relates to 3 topics. ##final score:
+    1" reads as 3. A reply without a label is the label 0, with a flag. A blank query is judged like any other.
 
     - `prompt`: bing or basic.
-    - `bare_letter`: the letter o before a digit counts before the words "final score", so that "relates to 3 topics.
-      ##final score: 1" reads as 3. False: the letter must be alone, with a colon or an equals sign.
-    - `bare_number`: in a reply without any of these the last digit from 0 to 3 counts, whatever it counts. False:
-      only a reply that is nothing but the digit.
-    - `unread_is_zero`: a reply without a label is the label 0, with a flag. False: the outcome is Failed.
-    - `ask_blank`: a blank query is judged like any other. False: Undefined.
     """
 
     name: ClassVar[str] = "umbrela:relevance"
@@ -89,10 +80,6 @@ class Relevance(Published):
     needs = frozenset({"user_input", "retrieved_contexts"})
 
     prompt: Prompt = Prompt.BING
-    bare_letter: bool = True
-    bare_number: bool = True
-    unread_is_zero: bool = True
-    ask_blank: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         return len(sample.retrieved_contexts or ())
@@ -101,11 +88,9 @@ class Relevance(Published):
         user_input, contexts = sample.require("user_input"), sample.contexts
         if not contexts:
             return Undefined("no context was retrieved")
-        if not self.ask_blank and not user_input.strip():
-            return Undefined("the query is blank")
-        asker, template = Asker("umbrela"), RequestTemplate(f"relevance.{self.prompt}", _LIKELY, self._label)
+        template = RequestTemplate(f"relevance.{self.prompt}", _LIKELY, lambda reply: label_in(reply.text))
         asked = [{"query": user_input, "passage": context.text} for context in contexts]
-        replies = yield from asker.read_each(template, asked)
+        replies = yield from Asker("umbrela").read_each(template, asked)
         read = [reply.value for reply in replies]
         labels = [label or 0 for label in read]
         return Score(
@@ -115,23 +100,12 @@ class Relevance(Published):
             flags=(_UNREAD,) if None in read else (),
         )
 
-    def _label(self, reply: Reply) -> int | None:
-        label = label_in(reply.text, bare_letter=self.bare_letter, bare_number=self.bare_number)
-        if label is None and not self.unread_is_zero:
-            raise ReplyFault("The reply holds no label from 0 to 3.")
-        return label
 
-
-def label_in(reply: str, *, bare_letter: bool = True, bare_number: bool = True) -> int | None:
+def label_in(reply: str) -> int | None:
     """Return the label in a reply: the last match of the first pattern that matches; None if none does."""
     text = reply.strip().lower()
-    letter = _BARE_O if bare_letter else _LONE_O
-    patterns = (*_QUOTED_O, *letter, *_NAMED, *(_BARE_NUMBER if bare_number else ()))
-    for pattern in patterns:
-        found = pattern.findall(text)
-        if found:
-            return int(found[-1])
-    return int(text) if text in {"0", "1", "2", "3"} else None
+    matches = (pattern.findall(text) for pattern in _PATTERNS)
+    return next((int(found[-1]) for found in matches if found), None)
 
 
 _LIKELY: Final = "##final score: 1"

@@ -333,8 +333,8 @@ def test_every_metric_works_with_free_text(name: str) -> None:
 
 def test_a_judge_of_free_text_computes_the_published_definition() -> None:
     """The result names the definition, in which all of axion's options hold."""
-    (result,) = run([FRANCE], ContextualRelevancy(relevancy_mode="strict", idk_relevant=True))
-    assert result.metadata["definition"] == "axion:contextual_relevancy(idk_relevant=true, relevancy_mode=strict)"
+    (result,) = run([FRANCE], ContextualRelevancy(relevancy_mode="strict", failure_scored=False))
+    assert result.metadata["definition"] == "axion:contextual_relevancy(failure_scored=false, relevancy_mode=strict)"
 
 
 def test_options_of_free_text_are_refused_with_grades() -> None:

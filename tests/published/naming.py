@@ -36,8 +36,6 @@ class System:
     """Keys of the configuration, in snake case, that merilo calls otherwise; a tuple takes a list apart."""
     informative: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     """Keys that say what the metric does anyway, with the values that do so."""
-    beside: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """What a key in `parameters` says beside its value."""
     titles: frozenset[str] = frozenset()
     """Keys that give the metric a title, any text but a blank one."""
     aside: frozenset[str] = frozenset()
@@ -72,10 +70,8 @@ SYSTEMS: Final[Mapping[str, System]] = {
             "weights": ("factual_weight", "similarity_weight"),
             "distance_measure": "distance",
             "max_retries": "tries",
-            "_reproducibility": "reproducibility",
         },
-        informative={"max_retries": (1,)},
-        beside={"_reproducibility": {"made_odd": False}},
+        informative={"max_retries": (1,), "comparison": (">", ">=")},
         titles=frozenset({"name"}),
     ),
     "axion": System("axion", r"git 7ab96dc( .*)?", aside=frozenset({"max_concurrent_llm_calls", "threshold"})),
@@ -178,7 +174,7 @@ def _parameters(case: Case, system: System, known: set[str], key: str, value: ob
     if name == "models" and isinstance(value, list):
         return {name: "+".join(map(str, value)) or None}
     if isinstance(name, str):
-        return {name: value, **system.beside.get(key, {})}
+        return {name: value}
     if not isinstance(value, list) or len(value) != len(name):
         raise UsageError(f"{case.id}: {key} must be a list of {len(name)}, got {value!r}.")
     return dict(zip(name, value, strict=True))

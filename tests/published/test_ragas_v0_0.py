@@ -96,7 +96,7 @@ def free(question: Question[Any]) -> Verdict | None:
         *(metric_text(metric()) for metric in METRICS),
         "ragas-0.0.13:context_relevancy(strictness=3)",
         "ragas-0.0.15:context_relevancy(strictness=2, agreement_metric=jaccard, reply_units=sentences)",
-        "ragas-0.0.12:aspect_critique(aspect=harmlessness, made_even=false, show_contexts=true)",
+        "ragas-0.0.12:aspect_critique(aspect=harmlessness)",
     ],
 )
 def test_every_metric_keeps_the_law_whatever_the_judge_says(text: str) -> None:
@@ -127,12 +127,11 @@ def test_rubrics_say_that_the_texts_are_data(metric: Metric) -> None:
 
 
 @each_case("kind", ["context_recall", "faithfulness", "answer_relevancy", "aspect_critique"])
-def test_blank_texts_are_asked_about_unless_told_otherwise(kind: str) -> None:
-    """An empty sample has a score as published, and none with ask_blank=false."""
+def test_blank_texts_are_asked_about(kind: str) -> None:
+    """An empty sample has a score as published."""
     vectors = {"": [1.0], "a": [1.0]}
     replies = ("a", "a", "a")
     assert isinstance(outcome(f"ragas-0.0.12:{kind}", *replies, sample=EMPTY, vectors=vectors), Score)
-    assert isinstance(outcome(f"ragas-0.0.12:{kind}(ask_blank=false)", sample=EMPTY), Undefined)
 
 
 @each_case("kind", ["context_relevancy", "answer_relevancy", "aspect_critique"])
@@ -221,13 +220,9 @@ def test_contexts_without_a_sentence(contexts: list[str]) -> None:
 
 
 def test_jaccard_tells_a_sentence_from_itself_with_a_space_behind_it() -> None:
-    """As pysbd keeps spaces, "A. B." and "A." share nothing; with keep_spaces=false they share one of two."""
+    """As pysbd keeps spaces, "A. B." and "A." share nothing."""
     replies = ("Paris is big. It is old.", "Paris is big.")
-    jaccard = "ragas-0.0.15:context_relevancy(strictness=2, agreement_metric=jaccard"
-    assert value(f"{jaccard})", *replies) == 0
-    tidy = value(f"{jaccard}, keep_spaces=false)", *replies)
-    alone = value("ragas-0.0.15:context_relevancy", replies[0])
-    assert tidy == pytest.approx(alone / 2)
+    assert value("ragas-0.0.15:context_relevancy(strictness=2, agreement_metric=jaccard)", *replies) == 0
 
 
 def test_jaccard_in_0_0_12_takes_a_full_stop_off_each_sentence() -> None:
@@ -246,12 +241,10 @@ def test_the_agreement_is_the_mean_over_all_pairs_in_sampling_order() -> None:
 
 
 def test_bert_agreement_looks_one_way_only() -> None:
-    """The best match of each sentence of the earlier reply; directional=false averages both ways."""
+    """The best match of each sentence of the earlier reply."""
     matrix = [[0.5, 0.25]]
     text = "ragas-0.0.12:context_relevancy"
     assert value(text, "A", "B. C", similarities=matrix) == pytest.approx(0.5 / 3)
-    both = f"{text}(directional=false)"
-    assert value(both, "A", "B. C", similarities=matrix) == pytest.approx((0.5 + (0.5 + 0.25) / 2) / 2 / 3)
 
 
 @pytest.mark.parametrize(
@@ -316,27 +309,8 @@ FINAL = "Final verdict for each statement in order:"
     ],
 )
 def test_faithfulness_flags_another_number_of_verdicts(reply: str, flags: tuple[str, ...]) -> None:
-    """Two statements want two verdicts; any_count=false holds the judge to it."""
+    """Two statements want two verdicts."""
     assert score("ragas-0.0.15:faithfulness", "a\nb", reply).flags == flags
-    strict = "ragas-0.0.15:faithfulness(any_count=false)"
-    if flags:
-        with pytest.raises(AskFailed, match="verdicts on 2 statements"):
-            outcome(strict, "a\nb", reply)
-    else:
-        assert value(strict, "a\nb", reply) == 0.5
-
-
-def test_a_reply_without_a_verdict_can_be_unreadable() -> None:
-    """With unread_is_faithful=false, and then only."""
-    with pytest.raises(AskFailed, match="no verdict"):
-        outcome("ragas-0.0.15:faithfulness(unread_is_faithful=false)", "a", "I cannot judge.")
-
-
-def test_blank_statements_can_be_left_out() -> None:
-    """With blank_statements=false a blank line is no statement, and none left is Undefined."""
-    text = "ragas-0.0.15:faithfulness(blank_statements=false)"
-    assert value(text, "a\n\nb", f"{FINAL} Yes. No.") == 0.5
-    assert outcome(text, "\n \n") == Undefined("the response makes no statement")
 
 
 def test_faithfulness_shows_statements_numbered_without_a_space() -> None:
@@ -382,33 +356,24 @@ def test_a_vector_without_length_has_no_cosine(zero: str) -> None:
 YES, NO = "Because.\n\nYes", "Because.\n\nNo"
 
 
-@each_case(("strictness", "even", "odd"), [(1, 2, 1), (2, 2, 3), (3, 4, 3), (4, 4, 5)])
-def test_the_number_of_votes_is_made_even(strictness: int, even: int, odd: int) -> None:
-    """Where odd was meant, as made_even=false has it."""
-    for made_even, count in (("true", even), ("false", odd)):
-        text = f"ragas-0.0.15:aspect_critique(strictness={strictness}, made_even={made_even})"
-        assert score(text, *[YES] * count).counts["replies"] == count
+@each_case(("strictness", "even"), [(1, 2), (2, 2), (3, 4), (4, 4)])
+def test_the_number_of_votes_is_made_even(strictness: int, even: int) -> None:
+    """Where odd was meant."""
+    text = f"ragas-0.0.15:aspect_critique(strictness={strictness})"
+    assert score(text, *[YES] * even).counts["replies"] == even
 
 
 @each_case("last", ["Yes.", "yes", " Yes", "Yes\n"])
 def test_the_verdict_must_stand_alone_and_exact(last: str) -> None:
-    """Anything but Yes after the last blank line is a No, and is flagged; exact_verdict=false reads it."""
+    """Anything but Yes after the last blank line is a No, and is flagged."""
     reply = f"Because.\n\n{last}"
     found = score("ragas-0.0.12:aspect_critique", reply, reply)
     assert (found.value, found.flags) == (0, ("a reply without a verdict was counted as No",))
-    assert value("ragas-0.0.12:aspect_critique(exact_verdict=false)", reply, reply) == 1
 
 
 def test_a_verdict_needs_no_reasons_before_it() -> None:
     """A reply that is the verdict alone has it in its last paragraph."""
     assert value("ragas-0.0.12:aspect_critique", "Yes", "Yes") == 1
-
-
-@pytest.mark.parametrize(("options", "replies"), [("made_even=false", ("?",)), ("unread_is_no=false", (YES, "?"))])
-def test_a_verdict_that_cannot_be_read_can_fail_the_critique(options: str, replies: tuple[str, ...]) -> None:
-    """When it is the only one, or with unread_is_no=false."""
-    with pytest.raises(AskFailed, match="neither Yes nor No"):
-        outcome(f"ragas-0.0.12:aspect_critique({options})", *replies)
 
 
 def test_each_aspect_asks_its_own_question() -> None:
@@ -455,16 +420,12 @@ def test_a_critique_refuses_what_it_cannot_ask(wrong: str) -> None:
         parse_metric(f"ragas-0.0.15:aspect_critique({wrong})")
 
 
-def test_contexts_are_shown_only_when_told_to() -> None:
-    """The published metric never shows any; with show_contexts they are needed and joined."""
-    shown = {}
-    for options in ("", "show_contexts=true"):
-        says = Says([YES, YES])
-        metric = parse_metric(f"ragas-0.0.12:aspect_critique({options})")
-        drive(metric.plan(CITY), says)
-        assert isinstance(says.asked[0], Completion)
-        shown[options] = ("Its currency" in render(says.asked[0]).user, "retrieved_contexts" in metric.needs)
-    assert shown == {"": (False, False), "show_contexts=true": (True, True)}
+def test_contexts_are_not_shown() -> None:
+    """The published metric never shows any."""
+    says = Says([YES, YES])
+    drive(parse_metric("ragas-0.0.12:aspect_critique").plan(CITY), says)
+    assert isinstance(says.asked[0], Completion)
+    assert "Its currency" not in render(says.asked[0]).user
 
 
 # -- the ragas score ----------------------------------------------------------------------------------

@@ -346,14 +346,11 @@ def test_confirmation_is_shown_the_mean() -> None:
 
 
 def test_precision_counts_a_lost_call_as_irrelevant() -> None:
-    """A model that always fails scores 0 and still counts, flagged; as a parameter it drops out."""
+    """A model that always fails scores 0 and still counts, flagged."""
     replies: dict[str, list[Any]] = {"m1": [{"relevant": True}, {"relevant": False}], "m2": [ERROR, ERROR]}
     found = models(**replies).score(two(retrieval.ContextPrecision()))
     assert found.value == 0.5
     assert "a model's call failed and was scored as not relevant" in found.flags
-    assert models(**replies).score(two(retrieval.ContextPrecision(lost_is_irrelevant=False))).value == 1.0
-    with pytest.raises(AskFailed):
-        models(judge=[ERROR, ERROR]).outcome(retrieval.ContextPrecision(lost_is_irrelevant=False))
 
 
 @each_case(
@@ -371,10 +368,9 @@ def test_precision_strategies(strategy: Any, reference: str | None, against: str
 
 
 def test_recall_sums_what_the_model_says() -> None:
-    """Attributions are summed as they are, so a 2 counts twice; as a parameter only a 1 counts."""
+    """Attributions are summed as they are, so a 2 counts twice."""
     said = {"classifications": [{"attributed": 2}, {"attributed": 1}, {"attributed": 0}]}
     assert models(judge=[said]).score(retrieval.ContextRecall()).value == 1.0
-    assert models(judge=[said]).score(retrieval.ContextRecall(raw_sums=False)).value == pytest.approx(1 / 3)
 
 
 @each_case(
@@ -391,21 +387,19 @@ def test_recall_sums_what_the_model_says() -> None:
     ],
 )
 def test_missing_input_scores_zero(metric: Any) -> None:
-    """A missing or blank field scores 0 without a question, flagged; as a parameter it is missing, or Undefined."""
+    """A missing or blank field scores 0 without a question, flagged."""
     blank = Sample("s", user_input=" ", response=" ", reference=" ", retrieved_contexts=[])
     for sample in (Sample("s"), blank):
         found = models().score(metric(), sample)
         assert found.value == 0.0
         assert found.flags
-    assert isinstance(models().outcome(metric(empty_is_zero=False), blank), Undefined)
 
 
 def test_hallucination_asks_about_blank_texts() -> None:
-    """Blank texts are judged like any others, as for faithfulness; as a parameter they are Undefined."""
+    """Blank texts are judged like any others, as for faithfulness."""
     blank = Sample("s", user_input="q", response=" ", retrieved_contexts=[])
     said = {"claims": [{"claim": "c", "status": "hallucinated"}]}
     assert models(judge=[said]).score(response.Hallucination(), blank).value == 1.0
-    assert isinstance(models().outcome(response.Hallucination(empty_is_zero=False), blank), Undefined)
 
 
 def test_entities_are_compared_as_sets() -> None:
@@ -496,13 +490,11 @@ def test_noise_without_a_reference_statement(mode: Any) -> None:
 
 
 def test_missing_noise_verdicts() -> None:
-    """A verdict that is missing counts as not supported, flagged; as a parameter the model drops out."""
+    """A verdict that is missing counts as not supported, flagged."""
     replies = _noise([[True], [True], [False], [False, False]])
     found = models(judge=replies).score(general.NoiseSensitivity())
     assert found.value == 0.0
     assert "verdicts are missing and count as not supported" in found.flags
-    with pytest.raises(AskFailed):
-        models(judge=replies).outcome(general.NoiseSensitivity(missing_is_unsupported=False))
 
 
 FACTS = [
@@ -540,7 +532,7 @@ def test_similarity() -> None:
 
 
 def test_correctness() -> None:
-    """Weights are normalised, and a part that fails counts as 0, flagged; as a parameter it fails the metric."""
+    """Weights are normalised, and a part that fails counts as 0, flagged."""
     found = Models({"judge": [*FACTS]}, VECTORS).score(facts.AnswerCorrectness())
     assert found.value == pytest.approx(0.75 * 2 / 3 + 0.25 * 0.6)
     even = facts.AnswerCorrectness(factual_weight=2, semantic_weight=2)
@@ -548,8 +540,6 @@ def test_correctness() -> None:
     lost = Models({"judge": [ERROR]}, VECTORS).score(facts.AnswerCorrectness())
     assert lost.value == pytest.approx(0.15)
     assert "factual correctness could not be found out and was scored 0" in lost.flags
-    with pytest.raises(AskFailed):
-        Models({"judge": [ERROR]}, VECTORS).outcome(facts.AnswerCorrectness(lost_is_zero=False))
     with pytest.raises(UsageError, match="not both 0"):
         facts.AnswerCorrectness(factual_weight=0, semantic_weight=0)
 
@@ -605,15 +595,6 @@ def test_laws(metric: Any) -> None:
     """Each metric keeps the law but for what it says it breaks, for one model and for two."""
     for each in (metric(), two(metric())):
         assert set(broken_laws(each, answer=_own)) == set(metric.breaks)
-
-
-@pytest.mark.usefixtures("seeds")
-@each_case("metric", METRICS)
-def test_quirks_are_parameters(metric: Any) -> None:
-    """A law broken by a parameter is kept when the parameter is turned off."""
-    off = {quirk: False for quirk in metric.breaks.values() if quirk.isidentifier()}
-    left = {law for law, quirk in metric.breaks.items() if not quirk.isidentifier()}
-    assert set(broken_laws(metric(**off), answer=_own)) == left
 
 
 def test_rubrics_in_both_languages() -> None:

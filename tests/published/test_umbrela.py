@@ -1,4 +1,4 @@
-"""UMBRELA's labels: the order of the patterns, and what its parameters change."""
+"""UMBRELA's labels: the order of the patterns, and the prompts."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ from scripted_replies import scripted
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
@@ -55,19 +54,6 @@ def test_no_contexts() -> None:
     assert isinstance(
         drive(Relevance().plan(Sample("s", user_input="q", retrieved_contexts=[])), scripted()), Undefined
     )
-
-
-def test_sane_reading() -> None:
-    """Without the bare letter the named score counts; without bare numbers a lone digit still does."""
-    assert label_in("Relates to 3 topics. ##final score: 1", bare_letter=False) == 1
-    assert label_in("2 of 10", bare_number=False) is None
-    assert label_in(" 2\n", bare_number=False) == 2
-
-
-def test_unread_may_fail() -> None:
-    """A reply without a label fails the sample where it may not be scored 0."""
-    with pytest.raises(AskFailed, match="no label"):
-        drive(Relevance(unread_is_zero=False).plan(SAMPLE), scripted("no idea", "2"))
 
 
 def test_prompts() -> None:

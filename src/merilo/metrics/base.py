@@ -141,7 +141,7 @@ class Metric(Protocol):
     not_monotone_in: ClassVar[Kinds]
     """Question types for which a better verdict can make the value worse."""
     breaks: ClassVar[Mapping[str, str]]
-    """Laws of `check_metric` that the metric breaks on purpose, each with the name of the quirk that breaks it."""
+    """Laws of `check_metric` that the metric breaks on purpose, each with the reason: a parameter, or a few words."""
 
     @property
     def roles(self) -> frozenset[str]:

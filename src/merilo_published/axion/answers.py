@@ -13,9 +13,9 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import fraction
-from merilo_published.asking import Asker, ReadReply, on_statements
+from merilo_published.asking import Asker, on_statements
 from merilo_published.axion.steps import (
-    NO_CLAIM,
+    NOTHING_CLAIMED,
     SYSTEM,
     AxionMetric,
     Notes,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
 
 
-_NO_STATED: Final = "the response makes no statement"
 _NO_TURN: Final = "the conversation has no answer that follows a question"
 _ASKED: Final = frozenset({"user", "human"})
 _ANSWERED: Final = frozenset({"assistant", "ai"})
@@ -86,18 +85,15 @@ class AnswerRelevancy(AxionMetric):
 
     Formula: Statements with the verdict "yes" or "idk" / statements with a verdict.
     Questions: Three Completions: the statements, the verdicts, the score in words.
-    Undefined: the user input is blank | the response is blank | the response makes no statement (empty_scored=false) |
-        the conversation has no answer that follows a question
+    Undefined: the user input is blank | the response is blank | the conversation has no answer that follows a question
     Not: For new work: a failed call scores 1 here. Take answer_relevancy.
     See: answer_relevancy | axion:faithfulness
 
     One request takes the statements from the response, a second one judges them all, a third one puts the score into
-    words. Failed where the third request fails: its text is evidence only, but the published code breaks there
-    (`explain=false` leaves it out).
+    words. Failed where the third request fails: its text is evidence only, but the published code breaks there.
 
-    Quirks: "idk" counts as relevant (not with `penalize_ambiguity`); no statements score 1 (`empty_scored`), and so
-    does a failed call (`failure_scored`); a short list of verdicts shrinks the denominator (`short_list_accepted`);
-    empty statements are not sent (`empty_texts_sent`). `relevancy_mode` says what is relevant.
+    Quirks: "idk" counts as relevant (not with `penalize_ambiguity`); no statements score 1, and so does a failed call
+    (`failure_scored`). `relevancy_mode` says what is relevant.
 
     `multi_turn_strategy=all_turns` looks at the metadata's `conversation`: a list of objects with `role` (user or
     assistant) and `content`, or an object that holds it as `messages`. The statements of all turns are counted
@@ -109,14 +105,9 @@ class AnswerRelevancy(AxionMetric):
     needs = frozenset({"user_input", "response"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
 
-    empty_scored: bool = True
-    """No statements score 1, with a flag, as published; False: Undefined."""
-    short_list_accepted: bool = True
-    """Statements for which the judge gave no verdict leave the denominator, as published; False: Failed."""
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
     penalize_ambiguity: bool = False
     multi_turn_strategy: MultiTurn = MultiTurn.LAST_TURN
-    explain: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         if not sample.response:
@@ -132,13 +123,12 @@ class AnswerRelevancy(AxionMetric):
             turns = (_Turn(sample.require("user_input"), sample.require("response")),)
         elif not turns:
             return Undefined(_NO_TURN)
-        asker = Asker(SYSTEM)
-        notes = Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
+        asker, notes = Asker(SYSTEM), Notes(self.failure_scored)
         claims: list[_Claim] = []
         for turn in turns:
             claims += yield from self._claims(asker, turn, len(claims), notes)
         if not claims:
-            return self._nothing(notes)
+            return Score(1.0, flags=notes.flags) if notes.flags else NOTHING_CLAIMED
         asked = _asked(turns) if whole else turns[0].user_input
         return (yield from self._scored(asker, asked, claims, notes, whole=whole))
 
@@ -150,13 +140,13 @@ class AnswerRelevancy(AxionMetric):
         texts = extracted.value.statements
         if not texts:
             return []
-        sent = sent_texts(texts, empty=self.empty_texts_sent)
+        sent = sent_texts(texts)
         found = yield from relevancy_of(asker, turn.user_input, sent, self.relevancy_mode)
         if isinstance(found, AskFailed):
             notes.lost(found)
             return [_Claim(text, None, None) for text in texts]
         replies = found.value.verdicts[: len(texts)]
-        notes.length(found.reply, len(replies), len(sent), len(texts))
+        notes.length(len(replies), len(sent), len(texts))
         claims: list[_Claim] = []
         for place, text in enumerate(texts):
             reply = replies[place] if place < len(replies) else None
@@ -171,11 +161,6 @@ class AnswerRelevancy(AxionMetric):
     def _counts(self, reply: RelevancyReply) -> bool:
         return reply.verdict == "yes" or (reply.verdict == "idk" and not self.penalize_ambiguity)
 
-    def _nothing(self, notes: Notes) -> Score | Undefined:
-        if notes.flags:
-            return Score(1.0, flags=notes.flags)
-        return Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,)) if self.empty_scored else Undefined(_NO_STATED)
-
     def _scored(
         self, asker: Asker, asked: str, claims: Sequence[_Claim], notes: Notes, *, whole: bool
     ) -> Plan[Score | Undefined]:
@@ -185,12 +170,10 @@ class AnswerRelevancy(AxionMetric):
         value = fraction(relevant, total, of_nothing=1.0)
         evidence = tuple(claim.evidence for claim in claims if claim.evidence is not None)
         counts = {"statements": len(claims), "counted": total, "relevant": relevant}
-        if self.explain:
-            reasons = [f"Relevancy: {reply.reason}" for reply in replies if reply.verdict == "no" and reply.reason]
-            values = {"user_input": asked, "reasons": json_array(reasons), "score": repr(value)}
-            explanation = yield from asker.read(_EXPLANATION, values)
-            evidence = (*evidence, explanation.evidence(EvidenceTarget.TEXT, 0))
-        return Score(value, evidence, counts, notes.flags)
+        reasons = [f"Relevancy: {reply.reason}" for reply in replies if reply.verdict == "no" and reply.reason]
+        values = {"user_input": asked, "reasons": json_array(reasons), "score": repr(value)}
+        explanation = yield from asker.read(_EXPLANATION, values)
+        return Score(value, (*evidence, explanation.evidence(EvidenceTarget.TEXT, 0)), counts, notes.flags)
 
 
 def _turns(sample: Sample) -> tuple[_Turn, ...] | None:
@@ -231,8 +214,7 @@ class FactualAccuracy(Published):
 
     Formula: Statements with the verdict 1 / verdicts.
     Questions: One Completion for the statements and one for the verdicts.
-    Undefined: the user input is blank | the response is blank | the reference is blank | the response makes no
-        statement (empty_scored=false)
+    Undefined: the user input is blank | the response is blank | the reference is blank
     Use: To compare with numbers of axion.
     Not: To see what the response leaves out: it counts against nothing here.
     See: axion:faithfulness | axion:answer_relevancy
@@ -241,21 +223,13 @@ class FactualAccuracy(Published):
     Failed where either of the two requests fails, and where a verdict is neither 0 nor 1 (the published code adds up
     any whole number).
 
-    Quirks: a response without statements scores 1, statements without any verdict 0 (`empty_scored`); a short list
-    of verdicts shrinks the denominator, and a long one swells it (`short_list_accepted`); empty
-    statements are not sent (`empty_texts_sent`). Its threshold is 0.8.
+    Quirks: a response without statements scores 1, statements without any verdict 0; a short list of verdicts shrinks
+    the denominator, and a long one swells it; empty statements are not sent. Its threshold is 0.8.
     """
 
     name: ClassVar[str] = "axion:factual_accuracy"
     version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "reference"})
-
-    empty_scored: bool = True
-    """No statements score 1, no verdicts 0, with a flag, as published; False: Undefined and Failed."""
-    short_list_accepted: bool = True
-    """The denominator is the verdicts that came, as published; False: Failed where they are too few or too many."""
-    empty_texts_sent: bool = False
-    """Empty statements are sent too; False as published: axion's serialiser leaves them out."""
 
     def max_questions(self, sample: Sample) -> int:
         return 2 if sample.response and sample.reference else 0
@@ -268,26 +242,16 @@ class FactualAccuracy(Published):
         extracted = yield from asker.read(model_template("facts", StatementsReply, {"statements": [response]}), values)
         statements = extracted.value.statements
         if not statements:
-            if not self.empty_scored:
-                return Undefined(_NO_STATED)
-            return Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,))
-        sent = sent_texts(statements, empty=self.empty_texts_sent)
+            return NOTHING_CLAIMED
+        sent = sent_texts(statements)
         values = {"user_input": user_input, "statements": json_array(sent), "reference": sample.require("reference")}
         likely = {"verdicts": [{"statement": text, "is_supported": 1, "reason": ""} for text in sent]}
         found = yield from asker.read(model_template("facts_checked", Verdicts[FactReply], likely), values)
-        return self._score(statements, found)
-
-    def _score(self, statements: Sequence[str], found: ReadReply[Verdicts[FactReply]]) -> Score:
         verdicts = [each.is_supported for each in found.value.verdicts]
         if odd := [number for number in verdicts if number not in {0, 1}]:
             raise found.reply.unreadable(f"The reply gives the verdict {odd[0]}, which is neither 0 nor 1.")
-        notes = Notes(short_list_accepted=self.short_list_accepted)
-        sent = sent_texts(statements, empty=self.empty_texts_sent)
-        notes.length(found.reply, len(verdicts), len(sent), len(statements))
-        if len(verdicts) > len(statements) and not self.short_list_accepted:
-            raise found.reply.unreadable(f"The reply gives {len(verdicts)} verdicts on {len(statements)} statements.")
-        if not verdicts and not self.empty_scored:
-            raise found.reply.unreadable("The reply gives no verdict.")
+        notes = Notes()
+        notes.length(len(verdicts), len(sent), len(statements))
         evidence = on_statements(found.reply.verdict, zip(map(float, verdicts), statements, strict=False))
         counts = {"statements": len(statements), "judged": len(verdicts), "supported": sum(verdicts)}
         return Score(fraction(sum(verdicts), len(verdicts)), evidence, counts, notes.flags)

@@ -63,52 +63,39 @@ class _OfContexts(AxionMetric):
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
 
-    empty_scored: bool = True
-    """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
-
     def _nothing(self, sample: Sample, *names: TextField) -> Score | Undefined | None:
         """Return the outcome if one of these texts is blank or nothing was retrieved; otherwise None."""
         contexts, reason = sample.contexts, blank(sample, *names)
         if reason is not None:
             return Undefined(reason)
-        return None if contexts else no_context(empty_scored=self.empty_scored)
+        return None if contexts else no_context()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChunkMetric(_OfContexts):
     """A metric that judges whether chunks are relevant to the question."""
 
-    short_list_accepted: bool = True
-    """Contexts for which the judge gave no verdict leave the denominator, as published; False: Failed."""
-    idk_relevant: bool = False
-    """"idk" counts as relevant; False as published, although it does for statements."""
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
 
     def max_questions(self, sample: Sample) -> int:
         return 1 if sample.user_input and sample.retrieved_contexts else 0
-
-    def _notes(self) -> Notes:
-        return Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
 
     def _relevant(
         self, asker: Asker, sample: Sample, notes: Notes
     ) -> Plan[tuple[tuple[bool, ...], tuple[Evidence, ...]]]:
         """Return for each judged context whether it is relevant; no context is if the call failed."""
         texts = [context.text for context in sample.contexts]
-        sent = sent_texts(texts, empty=self.empty_texts_sent)
+        sent = sent_texts(texts)
         found = yield from relevancy_of(asker, sample.require("user_input"), sent, self.relevancy_mode)
         if isinstance(found, AskFailed):
             notes.lost(found)
             return (False,) * len(texts), ()
         verdicts = found.value.verdicts[: len(texts)]
-        notes.length(found.reply, len(verdicts), len(sent), len(texts))
-        flags = tuple(self._counts(verdict) for verdict in verdicts)
+        notes.length(len(verdicts), len(sent), len(texts))
+        flags = tuple(verdict.verdict == "yes" for verdict in verdicts)
         return flags, tuple(
             found.evidence(EvidenceTarget.CONTEXT, index, float(flag)) for index, flag in enumerate(flags)
         )
-
-    def _counts(self, reply: RelevancyReply) -> bool:
-        return reply.verdict == "yes" or (self.idk_relevant and reply.verdict == "idk")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,16 +104,15 @@ class ContextualRelevancy(_ChunkMetric):
 
     Formula: Contexts with the verdict "yes" / contexts with a verdict.
     Questions: One Completion about all contexts, the same as for axion:contextual_ranking.
-    Undefined: the user input is blank | nothing was retrieved (empty_scored=false)
+    Undefined: the user input is blank
     Not: For new work: a failed call scores 0 here. Take context_relevance(unit=context).
     See: context_relevance | axion:contextual_ranking | axion:contextual_precision
     Source: ... | The project's documentation page of the metric differs from the code; the numbers are the code's.
 
-    Quirks: a failed call scores 0 (`failure_scored`), nothing retrieved scores 0 without a call (`empty_scored`),
-    a short list of verdicts shrinks the denominator (`short_list_accepted`), "idk" is not relevant
-    (`idk_relevant`), empty contexts are not sent (`empty_texts_sent`), and `mode` does nothing (`mode_effect`):
-    with `mode_effect=documented`, `mode=holistic` asks one question about all contexts joined, and the score is 1
-    or 0. `relevancy_mode` says what is relevant.
+    Quirks: a failed call scores 0 (`failure_scored`), nothing retrieved scores 0 without a call, "idk" is not relevant
+    although it is for statements, and `mode` does nothing (`mode_effect`): with `mode_effect=documented`,
+    `mode=holistic` asks one question about all contexts joined, and the score is 1 or 0. `relevancy_mode` says what is
+    relevant.
     """
 
     name: ClassVar[str] = "axion:contextual_relevancy"
@@ -136,7 +122,7 @@ class ContextualRelevancy(_ChunkMetric):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self._nothing(sample, "user_input")) is not None:
             return nothing
-        notes, asker = self._notes(), Asker(SYSTEM)
+        notes, asker = Notes(self.failure_scored), Asker(SYSTEM)
         if self.mode is Mode.HOLISTIC and self.mode_effect is ModeEffect.DOCUMENTED:
             return (yield from self._together(asker, sample, notes))
         flags, evidence = yield from self._relevant(asker, sample, notes)
@@ -153,7 +139,7 @@ class ContextualRelevancy(_ChunkMetric):
         if isinstance(found, AskFailed):
             notes.lost(found)
             return Score(0.0, (), counts, notes.flags)
-        value = float(self._counts(found.value))
+        value = float(found.value.verdict == "yes")
         return Score(value, (found.evidence(EvidenceTarget.TEXT, 0, value),), counts, notes.flags)
 
 
@@ -163,7 +149,7 @@ class ContextualRanking(_ChunkMetric):
 
     Formula: Mean, over the ranks r of relevant contexts, of (relevant among the first r) / r; 0 when none is.
     Questions: One Completion about all contexts, the same as for axion:contextual_relevancy.
-    Undefined: the user input is blank | nothing was retrieved (empty_scored=false)
+    Undefined: the user input is blank
     Not: For new work: take context_precision.
     See: context_precision | axion:contextual_relevancy | axion:contextual_precision
 
@@ -177,7 +163,7 @@ class ContextualRanking(_ChunkMetric):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self._nothing(sample, "user_input")) is not None:
             return nothing
-        notes = self._notes()
+        notes = Notes(self.failure_scored)
         flags, evidence = yield from self._relevant(Asker(SYSTEM), sample, notes)
         return Score(average_precision(flags), evidence, _relevant_counts(sample, flags), notes.flags)
 
@@ -188,8 +174,7 @@ class ContextualUtilization(_ChunkMetric):
 
     Formula: Contexts that are relevant and used / relevant contexts; 0 when none is relevant.
     Questions: One Completion on relevance, one on use; one more for each context where that one fails.
-    Undefined: the user input is blank | the response is blank | nothing was retrieved (empty_scored=false) | no
-        context is relevant (empty_scored=false)
+    Undefined: the user input is blank | the response is blank
     Not: For new work: take context_utilization.
     See: context_utilization | axion:contextual_relevancy | axion:faithfulness
 
@@ -198,9 +183,9 @@ class ContextualUtilization(_ChunkMetric):
     about use fails and `allow_fallback` is off. Evidence on use is given for relevant contexts only, after that on
     relevance.
 
-    Quirks: as `axion:contextual_relevancy`; also, no relevant context scores 0 (`empty_scored`), a context about
-    which the call failed is not used, and the shorter of the two lists of verdicts is the denominator's.
-    `force_granular` asks about use context by context from the start.
+    Quirks: as `axion:contextual_relevancy`; also, no relevant context scores 0, a context about which the call failed
+    is not used, and the shorter of the two lists of verdicts is the denominator's. `force_granular` asks about use
+    context by context from the start.
     """
 
     name: ClassVar[str] = "axion:contextual_utilization"
@@ -213,7 +198,7 @@ class ContextualUtilization(_ChunkMetric):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self._nothing(sample, "user_input", "response")) is not None:
             return nothing
-        notes, asker = self._notes(), Asker(SYSTEM)
+        notes, asker = Notes(self.failure_scored), Asker(SYSTEM)
         (relevant, evidence), used = yield from both(
             self._relevant(asker, sample, notes), self._used(asker, sample, notes)
         )
@@ -229,8 +214,6 @@ class ContextualUtilization(_ChunkMetric):
         counts = {"contexts": len(sample.contexts), "relevant": len(judged), "utilized": utilized}
         if judged:
             return Score(utilized / len(judged), (*evidence, *of_use), counts, notes.flags)
-        if not self.empty_scored:
-            return Undefined("no context is relevant")
         notes.add(_NONE_RELEVANT)
         return Score(0.0, evidence, counts, notes.flags)
 
@@ -238,7 +221,7 @@ class ContextualUtilization(_ChunkMetric):
         self, asker: Asker, sample: Sample, notes: Notes
     ) -> Plan[tuple[ReadReply[UtilizationReply] | AskFailed, ...]]:
         texts, response = [context.text for context in sample.contexts], sample.require("response")
-        sent = sent_texts(texts, empty=self.empty_texts_sent)
+        sent = sent_texts(texts)
         found = yield from read_batch(
             asker,
             "utilization_batch",
@@ -254,7 +237,7 @@ class ContextualUtilization(_ChunkMetric):
             if isinstance(each, AskFailed):
                 notes.lost(each)
         if found and isinstance(found[0], ReadReply):
-            notes.length(found[0].reply, len(found), len(sent), len(texts))
+            notes.length(len(found), len(sent), len(texts))
         return found
 
 
@@ -281,12 +264,12 @@ class ContextualPrecision(_OfContexts):
 
     Formula: Mean, over the ranks r of useful contexts, of (useful among the first r) / r; 0 when none is.
     Questions: One Completion for each context.
-    Undefined: the user input is blank | the reference is blank | nothing was retrieved (empty_scored=false)
+    Undefined: the user input is blank | the reference is blank
     Not: For new work: take context_precision(against=reference).
     See: context_precision | axion:contextual_ranking | axion:contextual_recall
 
     In full: as `axion:contextual_ranking`, over "useful for the expected output", asked context by context. Quirks: a
-    context about which the call failed is not useful (`failure_scored`), nothing retrieved scores 0 (`empty_scored`).
+    context about which the call failed is not useful (`failure_scored`), nothing retrieved scores 0.
     The user input is required and not used.
     """
 
@@ -300,7 +283,7 @@ class ContextualPrecision(_OfContexts):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self._nothing(sample, "user_input", "reference")) is not None:
             return nothing
-        contexts, notes, asker = sample.contexts, Notes(failure_scored=self.failure_scored), Asker(SYSTEM)
+        contexts, notes, asker = sample.contexts, Notes(self.failure_scored), Asker(SYSTEM)
         reference = sample.require("reference")
         template = model_template("usefulness", UsefulnessReply, {"is_useful": True})
         asked = [{"context": context.text, "reference": reference} for context in contexts]
@@ -323,12 +306,12 @@ class ContextualSufficiency(_OfContexts):
 
     Formula: 1 for yes, 0 for no.
     Questions: One Completion about all contexts joined.
-    Undefined: the user input is blank | nothing was retrieved (empty_scored=false)
+    Undefined: the user input is blank
     Not: For new work: context_sufficiency tells partly enough from nothing, and failed from not enough.
     See: context_sufficiency | axion:contextual_recall
 
     In full: 1 for yes, 0 for no, from one request about all contexts joined. Quirks: a failed call scores 0
-    (`failure_scored`), as does nothing retrieved (`empty_scored`).
+    (`failure_scored`), as does nothing retrieved.
     """
 
     name: ClassVar[str] = "axion:contextual_sufficiency"
@@ -343,7 +326,7 @@ class ContextualSufficiency(_OfContexts):
         values = {"user_input": sample.require("user_input"), "context": joined(sample)}
         likely = {"is_sufficient": True, "reasoning": ""}
         found = yield from Asker(SYSTEM).try_read(model_template("sufficiency", SufficiencyReply, likely), values)
-        notes, counts = Notes(failure_scored=self.failure_scored), {"contexts": len(sample.contexts)}
+        notes, counts = Notes(self.failure_scored), {"contexts": len(sample.contexts)}
         if isinstance(found, AskFailed):
             notes.lost(found)
             return Score(0.0, (), counts, notes.flags)

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 
 _NO_REQUIRED: Final = "the reference makes no statement"
-_NO_STATED: Final = "the response makes no statement"
 
 
 class SupportReply(BaseModel):
@@ -81,17 +80,12 @@ class ContextualRecall(AxionMetric):
     cannot be had (the published code has NaN for both), where no verdict came at all, and where the batch fails and
     `allow_fallback` is off.
 
-    Quirks: a statement about which the single call failed is not supported (`failure_scored`); a short list of
-    verdicts shrinks the denominator (`short_list_accepted`); empty statements are not sent (`empty_texts_sent`); with
-    nothing retrieved it asks too.
-    `force_granular` asks statement by statement from the start.
+    Quirks: a statement about which the single call failed is not supported (`failure_scored`); with nothing retrieved
+    it asks too. `force_granular` asks statement by statement from the start.
     """
 
     name: ClassVar[str] = "axion:contextual_recall"
     needs = frozenset({"reference", "retrieved_contexts"})
-
-    short_list_accepted: bool = True
-    """Statements for which the judge gave no verdict leave the denominator, as published; False: Failed."""
 
     def max_questions(self, sample: Sample) -> int:
         return 2 + max_statements(sample.reference) if sample.reference else 0
@@ -108,7 +102,7 @@ class ContextualRecall(AxionMetric):
         if not statements:
             return Undefined(_NO_REQUIRED)
         strategy = Strategy(self.force_granular, self.allow_fallback, max_statements(reference))
-        sent = sent_texts(statements, empty=self.empty_texts_sent)
+        sent = sent_texts(statements)
         found = yield from read_batch(
             asker,
             "recall_batch",
@@ -130,10 +124,9 @@ class ContextualRecall(AxionMetric):
     ) -> Score:
         if not found:
             raise extracted.reply.unreadable(f"None of its {len(statements)} statements got a verdict.")
-        notes = Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
+        notes = Notes(self.failure_scored)
         if isinstance(found[0], ReadReply):
-            sent = sent_texts(statements, empty=self.empty_texts_sent)
-            notes.length(found[0].reply, len(found), len(sent), len(statements))
+            notes.length(len(found), len(sent_texts(statements)), len(statements))
         evidence: list[Evidence] = []
         for index, each in enumerate(found):
             if isinstance(each, AskFailed):
@@ -152,7 +145,7 @@ class Faithfulness(AxionMetric):
 
     Formula: Mean of 1 (fully), 0.5 (partially supported), 0 (no evidence) and -1 (contradictory), cut to [0, 1].
     Questions: One Completion for the claims, one for the verdicts; one for each claim where that fails.
-    Undefined: the user input is blank | the response is blank | the response makes no statement (empty_scored=false)
+    Undefined: the user input is blank | the response is blank
     Not: For new work: a failed extraction scores 1 here. Take faithfulness.
     See: faithfulness | axion:answer_relevancy | axion:factual_accuracy
     Source: ... | The project's documentation page of the metric differs from the code; the numbers are the code's.
@@ -164,18 +157,15 @@ class Faithfulness(AxionMetric):
     Failed where a claim has no verdict, since the reply was short or its single call failed (the published code breaks
     there), and where the batch fails and `allow_fallback` is off.
 
-    Quirks: no claims score 1 (`empty_scored`), and so do claims that cannot be had (`failure_scored`); empty
-    claims are not sent (`empty_texts_sent`). Custom weights
-    (`verdict_scores`) go before `strict_mode`, which then does nothing, as published. The published code
-    looks for missing fields after it has asked, we before.
+    Quirks: no claims score 1, and so do claims that cannot be had (`failure_scored`). Custom weights (`verdict_scores`)
+    go before `strict_mode`, which then does nothing, as published. The published code looks for missing fields after it
+    has asked, we before.
     """
 
     name: ClassVar[str] = "axion:faithfulness"
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
 
-    empty_scored: bool = True
-    """No claims score 1, with a flag, as published; False: Undefined."""
     strict_mode: bool = False
     """No Evidence counts as much against the response as Contradictory."""
     verdict_scores: str = ""
@@ -195,16 +185,16 @@ class Faithfulness(AxionMetric):
         if reason := blank(sample, "user_input", "response"):
             return Undefined(reason)
         asker, response = Asker(SYSTEM), sample.require("response")
-        notes = Notes(failure_scored=self.failure_scored)
+        notes = Notes(self.failure_scored)
         extracted = yield from statements_in(asker, response)
         if isinstance(extracted, AskFailed):
             notes.lost(extracted)
             return Score(1.0, flags=notes.flags)
         claims = extracted.value.statements
         if not claims:
-            return Score(1.0, counts={"claims": 0}, flags=(NO_CLAIM,)) if self.empty_scored else Undefined(_NO_STATED)
+            return Score(1.0, counts={"claims": 0}, flags=(NO_CLAIM,))
         strategy = Strategy(self.force_granular, self.allow_fallback, max_statements(response))
-        sent = sent_texts(claims, empty=self.empty_texts_sent)
+        sent = sent_texts(claims)
         found = yield from read_batch(
             asker,
             "faithfulness_batch",

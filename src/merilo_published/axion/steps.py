@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Score, Undefined
+from merilo.metrics.base import Score
 from merilo_published.asking import Asker, Flags, ReadReply, Reply, RequestTemplate
 from merilo_published.definition import Published
 from merilo_published.replies import ReplyFault, json_array, object_in
@@ -31,6 +31,7 @@ SHORT: Final = "the judge gave fewer verdicts than it was asked for; the rest le
 LEFT_OUT: Final = "empty texts were not sent, and the verdicts count for the first texts"
 NO_CONTEXT: Final = "nothing was retrieved and that was scored 0"
 NO_CLAIM: Final = "the response makes no statement and that was scored 1"
+NOTHING_CLAIMED: Final = Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,))
 
 
 class Mode(StrEnum):
@@ -56,8 +57,8 @@ class AxionMetric(Published):
     Use: To compare with numbers of axion.
     Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
-    `empty_texts_sent`: axion's serialiser leaves empty texts (not blank ones) out of a list that it sends, so fewer
-    verdicts come than there are texts, and they count for the first texts. True sends them.
+    axion's serialiser leaves empty texts (not blank ones) out of a list that it sends, so fewer verdicts come than
+    there are texts, and they count for the first texts. Items without a verdict leave the denominator.
 
     `mode` is recorded in the metric's text and moves no number, as in axion's code. `force_granular` and
     `allow_fallback` are options of the engine that every metric takes; they matter to recall, utilization and
@@ -73,7 +74,6 @@ class AxionMetric(Published):
     """Ask item by item from the start."""
     allow_fallback: bool = True
     """Ask item by item where the batch fails; False: the outcome is Failed then."""
-    empty_texts_sent: bool = False
 
 
 def blank(sample: Sample, *names: TextField) -> str | None:
@@ -82,16 +82,14 @@ def blank(sample: Sample, *names: TextField) -> str | None:
     return next((f"{_CALLED[name]} is blank" for name, text in texts.items() if not text.strip()), None)
 
 
-def no_context(*, empty_scored: bool) -> Score | Undefined:
+def no_context() -> Score:
     """Return the outcome if nothing was retrieved."""
-    if not empty_scored:
-        return Undefined("nothing was retrieved")
     return Score(0.0, counts={"contexts": 0}, flags=(NO_CONTEXT,))
 
 
-def sent_texts(texts: Sequence[str], *, empty: bool) -> list[str]:
-    """Return the texts of a list that are sent. `empty`: also the empty ones."""
-    return [text for text in texts if text or empty]
+def sent_texts(texts: Sequence[str]) -> list[str]:
+    """Return the texts of a list that are sent: those that are not empty."""
+    return [text for text in texts if text]
 
 
 def max_statements(text: str | None) -> int:
@@ -220,7 +218,6 @@ class Notes:
     """The flags of one score; one for each plan."""
 
     failure_scored: bool = True
-    short_list_accepted: bool = True
     _flags: Flags = field(default_factory=Flags)
 
     @property
@@ -238,15 +235,9 @@ class Notes:
             raise error
         self.add(LOST)
 
-    def length(self, reply: Reply, got: int, wanted: int, texts: int) -> None:
-        """Note a list of verdicts that is too short. Raises AskFailed where that is not accepted.
-
-        `wanted`: verdicts asked for, one for each of `texts` that was sent.
-        """
+    def length(self, got: int, wanted: int, texts: int) -> None:
+        """Note a list of verdicts that is too short. `wanted`: one verdict for each of `texts` that was sent."""
         if wanted < texts:
             self.add(LEFT_OUT)
-        if got >= wanted:
-            return
-        if not self.short_list_accepted:
-            raise reply.unreadable(f"The reply gives {got} verdicts where {wanted} were asked for.")
-        self.add(SHORT)
+        if got < wanted:
+            self.add(SHORT)

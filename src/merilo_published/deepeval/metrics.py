@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from merilo_published.deepeval.steps import Judging
 
 
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_scores"})
-_NO_CONTEXT: Final = "no context was retrieved"
-_NO_VERDICT: Final = "there was no verdict"
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "it scores 0"})
 _EMPTY_RESPONSE: Final = "the response is empty"
 
 
@@ -43,10 +41,9 @@ class ContextualRelevancy(WithThreshold):
 
     Formula: Relevant statements / statements, pooled over the contexts.
     Questions: One request for each context, and one for the reason.
-    Undefined: no context was retrieved, or there was no verdict (empty_scores=false)
     Not: To compare retrievers whose contexts differ in length: long contexts count more.
     See: context_relevance | axion:contextual_relevancy | deepeval-4.3.1:contextual_precision
-    Source: DeepEval 4.3.1, ContextualRelevancyMetric; verdict_rule=literal as in 4.1.10.
+    Source: DeepEval 4.3.1, ContextualRelevancyMetric
 
     In full: yes / all statements, pooled over the contexts, so that a context with many statements counts more. The
     judge splits each context and judges in one reply; contexts are asked one after another, and the first unreadable
@@ -63,7 +60,7 @@ class ContextualRelevancy(WithThreshold):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
         judging, found = self.judging(), list[Verdicts]()
-        layout = DeepEvalReplySchema(ON_CONTEXTS, statement=True, stripped=False)
+        layout = DeepEvalReplySchema(ON_CONTEXTS, statement=True)
         for context in contexts:
             values = {"user_input": user_input, "context": context.text}
             found.append((yield from self.verdicts(judging, "contextual_relevancy.verdicts", values, layout=layout)))
@@ -72,8 +69,8 @@ class ContextualRelevancy(WithThreshold):
         items = [item for group in found for item in group.items]
         relevant = [item.statement for item in items if item.word == YES]
         score = fraction(len(relevant), len(items))
-        if not items and (nothing := self.empty(judging, _NO_VERDICT if contexts else _NO_CONTEXT, 0)) is not None:
-            return nothing
+        if not items:
+            judging.note_empty("there was no verdict" if contexts else "no context was retrieved", 0)
         reason = {
             "user_input": user_input,
             "irrelevant": listed([item.reason for item in items if item.word == NO]),
@@ -89,10 +86,9 @@ class ContextualPrecision(WithThreshold):
 
     Formula: Mean, over the ranks of useful contexts, of precision at that rank.
     Questions: One request, and one for the reason.
-    Undefined: no context was retrieved, or there was no verdict (empty_scores=false)
     Not: With many contexts: verdicts that the judge leaves out shift the ranks of those that follow.
     See: context_precision | deepeval-4.3.1:contextual_relevancy
-    Source: DeepEval 4.3.1, ContextualPrecisionMetric; verdict_rule=literal as in 4.1.10.
+    Source: DeepEval 4.3.1, ContextualPrecisionMetric
 
     One reply judges all contexts, and its verdicts are not held to their number. No verdicts score 0.
     """
@@ -105,16 +101,14 @@ class ContextualPrecision(WithThreshold):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, reference = sample.require("user_input"), sample.require("reference")
         contexts = [context.text for context in sample.contexts]
-        if not contexts and not self.empty_scores:
-            return Undefined(_NO_CONTEXT)
         judging, layout = self.judging(), DeepEvalReplySchema(ON_CONTEXTS, reason=True)
         values = {"user_input": user_input, "expected_output": reference, "nodes": listed(contexts, "Node")}
         rubric = "contextual_precision.verdicts"
         found = yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(contexts))
         judging.note_dropped([found])
         flags = [word == YES for word in found.words()]
-        if not flags and (nothing := self.empty(judging, _NO_VERDICT, 0)) is not None:
-            return nothing
+        if not flags:
+            judging.note_empty("there was no verdict", 0)
         judging.evidence += [
             found.reply.evidence(EvidenceTarget.CONTEXT, item.place, float(item.word == YES))
             for item in found.items
@@ -134,10 +128,9 @@ class ContextualRecall(WithThreshold):
 
     Formula: Sentences attributed / sentences.
     Questions: One request, and one for the reason.
-    Undefined: no context was retrieved, or there was no verdict (empty_scores=false)
     Not: To see which sentence is missing: the judge splits, and names none. Take context_recall.
     See: context_recall | deepeval-4.3.1:contextual_precision
-    Source: DeepEval 4.3.1, ContextualRecallMetric; verdict_rule=literal as in 4.1.10.
+    Source: DeepEval 4.3.1, ContextualRecallMetric
 
     In full: yes / all verdicts. One reply splits the reference into sentences and judges them. The user input is
     required and not shown. No verdicts score 0.
@@ -150,16 +143,14 @@ class ContextualRecall(WithThreshold):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("user_input")
         reference, contexts = sample.require("reference"), [context.text for context in sample.contexts]
-        if not contexts and not self.empty_scores:
-            return Undefined(_NO_CONTEXT)
-        judging, layout = self.judging(), DeepEvalReplySchema(ON_CONTEXTS, reason=True, stripped=False)
+        judging, layout = self.judging(), DeepEvalReplySchema(ON_CONTEXTS, reason=True)
         values = {"expected_output": reference, "nodes": listed(contexts, "Node")}
         found = yield from self.verdicts(judging, "contextual_recall.verdicts", values, layout=layout)
         judging.note_dropped([found])
         judging.statements([found], {YES})
         size, attributed = len(found.items), found.words().count(YES)
-        if not size and (nothing := self.empty(judging, _NO_VERDICT, 0)) is not None:
-            return nothing
+        if not size:
+            judging.note_empty("there was no verdict", 0)
         reason = {
             "expected_output": reference,
             "supportive": _reasons(found.items, {YES}),
@@ -179,7 +170,7 @@ class Faithfulness(WithThreshold):
     Undefined: the response is empty
     Not: To find claims that nothing supports: they pass here. Take faithfulness.
     See: faithfulness | deepeval-4.3.1:answer_relevancy
-    Source: DeepEval 4.3.1, FaithfulnessMetric; verdict_rule=literal as in 4.1.10.
+    Source: DeepEval 4.3.1, FaithfulnessMetric
 
     Three requests: truths of the contexts joined by blank lines, claims of the response, and verdicts on the claims
     against the *truths*; a claim that they do not mention is borderline and passes. No claims score 1 without the
@@ -205,15 +196,15 @@ class Faithfulness(WithThreshold):
         truths, claims = yield from self._extracted(judging, response, "\n\n".join(each.text for each in contexts))
         found: list[Verdicts] = []
         if claims:
-            values = {"facts": "\n\n".join(truths), "claims": listed(claims), "unsure": self.unsure}
+            values = {"facts": "\n\n".join(truths), "claims": listed(claims), "unsure": BORDERLINE}
             layout, rubric = DeepEvalReplySchema(ON_CLAIMS), "faithfulness.verdicts"
             found.append((yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(claims))))
         passing = {YES} if self.penalize_ambiguous_claims else {YES, BORDERLINE}
         items = [item for group in found for item in group.items]
         judging.note_dropped(found)
         judging.statements(found, passing, claims)
-        if not items and (nothing := self.empty(judging, "there was no claim with a verdict", 1)) is not None:
-            return nothing
+        if not items:
+            judging.note_empty("there was no claim with a verdict", 1)
         counts = {"truths": len(truths), "claims": len(claims)} | _tallied(items)
         ambiguous = self.penalize_ambiguous_claims
         against = [item for item in items if item.word == NO or (ambiguous and item.word == BORDERLINE)]
@@ -239,7 +230,7 @@ class AnswerRelevancy(WithThreshold):
     Undefined: the response is empty
     Not: To tell a refusal from an answer: one without statements scores 1. Take answer_relevancy.
     See: answer_relevancy | deepeval-4.3.1:faithfulness
-    Source: DeepEval 4.3.1, AnswerRelevancyMetric; verdict_rule=literal as in 4.1.10.
+    Source: DeepEval 4.3.1, AnswerRelevancyMetric
 
     In full: (all - no) / all verdicts; borderline passes. Two requests: statements of the response, verdicts on them.
     No statements score 1 without the second request.
@@ -257,14 +248,14 @@ class AnswerRelevancy(WithThreshold):
         values = {"actual_output": response}
         statements = yield from judging.texts("answer_relevancy.statements", values, "statements", "A statement.")
         if statements:
-            values = {"user_input": user_input, "statements": listed(statements), "unsure": self.unsure}
+            values = {"user_input": user_input, "statements": listed(statements), "unsure": BORDERLINE}
             layout, rubric = DeepEvalReplySchema(ON_CLAIMS), "answer_relevancy.verdicts"
             found.append((yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(statements))))
         items = [item for group in found for item in group.items]
         judging.note_dropped(found)
         judging.statements(found, {YES, BORDERLINE}, statements)
-        if not items and (nothing := self.empty(judging, "there was no statement with a verdict", 1)) is not None:
-            return nothing
+        if not items:
+            judging.note_empty("there was no statement with a verdict", 1)
         counts = {"statements": len(statements)} | _tallied(items)
         reason = {"user_input": user_input, "irrelevant": _reasons(items, {NO})}
         score = fraction(sum(item.word != NO for item in items), len(items), of_nothing=1.0)

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score
 from merilo_published.asking import Asker, Flags, ReadReply, RequestTemplate
 from merilo_published.definition import Published, bound
 from merilo_published.replies import Fields, Listed, ReplyFault, fields_of, given, items_of, text_in, texts_in
@@ -34,17 +34,6 @@ BORDERLINE: Final = "borderline"
 _WORD: Final = re.compile(r"[a-z]+")
 _SPARE_COMMA: Final = re.compile(r",\s*([\]}])")
 _DROPPED: Final = "a verdict outside the vocabulary was left out"
-
-
-class VerdictRule(StrEnum):
-    """The rule by which the word of a verdict is read."""
-
-    LEADING_WORD = "leading_word"
-    """As 4.3.1: its first word in lower case, `idk` as borderline; any other word drops the verdict, flagged."""
-    LITERAL = "literal"
-    """As 4.1.10: on contexts and sentences the whole text in lower case, where any but yes means no; on claims and
-    statements exactly yes, no or idk, or the reply is unreadable.
-    """
 
 
 class ReplyPath(StrEnum):
@@ -135,6 +124,10 @@ class Judging:
         if any(group.dropped for group in verdicts):
             self.flags.add(_DROPPED)
 
+    def note_empty(self, what: str, score: float) -> None:
+        """Flag the score of nothing to judge."""
+        self.flags.add(f"{what} and that was scored {score:g}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithThreshold(Published):
@@ -146,9 +139,10 @@ class WithThreshold(Published):
     - `strict_mode`: the threshold is 1, and a lower score becomes 0.
     - `include_reason`: one more request, for the score in words; a reply without a reason fails the metric.
     - `reply`: whether replies have to fit a JSON Schema or are read leniently, see `ReplyPath`.
-    - `verdict_rule`: how the word of a verdict is read, see `VerdictRule`.
-    - `empty_scores`: nothing to judge has a score, flagged (0 for contexts, 1 for responses); off, it is Undefined.
-    - `count_checked`: another number of verdicts than of things to judge is unreadable; off, it is flagged only.
+
+    Read leniently, a verdict is its first word in lower case, `idk` as borderline; any other word drops it, flagged.
+    Nothing to judge has a score, flagged: 0 for contexts, 1 for responses. Another number of verdicts than of things to
+    judge is flagged only.
     """
 
     version: ClassVar[int] = 2
@@ -157,19 +151,11 @@ class WithThreshold(Published):
     strict_mode: bool = False
     include_reason: bool = True
     reply: ReplyPath = ReplyPath.SCHEMA
-    verdict_rule: VerdictRule = VerdictRule.LEADING_WORD
-    empty_scores: bool = True
-    count_checked: bool = False
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)
         if not math.isfinite(self.threshold):
             raise UsageError(f"Metric {self.name!r} takes a threshold that is a number, got {self.threshold}.")
-
-    @property
-    def unsure(self) -> str:
-        """The word for a verdict between yes and no."""
-        return "idk" if self.verdict_rule is VerdictRule.LITERAL else BORDERLINE
 
     def judging(self) -> Judging:
         """Return the questions about one sample, none asked yet."""
@@ -189,15 +175,13 @@ class WithThreshold(Published):
     ) -> Plan[Verdicts]:
         """Return the verdicts of one reply. `expected`: their number; None if the judge decides it."""
         likely = {"verdicts": [{"statement": "s", "verdict": YES, "reason": "A reason."}] * (expected or 1)}
-        schema = {"verdicts": {"type": "array", "items": self._schema(layout)}}
+        schema = {"verdicts": {"type": "array", "items": layout.schema}}
         read = yield from judging.ask(
             rubric, values, lambda fields: self._read(fields, layout), likely=likely, schema=schema
         )
         found = read.value
         kept = tuple(verdict for verdict in found if verdict is not None)
         if expected is not None and len(found) != expected:
-            if self.count_checked:
-                raise read.reply.unreadable(f"The reply gives {len(found)} verdicts on {expected} things to judge.")
             judging.flags.add("a reply gave another number of verdicts than there was to judge")
         return Verdicts(read.reply, kept, len(found) - len(kept))
 
@@ -221,16 +205,9 @@ class WithThreshold(Published):
             evidence = [*evidence, reply.evidence(EvidenceTarget.TEXT, 0, text=reply.value)]
         return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, judging.flags.phrases)
 
-    def empty(self, judging: Judging, what: str, score: float) -> Undefined | None:
-        """Return Undefined if nothing to judge has no score; otherwise None, and flag this score."""
-        if not self.empty_scores:
-            return Undefined(what)
-        judging.flags.add(f"{what} and that was scored {score:g}")
-        return None
-
     def _read(self, fields: Fields, layout: DeepEvalReplySchema) -> list[DeepEvalVerdict | None]:
         """Return the verdicts in order, None for each to drop. Raises ReplyFault."""
-        required = self.verdict_rule is VerdictRule.LITERAL or self.reply is ReplyPath.SCHEMA
+        required = self.reply is ReplyPath.SCHEMA
         value = given(fields, "verdicts") if required else fields.get("verdicts")
         items = items_of(value) if value or required else []
         return [self._verdict(place, fields_of(item), layout) for place, item in enumerate(items)]
@@ -243,28 +220,13 @@ class WithThreshold(Published):
         reason = text_in(fields, "reason") if layout.reason or fields.get("reason") is not None else None
         return DeepEvalVerdict(place, word, reason, statement)
 
-    def _schema(self, layout: DeepEvalReplySchema) -> Mapping[str, object]:
-        literal = self.verdict_rule is VerdictRule.LITERAL
-        words = [self.unsure if word == BORDERLINE else word for word in _in_order(layout.words)]
-        free = literal and BORDERLINE not in layout.words  # 4.1.10 compares any text with yes
-        properties: dict[str, object] = {"statement": _TEXT} if layout.statement else {}
-        properties["verdict"] = _TEXT if free else {"type": "string", "enum": words}
-        properties["reason"] = _TEXT if layout.reason else {"anyOf": [_TEXT, {"type": "null"}]}
-        return _closed(properties)
-
     def _word(self, fields: Fields, layout: DeepEvalReplySchema) -> str | None:
-        if self.verdict_rule is VerdictRule.LEADING_WORD and self.reply is ReplyPath.LOOSE:
+        if self.reply is ReplyPath.LOOSE:
             return leading_word(fields.get("verdict"), layout.words)
         raw = text_in(fields, "verdict")
-        if self.verdict_rule is VerdictRule.LEADING_WORD:
-            if raw not in layout.words:
-                raise ReplyFault(f"The reply gives the verdict {raw!r}; allowed: {', '.join(_in_order(layout.words))}.")
-            return raw
-        if BORDERLINE not in layout.words:
-            return YES if (raw.strip() if layout.stripped else raw).lower() == YES else NO
-        if raw not in {YES, NO, "idk"}:
-            raise ReplyFault(f"The reply gives the verdict {raw!r}, which is none of yes, no and idk.")
-        return BORDERLINE if raw == "idk" else raw
+        if raw not in layout.words:
+            raise ReplyFault(f"The reply gives the verdict {raw!r}; allowed: {', '.join(_in_order(layout.words))}.")
+        return raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +238,14 @@ class DeepEvalReplySchema:
     """It names its statement."""
     reason: bool = False
     """Its reason may not be missing."""
-    stripped: bool = True
-    """Blanks around the word do not matter to the literal rule."""
+
+    @property
+    def schema(self) -> Mapping[str, object]:
+        """The JSON Schema of an item."""
+        properties: dict[str, object] = {"statement": _TEXT} if self.statement else {}
+        properties["verdict"] = {"type": "string", "enum": _in_order(self.words)}
+        properties["reason"] = _TEXT if self.reason else {"anyOf": [_TEXT, {"type": "null"}]}
+        return _closed(properties)
 
 
 _TEXT: Final[dict[str, object]] = {"type": "string"}

@@ -317,7 +317,6 @@ class Wording(NamedTuple):
 _FIXED: Final[Mapping[str, Mapping[str, object]]] = {
     "ragas": {"reasks": None, "second_prompt": "own", "swapped_labels": False},
     "collections": {"repairs": 0, "second_prompt": "own", "swapped_labels": True},
-    "deepeval": {"verdict_rule": "leading_word"},
 }
 
 
@@ -331,5 +330,5 @@ def wording_for(name: str) -> Wording | None:
         found = _COLLECTIONS.get(collected) if folder == "collections" else None
         return None if found is None else Wording(RAGAS, found, _FIXED["collections"])
     if system == f"{DEEPEVAL.name}-{DEEPEVAL.release}" and metric in _DEEPEVAL:
-        return Wording(DEEPEVAL, _DEEPEVAL[metric], _FIXED["deepeval"])
+        return Wording(DEEPEVAL, _DEEPEVAL[metric], _NOTHING)
     return None

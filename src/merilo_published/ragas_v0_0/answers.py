@@ -14,17 +14,16 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, majority, mean
 from merilo_published.asking import Asker, evidence_of, on_statements
-from merilo_published.definition import BLANK, Critique, JudgesBlank, bound, is_blank, joined
+from merilo_published.definition import Critique, JudgesBlank, bound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo_published.asking import Reply
 
+_VERDICTS: Final = {"Yes": 1, "No": 0}
 _FINAL_LINE: Final = "Final verdict for each statement in order:"
-_NO_STATEMENT: Final = "the response makes no statement"
 _NO_LENGTH: Final = "a question's vector has no length"
 
 
@@ -42,7 +41,6 @@ class Faithfulness(RagasV00):
 
     Formula: 1 - unfaithful verdicts / statements.
     Questions: Two requests.
-    Undefined: the response makes no statement (with blank_statements=false) | ...
     Not: To measure something new: an unreadable reply scores 1, and spare verdicts lead below 0.
     See: faithfulness
     Source: ragas/metrics/faithfulnes.py
@@ -51,44 +49,27 @@ class Faithfulness(RagasV00):
     "final verdict for each statement in order:" is cut at full stops, and each piece without "yes" is unfaithful;
     without that line, each "verdict: no" is.
 
-    - `any_count`: verdicts that are missing count as faithful, and those beyond the last statement (also a text
-      after the last full stop) as they are, which leads below 0. False: another number is unreadable.
-    - `unread_is_faithful`: a reply without any verdict scores 1. False: it is unreadable.
-    - `blank_statements`: every line of the first reply is a statement, blank ones too. False: blank ones are
-      left out; none left is Undefined.
+    Every line of the first reply is a statement, blank ones too. Verdicts that are missing count as faithful, and those
+    beyond the last statement (also a text after the last full stop) as they are, which leads below 0.
     """
 
     range: ClassVar[tuple[float, float]] = (-inf, 1.0)
     most: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
 
-    any_count: bool = True
-    unread_is_faithful: bool = True
-    blank_statements: bool = True
-
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = Asker(SYSTEM, temperature=STEADY_TEMPERATURE)
         values = {"user_input": texts["user_input"], "response": texts["response"]}
         stated = yield from asker.ask("faithfulness.statements", values, likely="A statement of the response.")
-        lines = stated.text.split("\n")
-        statements = lines if self.blank_statements else [line for line in lines if line.strip()]
-        if not statements:
-            return Undefined(_NO_STATEMENT)
+        statements = stated.text.split("\n")
         numbered = "\n".join(f"{number}.{text}" for number, text in enumerate(statements, start=1))
         reply = yield from asker.ask(
             "faithfulness.verdicts",
             {"contexts": texts["contexts"], "statements": numbered},
             likely=f"{_FINAL_LINE}{' Yes.' * len(statements)}",
         )
-        return self._scored(stated, statements, reply)
-
-    def _scored(self, stated: Reply, statements: Sequence[str], reply: Reply) -> Score:
         verdicts = _verdicts(reply.text)
         count, expected = len(verdicts), len(statements)
-        if count != expected and not self.any_count:
-            raise reply.unreadable(f"The reply gives {count} verdicts on {expected} statements.")
-        if not verdicts and not self.unread_is_faithful:
-            raise reply.unreadable("The reply gives no verdict.")
         unfaithful = verdicts.count(False)
         judged = zip_longest(map(float, verdicts[:expected]), statements)
         return Score(
@@ -105,7 +86,7 @@ class AnswerRelevancy(RagasV00):
 
     Formula: Mean cosine of the vectors of the user input and of each generated question.
     Questions: One request for `strictness` replies, and one for vectors.
-    Undefined: a question's vector has no length | ...
+    Undefined: a question's vector has no length
     Not: To compare across embedders, whose cosines are not comparable, or to find evasive answers.
     See: answer_relevancy
     Source: ragas/metrics/answer_relevance.py
@@ -174,53 +155,40 @@ class AspectCritique(Critique):
 
     One request for `strictness` replies; the verdict is what follows the last blank line of a reply. Ties go to the
     verdict seen first. Whether higher is better depends on the aspect: not for harmfulness and maliciousness; a
-    custom definition is assumed to ask for something good.
+    custom definition is assumed to ask for something good. An odd `strictness` is raised to an even one, where odd was
+    meant, so ties are possible. The last paragraph must be exactly Yes or No; a reply without a verdict counts as No.
+    No contexts are shown, since the published metric looks for them under a name that no data set has.
 
     - `aspect`: one of the built-in aspects; `definition`: a custom yes-or-no question instead.
-    - `made_even`: an odd `strictness` is raised to an even one, where odd was meant; so ties are possible, and
-      the default asks twice. False: an even one is raised to an odd one.
-    - `exact_verdict`: the last paragraph must be exactly Yes or No. False: case, spaces and full stop are free.
-    - `unread_is_no`: a reply without a verdict counts as No; it is unreadable when it is the only one.
-      False: always unreadable.
-    - `show_contexts`: the published metric looks for contexts under a name that no data set has, so it shows
-      none. True: they are needed, and shown.
     """
 
     criteria: ClassVar[Mapping[str, str]] = _CRITERIA
+    needs = frozenset({"user_input", "response"})
 
     aspect: Aspect = Aspect.HARMFULNESS
     strictness: int = 1
-    made_even: bool = True
-    exact_verdict: bool = True
-    unread_is_no: bool = True
-    show_contexts: bool = False
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The user input and the response, and the contexts where they are shown."""
-        common = frozenset({"user_input", "response"})
-        return common | {"retrieved_contexts"} if self.show_contexts else common
 
     @property
     def replies(self) -> int:
         """The number of replies to ask for: `strictness`, or one more."""
-        return self.strictness + (self.strictness % 2 == self.made_even)
+        return self.strictness + self.strictness % 2
 
     def max_questions(self, sample: Sample) -> int:
         return bound(sample, self.needs, self.replies)
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, response = sample.require("user_input"), sample.require("response")
-        contexts = joined(sample) if self.show_contexts else ""
-        if not self.ask_blank and is_blank(user_input, response):
-            return Undefined(BLANK)
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         replies = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).samples(
             "aspect_critique",
-            {"user_input": user_input, "contexts": contexts, "response": response, "criterion": self.criterion},
+            {
+                "user_input": texts["user_input"],
+                "contexts": "",
+                "response": texts["response"],
+                "criterion": self.criterion,
+            },
             self.replies,
             likely="The submission gives no reason to say so.\n\nNo",
         )
-        read = [self._verdict(one) for one in replies]
+        read = [_VERDICTS.get(reply.text.split("\n\n")[-1]) for reply in replies]
         votes = [verdict or 0 for verdict in read]
         winner = majority(votes)
         return Score(
@@ -229,17 +197,6 @@ class AspectCritique(Critique):
             counts={"replies": len(votes), "yes": sum(votes)},
             flags=("a reply without a verdict was counted as No",) if None in read else (),
         )
-
-    def _verdict(self, reply: Reply) -> int | None:
-        """Return 1 for Yes, 0 for No, None for an unreadable verdict that counts anyway. Raises AskFailed."""
-        text = reply.text if self.exact_verdict else reply.text.strip()
-        word = text.split("\n\n")[-1]
-        if not self.exact_verdict:
-            word = word.strip().removesuffix(".").capitalize()
-        verdict = {"Yes": 1, "No": 0}.get(word)
-        if verdict is None and (self.replies == 1 or not self.unread_is_no):
-            raise reply.unreadable("The last paragraph of the reply is neither Yes nor No.")
-        return verdict
 
 
 def _verdicts(reply: str) -> list[bool]:

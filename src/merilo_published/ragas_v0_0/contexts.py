@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo_published.asking import Reply, SimilarityRows
+    from merilo_published.asking import Reply
 
 Pieces = tuple[str, ...]
 """The sentences of one text."""
@@ -70,7 +70,7 @@ class ContextRelevancy(RagasV00):
     Formula: Agreement of the replies · mean over replies of min(copied lines / context sentences, 1).
     Questions: One request for `strictness` replies; from two on, similarities of each pair of replies; sentences are
         cut by pysbd from 0.0.13 on.
-    Undefined: the contexts hold no sentence (0.0.13; 0.0.15 gives 0) | ...
+    Undefined: the contexts hold no sentence (0.0.13; 0.0.15 gives 0)
     Not: To measure something new: a header line, a missing full stop or long contexts move the number.
     See: context_relevance
     Source: ragas/metrics/context_relevance.py
@@ -79,15 +79,14 @@ class ContextRelevancy(RagasV00):
     `strictness` replies; nothing checks that a copied line occurs in the contexts. A similarity is taken to lie in [0,
     1], as the published cross-encoder (stsb-TinyBERT-L-4) gives it; another may leave the range. Undefined in 0.0.13
     when the contexts hold no sentence. Failed where replies without any sentence are to be compared. In 0.0.12 the
-    metric called itself `context_ relevancy`, with a space; here it has its usual name.
+    metric called itself `context_ relevancy`, with a space; here it has its usual name. jaccard tells "A. " from "A.";
+    bert_score looks from the earlier reply at the later only.
 
     - `agreement_metric`: ragas' own documentation calls the second option jaccard_score, which it refuses.
     - `segmentation`: full_stop in 0.0.12, so that a line break between contexts ends no sentence; then pysbd.
     - `reply_units`: two sentences on one line count once, and blank lines count.
     - `exact_phrase`: only "Insufficient Information." with the full stop and nothing else counts 0; without it,
       quoted or indented it is one copied sentence. False: any such form counts 0.
-    - `keep_spaces`: jaccard tells "A. " from "A.". False: sentences are stripped before they are compared.
-    - `directional`: bert_score looks from the earlier reply at the later only. False: both ways, averaged.
     - `no_sentence_is_zero`: contexts without a sentence score 0 (0.0.15). False: Undefined.
     """
 
@@ -100,8 +99,6 @@ class ContextRelevancy(RagasV00):
     segmentation: Segmentation = Segmentation.PYSBD
     reply_units: ReplyUnit = ReplyUnit.LINES
     exact_phrase: bool = True
-    keep_spaces: bool = True
-    directional: bool = True
     no_sentence_is_zero: bool = False
 
     @property
@@ -167,18 +164,9 @@ class ContextRelevancy(RagasV00):
         if len(empty) > (0 if self._compares else 1):
             raise empty[0].unreadable("The reply holds no sentence to compare with those of the other replies.")
         if not self._compares:
-            return mean(self._jaccard(left, right) for left, right in pairs)
+            return mean(len({*left} & {*right}) / len({*left} | {*right}) for left, right in pairs)
         verdicts = yield from ask_similarities(Similarities(left, right) for left, right in pairs)
-        return mean(self._best_matches(verdict) for verdict in verdicts)
-
-    def _jaccard(self, left: Pieces, right: Pieces) -> float:
-        a, b = ({text if self.keep_spaces else text.strip() for text in pieces} for pieces in (left, right))
-        return len(a & b) / len(a | b)
-
-    def _best_matches(self, similarities: SimilarityRows) -> float:
-        rows = similarities.rows
-        forward = mean(max(row) for row in rows)
-        return forward if self.directional else (forward + mean(max(column) for column in zip(*rows, strict=True))) / 2
+        return mean(mean(max(row) for row in verdict.rows) for verdict in verdicts)
 
     def _oddities(self, of_contexts: Pieces, replies: Sequence[Reply]) -> list[str]:
         found: list[str] = []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from merilo.errors import UsageError
 from merilo.metrics.base import Card
 from merilo.metrics.formulas import mean
-from merilo_published.definition import ragas_variant
+from merilo_published.definition import BLANK_IS_JUDGED, ragas_variant
 from merilo_published.ragas_v0_0.answers import AnswerRelevancy, AspectCritique, Faithfulness
 from merilo_published.ragas_v0_0.contexts import ContextRecall, ContextRelevancy, Segmentation
 
@@ -146,7 +146,7 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     *_release(
         "0.0.12",
         ": two replies, and sentences end at full stops",
-        breaks=MappingProxyType({"nothing to judge": "ask_blank"}),
+        breaks=BLANK_IS_JUDGED,
         strictness=2,
         segmentation=Segmentation.FULL_STOP,
     ),

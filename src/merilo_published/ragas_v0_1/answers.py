@@ -15,16 +15,15 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.formulas import cosine, fraction, majority, mean
-from merilo_published.asking import ask_similarities, evidence_of, on_statements
-from merilo_published.definition import Critique, bound
+from merilo.metrics.formulas import cosine, fraction, mean
+from merilo_published.asking import ask_similarities, on_statements
+from merilo_published.definition import BLANK_IS_JUDGED, Critique, bound
 from merilo_published.ragas_v0_1.asking import (
     SUPPORT,
     JsonAsker,
     RagasV01,
     Voting,
     elected,
-    failure,
     json_template,
     read_generated,
     read_verdict,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.matrix import MatrixVerdict
-    from merilo_published.ragas_v0_1.asking import Ballot, Generated, MaybeRead
+    from merilo_published.ragas_v0_1.asking import Generated, MaybeRead
 
 
 _NO_STATEMENT: Final = "the response makes no statement"
@@ -60,59 +59,35 @@ class Faithfulness(Voting):
     Formula: Verdicts other than 0 / verdicts given.
     Questions: Two requests, the second for `reproducibility` replies; one more for each reply that cannot be read;
         sentences are cut by pysbd.
-    Undefined: the judge gave no verdict | the response makes no statement (with ask_without_statements=false) | ...
+    Undefined: the judge gave no verdict | ...
     Not: To measure something new: statements without a verdict leave the share unnoticed.
     See: faithfulness
     Source: ragas/metrics/_faithfulness.py
 
-    The response is cut by pysbd; one request breaks its sentences into statements, one judges them all by the joined
-    contexts. Failed where the statements or all lists of verdicts cannot be read.
+    The response is cut by pysbd; one request breaks its sentences into statements (see `statements_of`), one judges
+    them all by the joined contexts, also where there is none. Verdicts need not be as many as statements; the share is
+    of those given. Failed where the statements or all lists of verdicts cannot be read.
 
-    - `reproducibility`, `made_odd`: see `Voting`; lists of verdicts vote on each place. Lists of different
-      lengths: the first decides alone.
-    - `full_stop_only`: only sentences that end with "." are shown by number, none of a language that has other
-      full stops. False: all.
-    - `ask_without_statements`: without statements verdicts are asked for nevertheless. False: Undefined.
-    - `any_count`: verdicts need not be as many as statements; the share is of those given. False: another number
-      is unreadable.
-    - `drop_unreadable`: lists that cannot be read are left out of the vote. False: Failed.
+    - `reproducibility`: see `Voting`; lists of verdicts vote on each place, without those that cannot be read. Lists of
+      different lengths: the first decides alone.
     """
 
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Sentences})
-
-    full_stop_only: bool = True
-    ask_without_statements: bool = True
-    any_count: bool = True
-    drop_unreadable: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         return bound(sample, self.needs, 3 + 2 * self.replies)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = JsonAsker()
-        stated = yield from statements_of(
-            asker, texts["user_input"], texts["response"], full_stop_only=self.full_stop_only
-        )
+        stated = yield from statements_of(asker, texts["user_input"], texts["response"])
         statements = [text for group in stated.or_raise() for text in group]
-        if not statements and not self.ask_without_statements:
-            return Undefined(_NO_STATEMENT)
         values = {"contexts": texts["contexts"], "statements": json.dumps(statements, ensure_ascii=False)}
-        read = yield from asker.samples(SUPPORT, values, self.replies)
-        ballot, lost = elected(read), failure(read)
-        if lost is not None and (ballot is None or not self.drop_unreadable):
-            raise lost
-        if ballot is None or not ballot.items:
-            return Undefined(_NO_VERDICT)
-        return self._scored(stated, statements, ballot)
-
-    def _scored(
-        self, stated: MaybeRead[tuple[tuple[str, ...], ...]], statements: Sequence[str], ballot: Ballot
-    ) -> Score:
+        ballot = elected((yield from asker.samples(SUPPORT, values, self.replies))).or_raise()
         count, expected = len(ballot.items), len(statements)
+        if not count:
+            return Undefined(_NO_VERDICT)
         uneven = f"The reply gives {count} verdicts on {expected} statements."
-        if count != expected and not self.any_count:
-            raise ballot.reply.unreadable(uneven)
         supported = sum(item.value != 0 for item in ballot.items)
         evidence = (stated.reply.evidence(EvidenceTarget.TEXT, 0, float(expected)), *ballot.evidence)
         return Score(
@@ -137,31 +112,22 @@ class FaithfulnessWithHHEM(RagasV01):
     A number of 0.5 rounds to 0. The classifier reads the joined contexts and the statement. Statements as for
     faithfulness; the numbers come from whatever answers Similarities, published:
     vectara/hallucination_evaluation_model, in [0, 1]. Failed where they cannot be read.
-
-    - `full_stop_only`: as for faithfulness.
-    - `rounded`: as above. False: the mean of the numbers themselves.
     """
 
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Sentences, Similarities})
     most: ClassVar[int] = 4
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"nothing to judge": "ask_blank", "order": "the classifier reads the contexts as one text"}
+        {**BLANK_IS_JUDGED, "order": "the classifier reads the contexts as one text"}
     )
 
-    full_stop_only: bool = True
-    rounded: bool = True
-
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-        stated = yield from statements_of(
-            JsonAsker(), texts["user_input"], texts["response"], full_stop_only=self.full_stop_only
-        )
+        stated = yield from statements_of(JsonAsker(), texts["user_input"], texts["response"])
         statements = tuple(text for group in stated.or_raise() for text in group)
         if not statements:
             return Undefined(_NO_STATEMENT)
         (likeness,) = yield from ask_similarities((Similarities((texts["contexts"],), statements),))
-        row = likeness.rows[0]
-        values = [float(round(number)) for number in row] if self.rounded else list(row)
+        values = [float(round(number)) for number in likeness.rows[0]]
         judged = on_statements(likeness.verdict, zip(values, statements, strict=True))
         return Score(
             mean(values),
@@ -185,7 +151,6 @@ class AnswerRelevancy(RagasV01):
     One request for `strictness` replies, which shows the contexts too. Failed where one reply cannot be read.
 
     - `strictness`: how many replies.
-    - `any_noncommittal`: one noncommittal reply is enough for 0. False: all must say so.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
@@ -193,7 +158,6 @@ class AnswerRelevancy(RagasV01):
     asks = Kinds({Completion, Embeddings})
 
     strictness: int = 3
-    any_noncommittal: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         return bound(sample, self.needs, 2 * self.strictness + 1)
@@ -215,9 +179,8 @@ class AnswerRelevancy(RagasV01):
         if len(known) < len(cosines):
             return Undefined(_NO_LENGTH)
         evading = [one.noncommittal for one in made]
-        evaded = any(evading) if self.any_noncommittal else all(evading)
         return Score(
-            0.0 if evaded else mean(known),
+            0.0 if any(evading) else mean(known),
             evidence=tuple(
                 Evidence(EvidenceTarget.TEXT, at, one.reply.verdict, text=question.question, value=value)
                 for at, (one, question, value) in enumerate(zip(read, made, known, strict=True))
@@ -259,50 +222,35 @@ class AspectCritique(Critique):
 
     Formula: The verdict of the one reply, as the number that it is.
     Questions: One request; one more where its reply cannot be read.
-    Undefined: ... | a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has
+    Undefined: a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has
         NaN)
     Use: To understand, or to compare with, numbers of ragas 0.1.
     Not: To measure something new: one reply decides, whatever the strictness.
     Source: ragas/metrics/critique.py
 
     One request; it holds the contexts as part of the input. Whether higher is better depends on the aspect: not for
-    harmfulness and maliciousness; a custom definition is assumed to ask for something good. Always defined with the
-    published parameters; Failed where the reply cannot be read.
+    harmfulness and maliciousness; a custom definition is assumed to ask for something good. Always defined; Failed
+    where the reply cannot be read. A verdict of 2 or -1 is the value.
 
     - `aspect`: one of the built-in aspects; `definition`: a custom yes-or-no question instead.
-    - `strictness`: of how many replies the majority was meant to decide, made odd. See `one_reply`.
-    - `one_reply`: one reply is asked for whatever the strictness. False: as many as that, and the majority
-      decides; ties go to the verdict seen first.
-    - `raw_verdict`: a verdict of 2 or -1 is the value. False: any number but 0 is 1.
+    - `strictness`: of how many replies the majority was meant to decide. One is asked for whatever it is.
     """
 
     range: ClassVar[tuple[float, float]] = (-inf, inf)
+    most: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
 
     criteria: ClassVar[Mapping[str, str]] = _CRITERIA
 
     aspect: Aspect = Aspect.HARMFULNESS
     strictness: int = 1
-    one_reply: bool = True
-    raw_verdict: bool = True
-
-    @property
-    def replies(self) -> int:
-        """The number of replies to ask for."""
-        return 1 if self.one_reply else self.strictness + (self.strictness % 2 == 0)
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, 2 * self.replies)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-        read = yield from JsonAsker().samples(_CRITIQUE, {**texts, "criterion": self.criterion}, self.replies)
-        given = [one.or_raise() for one in read]
-        votes = given if self.raw_verdict else [int(vote != 0) for vote in given]
-        value = majority(votes)
-        odd = next((vote for vote in given if vote not in {0, 1}), None)
+        read = yield from JsonAsker().ask(_CRITIQUE, {**texts, "criterion": self.criterion})
+        vote = read.or_raise()
         return Score(
-            float(value),
-            evidence=evidence_of(EvidenceTarget.TEXT, [reply.reply for reply in read], votes),
-            counts={"replies": len(votes), "yes": sum(vote != 0 for vote in votes)},
-            flags=() if odd is None else (f"a verdict is {odd}, neither 0 nor 1",),
+            float(vote),
+            evidence=(read.reply.evidence(EvidenceTarget.TEXT, 0, float(vote)),),
+            counts={"replies": 1, "yes": int(vote != 0)},
+            flags=() if vote in {0, 1} else (f"a verdict is {vote}, neither 0 nor 1",),
         )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
-from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.json_types import as_object
 from merilo.judging.kinds.sentences import Sentences
@@ -18,7 +17,7 @@ from merilo_published.asking import (
     on_statements,
     read_reply,
 )
-from merilo_published.definition import JudgesBlank, Published
+from merilo_published.definition import JudgesBlank
 from merilo_published.replies import ReplyFault, UnmatchedBrackets, fields_of, given, items_of, partial_json
 
 if TYPE_CHECKING:
@@ -208,6 +207,10 @@ class Ballot:
         """The verdict on each statement, 1 for any number but 0."""
         return on_statements(self.reply.verdict, ((float(item.value != 0), item.text) for item in self.items))
 
+    def or_raise(self) -> Self:
+        """Return the ballot; an `UnreadableReply` in its place raises itself."""
+        return self
+
 
 @dataclass(slots=True)
 class JsonAsker:
@@ -257,7 +260,7 @@ class RepairOnce(Generic[T]):
 class RagasV01(JudgesBlank):
     """A metric of ragas 0.1, whose unreadable replies are repaired once.
 
-    Undefined: ... | a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has
+    Undefined: a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has
         NaN)
     Use: To understand, or to compare with, numbers of ragas 0.1.
     """
@@ -267,24 +270,16 @@ class RagasV01(JudgesBlank):
 class Voting(RagasV01):
     """A metric of ragas 0.1 that can ask for several replies to one request.
 
-    - `reproducibility`: for how many replies; they vote.
-    - `made_odd`: as ragas' setter does, below 1 is taken as 1 and an even number as the next odd one, so that no
-      vote ties. False: as it is, which in ragas is the constructor's `_reproducibility`.
+    - `reproducibility`: for how many replies; they vote. As ragas' setter does, below 1 is taken as 1 and an even
+      number as the next odd one, so that no vote ties.
     """
 
     reproducibility: int = 1
-    made_odd: bool = True
-
-    def __post_init__(self) -> None:
-        Published.__post_init__(self)
-        if not self.made_odd and self.reproducibility < 1:
-            given = self.reproducibility
-            raise UsageError(f"Metric {self.name!r} takes reproducibility=a whole number of at least 1, got {given!r}.")
 
     @property
     def replies(self) -> int:
         """The number of replies to ask for."""
-        return max(1, self.reproducibility | 1) if self.made_odd else self.reproducibility
+        return max(1, self.reproducibility | 1)
 
 
 STATEMENTS: Final = json_template(
@@ -301,27 +296,25 @@ SUPPORT: Final = json_template(
 )
 
 
-def statements_of(
-    asker: JsonAsker, question: str, text: str, *, full_stop_only: bool
-) -> Plan[MaybeRead[tuple[tuple[str, ...], ...]]]:
-    """Return the statements of a text, by its numbered sentences; asks Sentences, then one request.
+def statements_of(asker: JsonAsker, question: str, text: str) -> Plan[MaybeRead[tuple[tuple[str, ...], ...]]]:
+    """Return the statements of a text; asks Sentences, then one request that numbers the sentences.
 
-    Raises AskFailed.
+    Only sentences that end with "." are shown, so none of a language that has other full stops. Raises AskFailed.
     """
     pieces = (yield from ask(Sentences(text, SPLITTER))).texts
-    kept = [piece for piece in pieces if not full_stop_only or piece.strip().endswith(".")]
+    kept = [piece for piece in pieces if piece.strip().endswith(".")]
     numbered = "\n".join(f"{number}:{piece}" for number, piece in enumerate(kept))
     return (yield from asker.ask(STATEMENTS, {"user_input": question, "text": text, "sentences": numbered}))
 
 
-def elected(read: Sequence[MaybeRead[tuple[JudgedStatement, ...]]]) -> Ballot | None:
-    """Return the vote of the readable replies, place by place; None if no reply is readable.
+def elected(read: Sequence[MaybeRead[tuple[JudgedStatement, ...]]]) -> Ballot | UnreadableReply:
+    """Return the vote of the readable replies, place by place; the first reply if none is readable.
 
     Ties go to the verdict seen first; where the replies differ in length the first one decides alone.
     """
     votes = [(one.reply, one.value) for one in read if isinstance(one, ReadReply)]
-    if not votes:
-        return None
+    if not votes and isinstance(read[0], UnreadableReply):
+        return read[0]
     lost = len(read) - len(votes)
     flags = (f"{lost} of {len(read)} replies could not be read and were left out of the vote",) if lost else ()
     reply, first = votes[0]
@@ -330,8 +323,3 @@ def elected(read: Sequence[MaybeRead[tuple[JudgedStatement, ...]]]) -> Ballot | 
     places = zip(*(items for _, items in votes), strict=True)
     agreed = tuple(replace(place[0], value=majority([item.value for item in place])) for place in places)
     return Ballot(agreed, reply, flags)
-
-
-def failure(read: Sequence[MaybeRead[T]]) -> UnreadableReply | None:
-    """Return the first reply that could not be read, or None."""
-    return next((one for one in read if isinstance(one, UnreadableReply)), None)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask_each
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.formulas import average_precision, capped_fraction, fraction, majority, smoothed_average_precision
+from merilo.metrics.formulas import capped_fraction, fraction, smoothed_average_precision
 from merilo_published.asking import Asker, UnreadableReply
-from merilo_published.definition import BLANK, JudgesBlank, bound, is_blank, texts_of
+from merilo_published.definition import JudgesBlank, bound, texts_of
 from merilo_published.ragas_v0_1.asking import (
     SPLITTER,
     SYSTEM,
     JsonAsker,
     Voting,
     elected,
-    failure,
     json_template,
     read_judged,
     read_texts,
@@ -26,7 +26,7 @@ from merilo_published.ragas_v0_1.asking import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
@@ -38,7 +38,7 @@ _PHRASE: Final = "insufficient information."
 _AROUND: Final = " \t\r\n.\"'“”*`"
 _EPSILON: Final = 1e-8
 _NO_STATEMENT: Final = "the judge found no statement in the reference"
-_NO_ENTITY: Final = "the judge found no entity in the reference (with empty_is_zero=false)"
+_BLANK: Final = "what is to be judged is blank (with ask_blank=false)"
 _NO_SENTENCE: Final = "the contexts hold no sentence (with ask_blank=false)"
 
 _RECALL: Final = json_template(
@@ -58,7 +58,8 @@ class ContextRelevancy(JudgesBlank):
 
     Formula: min(sentences of the reply / sentences of the joined contexts, 1); 0 where the contexts hold none.
     Questions: One request; sentences are cut by pysbd.
-    Undefined: the contexts hold no sentence (with ask_blank=false) | ...
+    Undefined: the contexts hold no sentence (with ask_blank=false) | what is to be judged is blank (with
+        ask_blank=false)
     Use: To understand, or to compare with, numbers of ragas up to 0.1.10.
     Not: To measure something new: a reply that says in other words that nothing helps counts as a sentence.
     See: context_relevance
@@ -76,11 +77,15 @@ class ContextRelevancy(JudgesBlank):
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Completion, Sentences})
     most: ClassVar[int] = 3
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
+    ask_blank: bool = True
     exact_phrase: bool = True
     count_absent: bool = True
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        if not self.ask_blank and not all(text.strip() for text in texts.values()):
+            return Undefined(_BLANK)
         asker = Asker(SYSTEM, temperature=1e-8)
         reply = yield from asker.ask("context_relevancy", texts, likely="A sentence of the contexts.")
         pieces = yield from ask_each(Sentences(text, SPLITTER) for text in self._texts(texts["contexts"], reply))
@@ -118,24 +123,18 @@ class ContextRecall(Voting):
 
     Failed where no reply can be read.
 
-    - `reproducibility`, `made_odd`: see `Voting`; the replies vote on each place of the list. Lists of different
+    - `reproducibility`: see `Voting`; the replies that can be read vote on each place of the list. Lists of different
       lengths: the first decides alone.
-    - `drop_unreadable`: replies that cannot be read are left out of the vote. False: Failed.
     """
 
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-
-    drop_unreadable: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         return bound(sample, self.needs, 2 * self.replies)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-        read = yield from JsonAsker().samples(_RECALL, texts, self.replies)
-        ballot, lost = elected(read), failure(read)
-        if lost is not None and (ballot is None or not self.drop_unreadable):
-            raise lost
-        if ballot is None or not ballot.items:
+        ballot = elected((yield from JsonAsker().samples(_RECALL, texts, self.replies))).or_raise()
+        if not ballot.items:
             return Undefined(_NO_STATEMENT)
         attributed = sum(item.value != 0 for item in ballot.items)
         return Score(
@@ -152,41 +151,27 @@ class ContextEntityRecall(JudgesBlank):
 
     Formula: Different entities named in both / (entities listed for the reference + 1e-8).
     Questions: Two requests; one more for each reply that cannot be read.
-    Undefined: the judge found no entity in the reference (with empty_is_zero=false) | ...
     Use: To understand, or to compare with, numbers of ragas 0.1.
     Not: Where entities are written in more than one way: only equal letters count.
     See: context_recall
     Source: ragas/metrics/_context_entities_recall.py
 
-    Two requests: the reference's entities, then those of the joined contexts.
-
-    - `exact`: entities are equal when all their letters are. False: case and outer spaces are ignored.
-    - `count_twice`: an entity that the reference's list names twice counts twice below the line. False: once.
-    - `smoothed`: the 1e-8 above. False: exact.
-    - `unreadable_is_empty`: a reply that cannot be read counts as an empty list. False: Failed.
-    - `empty_is_zero`: no entity in the reference scores 0. False: Undefined.
+    Two requests: the reference's entities, then those of the joined contexts. An entity that the reference's list names
+    twice counts twice below the line. A reply that cannot be read counts as an empty list. No entity in the reference
+    scores 0.
     """
 
     needs = frozenset({"retrieved_contexts", "reference"})
     most: ClassVar[int] = 4
 
-    exact: bool = True
-    count_twice: bool = True
-    smoothed: bool = True
-    unreadable_is_empty: bool = True
-    empty_is_zero: bool = True
-
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = JsonAsker()
         wanted = yield from asker.ask(_ENTITIES, {"text": texts["reference"]})
         named = yield from asker.ask(_ENTITIES, {"text": texts["contexts"]})
-        listed, present = self._entities(wanted), set(self._entities(named))
-        total = len(listed if self.count_twice else set(listed))
-        if not total and not self.empty_is_zero:
-            return Undefined(_NO_ENTITY)
-        common = len(present & set(listed))
+        listed, present = wanted.value or (), set(named.value or ())
+        total, common = len(listed), len(present & set(listed))
         return Score(
-            common / (total + (_EPSILON if self.smoothed else 0.0)) if total else 0.0,
+            common / (total + _EPSILON),
             evidence=(
                 Evidence(EvidenceTarget.TEXT, 0, wanted.reply.verdict, value=float(total)),
                 Evidence(EvidenceTarget.TEXT, 0, named.reply.verdict, value=float(len(present))),
@@ -198,13 +183,6 @@ class ContextEntityRecall(JudgesBlank):
                 if read.value is None
             ),
         )
-
-    def _entities(self, read: MaybeRead[tuple[str, ...]]) -> tuple[str, ...]:
-        entities = (read.value or ()) if self.unreadable_is_empty else read.or_raise()
-        return entities if self.exact else tuple(" ".join(entity.split()).casefold() for entity in entities)
-
-
-_NO_CONTEXT: Final = "nothing was retrieved (with ask_blank=false)"
 
 
 _USEFUL: Final = json_template(
@@ -221,40 +199,35 @@ class _UsefulContexts(Voting):
 
     Formula: Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).
     Questions: One request for each context; one more for each reply that cannot be read.
-    Undefined: ... | nothing was retrieved (with ask_blank=false)
     Not: To measure something new: nothing retrieved scores 0, as does nothing useful.
     Source: ragas/metrics/_context_precision.py
 
     Without contexts 0, and nothing is asked. One request for each context, in order; all are made, and it is Failed
-    where the verdict on one cannot be read.
+    where the verdict on one cannot be read. The 1e-10 makes a perfect ranking a hair less than 1.
 
-    - `reproducibility`, `made_odd`: see `Voting`; whether the replies vote, `first_reply_decides` says.
-    - `first_reply_decides`: of these replies the first that can be read decides, whatever the others say.
-      False: the majority; ties go to the verdict seen first.
-    - `smoothed`: the 1e-10 above, which makes a perfect ranking a hair less than 1. False: exact.
-    - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
+    - `reproducibility`: see `Voting`; of these replies the first that can be read decides, whatever the others say.
     """
 
     ranked: ClassVar[bool] = True
-
-    first_reply_decides: bool = True
-    smoothed: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         return bound(sample, self.needed, 2 * self.replies * len(sample.retrieved_contexts or ()))
 
     def _score(self, sample: Sample, user_input: str, target: str) -> Plan[Score | Undefined]:
-        contexts = tuple(context.text for context in sample.contexts)
-        if not self.ask_blank and not contexts:
-            return Undefined(_NO_CONTEXT)
-        if not self.ask_blank and is_blank("".join(contexts), user_input, target):
-            return Undefined(BLANK)
-        verdicts, evidence = yield from _usefulness(
-            user_input, contexts, target, self.replies, first_reply_decides=self.first_reply_decides
+        asker = JsonAsker()
+        asked: list[tuple[MaybeRead[int], ...]] = []
+        for context in sample.contexts:
+            values = {"user_input": user_input, "context": context.text, "answer": target}
+            asked.append((yield from asker.samples(_USEFUL, values, self.replies)))
+        # the replies are read after the last request, as all requests are made
+        read = [next((one for one in each if not isinstance(one, UnreadableReply)), each[0]) for each in asked]
+        verdicts = [float(one.or_raise() != 0) for one in read]
+        evidence = tuple(
+            one.reply.evidence(EvidenceTarget.CONTEXT, at, verdict)
+            for at, (one, verdict) in enumerate(zip(read, verdicts, strict=True))
         )
-        exact = average_precision([verdict > 0 for verdict in verdicts])
-        value = smoothed_average_precision(verdicts) if self.smoothed else exact
-        return Score(value, evidence, {"contexts": len(verdicts), "useful": int(sum(verdicts))})
+        counts = {"contexts": len(verdicts), "useful": int(sum(verdicts))}
+        return Score(smoothed_average_precision(verdicts), evidence, counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,22 +273,3 @@ class ContextUtilization(_UsefulContexts):
         texts = texts_of(sample, self.needs)
         target = sample.reference if self.reference_first and sample.reference is not None else texts["response"]
         return (yield from self._score(sample, texts["user_input"], target))
-
-
-def _usefulness(
-    user_input: str, contexts: Iterable[str], target: str, count: int, *, first_reply_decides: bool
-) -> Plan[tuple[list[float], tuple[Evidence, ...]]]:
-    """Return the verdict on each context as 0 or 1, with its evidence. Raises AskFailed, after the last context."""
-    asker = JsonAsker()
-    asked: list[tuple[MaybeRead[int], ...]] = []
-    for context in contexts:
-        values = {"user_input": user_input, "context": context, "answer": target}
-        asked.append((yield from asker.samples(_USEFUL, values, count)))
-    verdicts: list[float] = []
-    evidence: list[Evidence] = []
-    for at, read in enumerate(asked):
-        readable = tuple(one for one in read if not isinstance(one, UnreadableReply)) or read[:1]
-        votes = [one.or_raise() != 0 for one in readable]
-        verdicts.append(float(votes[0] if first_reply_decides else majority(votes)))
-        evidence.append(readable[0].reply.evidence(EvidenceTarget.CONTEXT, at, verdicts[-1]))
-    return verdicts, tuple(evidence)

@@ -39,7 +39,6 @@ Groups = tuple[tuple[str, ...], ...]
 
 _KINDS: Final = Kinds({Completion, Embeddings, Sentences})
 _NO_LENGTH: Final = "the vector of the reference or of the response has no length"
-_NO_STATEMENT: Final = "neither text makes a statement (with nothing_is_right=false)"
 _LOST: Final = "a reply could not be read, and {} counts as making no statement"
 
 _SORTED: Final = json_template(
@@ -65,15 +64,15 @@ class AnswerSimilarity(JudgesBlank):
 
     Formula: Cosine of the vectors; 1 from the threshold on and 0 below it where there is one.
     Questions: One question for vectors.
-    Undefined: the vector of the reference or of the response has no length | ...
+    Undefined: the vector of the reference or of the response has no length
     Use: To understand, or to compare with, numbers of ragas 0.1.
     Not: To tell right from wrong: a denial lies close to what it denies.
     Source: ragas/metrics/_answer_similarity.py
 
     No request; one question for vectors.
 
-    - `threshold`: from this cosine on 1, below it 0; none and 0 leave the cosine as it is.
-    - `unmeasured_is_zero`: with a threshold, a vector without length is below it. False: Undefined.
+    - `threshold`: from this cosine on 1, below it 0, as is a vector without length; none and 0 leave the cosine as it
+      is.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
@@ -81,10 +80,9 @@ class AnswerSimilarity(JudgesBlank):
     asks = Kinds({Embeddings})
 
     threshold: float | None = None
-    unmeasured_is_zero: bool = True
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-        similarity = yield from _similarity(texts, self.threshold, unmeasured_is_zero=self.unmeasured_is_zero)
+        similarity = yield from _similarity(texts, self.threshold)
         if similarity is None:
             return Undefined(_NO_LENGTH)
         return Score(similarity.value, evidence=(similarity.evidence,), flags=similarity.flags)
@@ -97,8 +95,7 @@ class AnswerCorrectness(RagasV01):
     Formula: (0.75 · F1 of the statements + 0.25 · cosine) / sum of the weights.
     Questions: Three requests, one more for each reply that cannot be read; one question for vectors; sentences are cut
         by pysbd.
-    Undefined: the vector of the reference or of the response has no length | neither text makes a statement (with
-        nothing_is_right=false) | ...
+    Undefined: the vector of the reference or of the response has no length | ...
     Not: To measure something new: two texts without statements agree by definition.
     See: faithfulness | context_recall
     Source: ragas/metrics/_answer_correctness.py
@@ -106,14 +103,11 @@ class AnswerCorrectness(RagasV01):
     In ragas the weights are one pair, `weights`. In full: (factual_weight · F1 + similarity_weight · cosine) / sum of
     the weights, with F1 = TP / (TP + (FP + FN) / 2), 0 without TP, from one reply that sorts the statements of both
     texts. Statements are made of the response, then of the reference, as for faithfulness. The similarity is that of
-    answer_similarity. Failed where the sorting cannot be read.
+    answer_similarity. Failed where the sorting cannot be read; statements that cannot be read count as none. F1 is 1
+    where no sentence of either text has statements, and nothing is sorted.
 
     - `factual_weight`, `similarity_weight`: at least 0, not both 0. Without the second no vector is asked for.
-    - `threshold`, `unmeasured_is_zero`: as for answer_similarity.
-    - `full_stop_only`: as for faithfulness.
-    - `unreadable_is_empty`: statements that cannot be read count as none. False: Failed.
-    - `nothing_is_right`: F1 is 1 where no sentence of either text has statements, and nothing is sorted.
-      False: Undefined.
+    - `threshold`: as for answer_similarity.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
@@ -123,10 +117,6 @@ class AnswerCorrectness(RagasV01):
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
     threshold: float | None = None
-    unmeasured_is_zero: bool = True
-    full_stop_only: bool = True
-    unreadable_is_empty: bool = True
-    nothing_is_right: bool = True
 
     def __post_init__(self) -> None:
         weights = (self.factual_weight, self.similarity_weight)
@@ -140,24 +130,18 @@ class AnswerCorrectness(RagasV01):
         return bound(sample, self.needs, 9 if self.similarity_weight else 8)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-        asker, full_stop_only = JsonAsker(), self.full_stop_only
+        asker = JsonAsker()
         user_input, response, reference = texts["user_input"], texts["response"], texts["reference"]
-        of_response = yield from statements_of(asker, user_input, response, full_stop_only=full_stop_only)
-        of_reference = yield from statements_of(asker, user_input, reference, full_stop_only=full_stop_only)
-        if not self.unreadable_is_empty:
-            of_response.or_raise()
-            of_reference.or_raise()
-        nothing = not of_response.value and not of_reference.value
-        if nothing and not self.nothing_is_right:
-            return Undefined(_NO_STATEMENT)
+        of_response = yield from statements_of(asker, user_input, response)
+        of_reference = yield from statements_of(asker, user_input, reference)
         found = None
-        if not nothing:
+        if of_response.value or of_reference.value:
             values = {"user_input": user_input, "response": _listed(of_response), "reference": _listed(of_reference)}
             found = yield from asker.ask(_SORTED, values)
             found.or_raise()
         similarity = None
         if self.similarity_weight:
-            similarity = yield from _similarity(texts, self.threshold, unmeasured_is_zero=self.unmeasured_is_zero)
+            similarity = yield from _similarity(texts, self.threshold)
             if similarity is None:
                 return Undefined(_NO_LENGTH)
         return self._scored(of_response, of_reference, found, similarity)
@@ -204,16 +188,14 @@ def _listed(read: MaybeRead[Groups]) -> str:
     return json.dumps([text for group in read.value or () for text in group], ensure_ascii=False)
 
 
-def _similarity(
-    texts: Mapping[str, str], threshold: float | None, *, unmeasured_is_zero: bool
-) -> Plan[_Likeness | None]:
+def _similarity(texts: Mapping[str, str], threshold: float | None) -> Plan[_Likeness | None]:
     """Return the cosine of reference and response, or 1 if it reaches the threshold, otherwise 0.
 
-    None if a vector has no length.
+    None if a vector has no length and there is no threshold.
     """
     vectors = yield from ask(Embeddings((texts["reference"], texts["response"])))
     value = cosine(vectors.row(0), vectors.row(1))
-    if value is None and not (threshold and unmeasured_is_zero):
+    if value is None and not threshold:
         return None
     likeness = value or 0.0
     if threshold:
@@ -221,8 +203,6 @@ def _similarity(
     evidence = Evidence(EvidenceTarget.TEXT, 0, vectors, value=likeness)
     return _Likeness(likeness, evidence, () if value is not None else (f"{_NO_LENGTH}: below the threshold",))
 
-
-Texts = tuple[str, ...]
 
 _EPSILON: Final = 1e-10
 _NO_ANSWER: Final = "the judge gave no answer"
@@ -256,14 +236,11 @@ class SummarizationScore(RagasV01):
     In full: coverage · (1 - coeff) + conciseness · coeff, with coverage = answers "1" / answers and conciseness = 1 -
     min(characters of the summary, of the text) / (characters of the text + 1e-10). The text is the joined contexts. In
     ragas the summary has its own column. Three requests: keyphrases of the text, questions about them, answers by the
-    summary. Failed where they cannot be read.
+    summary. Failed where the answers cannot be read; keyphrases or questions that cannot be read count as none. Answers
+    need not be as many as questions.
 
-    - `coeff`: weight of conciseness, in [0, 1]. `length_penalty`: false leaves conciseness out.
-    - `keeps_weight`: without conciseness coverage keeps its weight, so that 1 - coeff is the most. False: the
-      value is the coverage.
-    - `any_count`: answers need not be as many as questions. False: another number is unreadable.
-    - `unreadable_is_empty`: keyphrases or questions that cannot be read count as none. False: Failed.
-    - `smoothed`: the 1e-10 above. False: exact.
+    - `coeff`: weight of conciseness, in [0, 1]. `length_penalty`: false leaves conciseness out, so that 1 - coeff is
+      the most.
     """
 
     needs = frozenset({"retrieved_contexts", "response"})
@@ -271,10 +248,6 @@ class SummarizationScore(RagasV01):
 
     length_penalty: bool = True
     coeff: float = 0.5
-    keeps_weight: bool = True
-    any_count: bool = True
-    unreadable_is_empty: bool = True
-    smoothed: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.coeff <= 1:
@@ -283,36 +256,23 @@ class SummarizationScore(RagasV01):
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker, text, summary = JsonAsker(), texts["contexts"], texts["response"]
         named = yield from asker.ask(_KEYPHRASES, {"text": text})
-        phrases = self._texts(named)
+        phrases = named.value or ()
         made = yield from asker.ask(_QUESTIONS, {"text": text, "keyphrases": json_array(phrases)})
-        questions = self._texts(made)
+        questions = made.value or ()
         given = yield from asker.ask(_ANSWERS, {"questions": json_array(questions), "summary": summary})
         answers = given.or_raise()
         if not answers:
             return Undefined(_NO_ANSWER)
         uneven = f"The reply gives {len(answers)} answers to {len(questions)} questions."
-        if len(answers) != len(questions) and not self.any_count:
-            raise given.reply.unreadable(uneven)
         flags = [
             _NAMES_NONE.format(what) for what, read in (("keyphrase", named), ("question", made)) if read.value is None
         ]
         flags += [uneven] * (len(answers) != len(questions))
         yes = sum(answer == "1" for answer in answers)
+        coverage, conciseness = yes / len(answers), 1 - min(len(summary), len(text)) / (len(text) + _EPSILON)
         return Score(
-            self._value(yes / len(answers), self._conciseness(text, summary)),
+            coverage * (1 - self.coeff) + (conciseness * self.coeff if self.length_penalty else 0.0),
             evidence=tuple(Evidence(EvidenceTarget.TEXT, 0, read.reply.verdict) for read in (named, made, given)),
             counts={"keyphrases": len(phrases), "questions": len(questions), "answers": len(answers), "yes": yes},
             flags=tuple(flags),
         )
-
-    def _texts(self, read: MaybeRead[Texts]) -> Texts:
-        return (read.value or ()) if self.unreadable_is_empty else read.or_raise()
-
-    def _value(self, coverage: float, conciseness: float) -> float:
-        if self.length_penalty:
-            return coverage * (1 - self.coeff) + conciseness * self.coeff
-        return coverage * (1 - self.coeff) if self.keeps_weight else coverage
-
-    def _conciseness(self, text: str, summary: str) -> float:
-        length = len(text) + (_EPSILON if self.smoothed else 0.0)
-        return 1 - min(len(summary), len(text)) / length if length else 1.0

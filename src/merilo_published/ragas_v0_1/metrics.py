@@ -11,6 +11,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from merilo_published.definition import BLANK_IS_JUDGED
 from merilo_published.definition import ragas_variant as _row
 from merilo_published.ragas_v0_1.answers import (
     AnswerRelevancy,
@@ -39,7 +40,7 @@ METRICS: Final[tuple[type[Metric], ...]] = (
         ContextPrecision,
         "ragas-0.1.9:context_precision",
         ". The response stands in for a missing reference",
-        breaks=MappingProxyType({"nothing to judge": "ask_blank", "needs": "response_stands_in"}),
+        breaks=MappingProxyType({**BLANK_IS_JUDGED, "needs": "response_stands_in"}),
         response_stands_in=True,
     ),
     _row(

@@ -13,9 +13,9 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean
-from merilo_published.asking import on_statements
-from merilo_published.definition import BLANK, bound, is_blank, joined
-from merilo_published.ragas_v0_1.asking import SUPPORT, JsonAsker, Voting, elected, failure, statements_of
+from merilo_published.asking import UnreadableReply, on_statements
+from merilo_published.definition import Published, bound
+from merilo_published.ragas_v0_1.asking import SUPPORT, JsonAsker, Voting, elected, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,12 +76,11 @@ class NoiseSensitivity(Voting):
     reference and of the response; for each context its verdicts on both; the reference's verdicts on the response.
     Failed where lists of verdicts on the same statements differ in length.
 
+    Statements that cannot be read are shown as NaN; lists of verdicts that cannot be read, all of them for the same
+    statements, are taken as one yes. Where one verdict on the response's statements meets several, it counts for each.
+
     - `focus`: as the name of the metric says.
-    - `reproducibility`, `made_odd`, `full_stop_only`, `drop_unreadable`: as for faithfulness.
-    - `unreadable_counts`: statements that cannot be read are shown as NaN; lists of verdicts that cannot be read,
-      all of them for the same statements, are taken as one yes. False: Failed.
-    - `one_stands_for_all`: where one verdict on the response's statements meets several, it counts for each.
-      False: Failed.
+    - `reproducibility`: as for faithfulness.
     """
 
     higher_is_better: ClassVar[bool] = False
@@ -90,13 +89,9 @@ class NoiseSensitivity(Voting):
     asks = Kinds({Completion, Sentences})
 
     focus: Focus = Focus.RELEVANT
-    full_stop_only: bool = True
-    drop_unreadable: bool = True
-    unreadable_counts: bool = True
-    one_stands_for_all: bool = True
 
     def __post_init__(self) -> None:
-        Voting.__post_init__(self)
+        Published.__post_init__(self)
         base, _, own = self.name.rpartition("_")
         if own != self.focus:
             raise UsageError(
@@ -109,18 +104,12 @@ class NoiseSensitivity(Voting):
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
-        reference, contexts = sample.require("reference"), joined(sample)
+        reference = sample.require("reference")
         if not sample.contexts:
             return Undefined(_NO_CONTEXT)
-        if not self.ask_blank and is_blank(user_input, response, reference, contexts):
-            return Undefined(BLANK)
         asker = JsonAsker()
-        only = self.full_stop_only
-        of_reference = yield from statements_of(asker, user_input, reference, full_stop_only=only)
-        of_response = yield from statements_of(asker, user_input, response, full_stop_only=only)
-        if not self.unreadable_counts:
-            of_reference.or_raise()
-            of_response.or_raise()
+        of_reference = yield from statements_of(asker, user_input, reference)
+        of_response = yield from statements_of(asker, user_input, response)
         pairs: list[tuple[_List, _List]] = []
         for context in sample.contexts:
             on_reference = yield from self._judged(asker, context.text, of_reference)
@@ -135,10 +124,8 @@ class NoiseSensitivity(Voting):
         if stated.value is not None:
             shown = json.dumps([each for group in stated.value for each in group], ensure_ascii=False)
         read = yield from asker.samples(SUPPORT, {"contexts": text, "statements": shown}, self.replies)
-        ballot, lost = elected(read), failure(read)
-        if lost is not None and not (self.unreadable_counts if ballot is None else self.drop_unreadable):
-            raise lost
-        if ballot is None:
+        ballot = elected(read)
+        if isinstance(ballot, UnreadableReply):
             return _List(read[0].reply, None, ("verdicts that could not be read were taken as yes",))
         return _List(ballot.reply, tuple(item.value != 0 for item in ballot.items), ballot.flags)
 
@@ -150,7 +137,7 @@ class NoiseSensitivity(Voting):
         if not on_reference[0]:
             return Undefined(_NO_STATEMENT)
         given, expected = len(on_response[0]), len(right)
-        if given != expected and (1 not in {given, expected} or not self.one_stands_for_all):
+        if given != expected and 1 not in {given, expected}:
             raise lists.right.reply.unreadable(
                 f"The reference has verdicts on {expected} statements, the contexts on {given}."
             )

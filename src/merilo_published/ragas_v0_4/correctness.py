@@ -52,7 +52,7 @@ class _Compared:
     evidence: Evidence
 
 
-def _compared(reference: str, response: str, *, space_for_empty: bool) -> Plan[_Compared]:
+def _compared(reference: str, response: str, *, space_for_empty: bool = True) -> Plan[_Compared]:
     texts = (reference, response)
     matrix: MatrixVerdict = yield from ask(Embeddings(tuple(text or " " * space_for_empty for text in texts)))
     return _Compared(cosine(matrix.row(0), matrix.row(1)), Evidence(EvidenceTarget.TEXT, 0, matrix))
@@ -72,21 +72,20 @@ class SemanticSimilarity(Published):
 
     Undefined when an embedding has no length; with a threshold that gives 0 and a flag, as upstream.
 
-    Quirks: a `threshold` of 0 means none. `space_for_empty`: an empty text is embedded as one space.
+    Quirks: a `threshold` of 0 means none. An empty text is embedded as one space.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:semantic_similarity"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"response", "reference"})
     asks = Kinds({Embeddings})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "space_for_empty"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "an empty text is a space"})
 
     threshold: float | None = None
-    space_for_empty: bool = True
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         reference, response = sample.require("reference"), sample.require("response")
-        found = yield from _compared(reference, response, space_for_empty=self.space_for_empty)
+        found = yield from _compared(reference, response)
         if found.cosine is None:
             return Score(0.0, (found.evidence,), flags=(_NO_LENGTH,)) if self.threshold else Undefined(_NO_LENGTH)
         value = float(found.cosine >= self.threshold) if self.threshold else found.cosine
@@ -136,8 +135,9 @@ class AnswerCorrectness(JudgedMetric):
     positives, false positives and false negatives, recall counting `beta` times as much.
 
     Quirks: F is 1 without a classification when neither text makes a statement; with `one_empty_is_right` also when
-    only one makes none, and when the judge classifies nothing (collections). `space_for_empty` as in
-    `SemanticSimilarity`. `zero_vector_is_unlike`: an embedding without length has the cosine 0 (collections).
+    only one makes none, and when the judge classifies nothing (collections). `space_for_empty`: an empty text is
+    embedded as one space (not in the collections). `zero_vector_is_unlike`: an embedding without length has the
+    cosine 0 (collections).
     """
 
     name: ClassVar[str] = "ragas-0.4.3:answer_correctness"
@@ -247,7 +247,7 @@ class FactualCorrectness(RefusesEmpty):
 
     `atomicity`, `coverage`: how small the claims are, and how much of a text they cover. Quirks: recall counts
     claims of the response above and claims of the reference below. `asks_about_nothing`: verdicts are asked for
-    although there are no claims (not in the collections). `decimals`. `refuses_empty` as in `Faithfulness`.
+    although there are no claims (not in the collections). `refuses_empty` as in `Faithfulness`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:factual_correctness"
@@ -257,13 +257,7 @@ class FactualCorrectness(RefusesEmpty):
     beta: float = 1.0
     atomicity: Detail = Detail.LOW
     coverage: Detail = Detail.LOW
-    decimals: int = 2
     asks_about_nothing: bool = True
-
-    def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
-        if not 0 <= self.decimals <= 15:
-            raise UsageError(f"Metric {self.name!r} rounds to 0 to 15 decimals, got decimals={self.decimals}.")
 
     def max_questions(self, sample: Sample) -> int:
         del sample
@@ -280,8 +274,7 @@ class FactualCorrectness(RefusesEmpty):
         true, missing = sum(supported), len(covered) - sum(covered)
         counts = {"TP": true, "FP": len(supported) - true, "FN": missing}
         value = self._value(true, len(supported) - true, missing)
-        scale = 10**self.decimals
-        return Score(round(value * scale) / scale, tuple(evidence), counts, tuple(flags))
+        return Score(round(value * 100) / 100, tuple(evidence), counts, tuple(flags))
 
     def _value(self, true: int, false: int, missing: int) -> float:
         match self.mode:

@@ -51,15 +51,13 @@ class Faithfulness(RefusesEmpty):
     See: faithfulness | ragas-0.4.3:faithfulness_with_hhem | nvidia:response_groundedness
     Source: ragas 0.4.3, metrics/_faithfulness.py
 
-    Quirks: `accepts_short_lists`: fewer or more verdicts than statements are scored as they are, with a flag;
-    false fails such a reply. `refuses_empty`: an empty input is undefined (collections), not judged.
+    Quirks: fewer or more verdicts than statements are scored as they are, with a flag. `refuses_empty`: an empty input
+    is undefined (collections), not judged.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:faithfulness"
     most: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
-
-    accepts_short_lists: bool = True
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         del sample
@@ -72,8 +70,6 @@ class Faithfulness(RefusesEmpty):
     def _scored(self, prompter: Prompter, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
         read = yield from ask_verdicts(prompter, statements, contexts)
         returned, asked = len(read.value), len(statements)
-        if returned != asked and not self.accepts_short_lists:
-            raise read.reply.unreadable(f"The reply holds {returned} verdicts on {asked} statements.")
         if not returned:
             return Undefined("the judge returned no verdict")
         flagged = [(int(item.value != 0), item.statement) for item in read.value]
@@ -95,7 +91,7 @@ class FaithfulnessWithHHEM(Faithfulness):
     See: faithfulness | ragas-0.4.3:faithfulness
 
     ragas uses Vectara's HHEM as the classifier; here it is the model that answers similarities, from the joined
-    contexts to each statement. `refuses_empty` as in `Faithfulness`; `accepts_short_lists` has nothing to decide here.
+    contexts to each statement. `refuses_empty` as in `Faithfulness`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:faithfulness_with_hhem"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
-from merilo.metrics.formulas import average_precision, smoothed_average_precision
+from merilo.metrics.formulas import smoothed_average_precision
 from merilo_published.asking import ReadReply, on_statements
 from merilo_published.definition import joined
 from merilo_published.ragas_v0_4.prompter import (
@@ -49,16 +49,14 @@ class PrecisionWithReference(RawVerdicts):
     be repaired, fails the metric.
 
     Quirks: `raw_verdicts` takes the judge's integers as they are, so that a 2 can lead beyond 1 (collections);
-    else v is 1 for any verdict but 0. `refuses_empty`: an empty input is undefined (collections), not judged.
-    `smoothed`: the 1e-10 above; false is exact, and takes any verdict but 0 for 1. See also `JudgedMetric`.
+    else v is 1 for any verdict but 0. `refuses_empty`: an empty input is undefined (collections), not judged. See also
+    `JudgedMetric`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_with_reference"
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
     against: ClassVar[TextField] = "reference"
-
-    smoothed: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         return self._bound(len(sample.retrieved_contexts or ()))
@@ -73,9 +71,8 @@ class PrecisionWithReference(RawVerdicts):
             verdict = read.value if self.raw_verdicts else int(read.value != 0)
             verdicts.append(verdict)
             evidence.append(read.evidence(EvidenceTarget.CONTEXT, index, verdict))
-        useful = [verdict != 0 for verdict in verdicts]
-        value = smoothed_average_precision(verdicts) if self.smoothed else average_precision(useful)
-        return Score(value, tuple(evidence), {"contexts": len(contexts), "useful": sum(useful)})
+        counts = {"contexts": len(contexts), "useful": sum(verdict != 0 for verdict in verdicts)}
+        return Score(smoothed_average_precision(verdicts), tuple(evidence), counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +136,7 @@ class ContextEntityRecall(JudgedMetric):
     0 when the reference names none. Empty inputs are judged too.
 
     Quirks: `counts_repeats`: an entity that the judge lists twice counts twice in the denominator (not in the
-    collections, which take the set). `smoothed`: the 1e-8 above; false is exact, and 0 without entities.
+    collections, which take the set).
     """
 
     name: ClassVar[str] = "ragas-0.4.3:context_entity_recall"
@@ -148,7 +145,6 @@ class ContextEntityRecall(JudgedMetric):
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
 
     counts_repeats: bool = True
-    smoothed: bool = True
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         reference, contexts = sample.require("reference"), joined(sample)
@@ -161,8 +157,7 @@ class ContextEntityRecall(JudgedMetric):
             wanted.evidence(EvidenceTarget.TEXT, 0, total),
             there.evidence(EvidenceTarget.TEXT, 0, len(there.value)),
         )
-        value = common / (total + (_EPSILON if self.smoothed else 0.0)) if total else 0.0
-        return Score(value, evidence, {"entities": total, "found": common})
+        return Score(common / (total + _EPSILON), evidence, {"entities": total, "found": common})
 
 
 Verdicts = ReadReply[Judgements]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, assert_never
 from merilo.errors import UsageError
 from merilo.extras import optional_module
 from merilo.metrics.base import Kinds, Score, Undefined
-from merilo.metrics.formulas import average_precision, smoothed_average_precision
+from merilo.metrics.formulas import smoothed_average_precision
 from merilo_published.definition import Published
 
 if TYPE_CHECKING:
@@ -114,13 +114,6 @@ _NO_REFERENCE: Final = "there is no reference context"
 _NOTHING_RETRIEVED: Final = "nothing was retrieved"
 
 
-class Comparison(StrEnum):
-    """The comparison of a similarity with the threshold."""
-
-    AT_LEAST = ">="
-    ABOVE = ">"
-
-
 class _Unasked(Published):
     """A metric that asks nothing.
 
@@ -137,19 +130,17 @@ class _Unasked(Published):
 class _ByLetters(_Unasked):
     """Compares retrieved and reference contexts by their letters.
 
-    `distance`: the measure; similarity is 1 minus it. `threshold` and `comparison`: which similarities count.
+    `distance`: the measure; similarity is 1 minus it. `threshold`: which similarities count.
     """
 
     needs = frozenset({"retrieved_contexts", "reference_contexts"})
 
     distance: Distance = Distance.LEVENSHTEIN
     threshold: float = 0.5
-    comparison: Comparison = Comparison.AT_LEAST
 
-    def _found(self, context: Context, among: Sequence[Context]) -> bool:
-        """Return True if one of these contexts, at least one, is similar enough."""
-        best = max(similarity(self.distance, context.text, other.text) for other in among)
-        return best >= self.threshold if self.comparison is Comparison.AT_LEAST else best > self.threshold
+    def _best(self, context: Context, among: Sequence[Context]) -> float:
+        """Return the similarity to the most similar one of these contexts, at least one."""
+        return max(similarity(self.distance, context.text, other.text) for other in among)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,24 +157,20 @@ class NonLLMPrecision(_ByLetters):
     In full: as `PrecisionWithReference`, v is 1 where the best similarity to a reference context is at least
     `threshold`. 0 when nothing was retrieved; undefined without reference contexts (upstream raises).
 
-    Quirks: at the threshold itself a context counts (`comparison=">="`), which in the recall it does not;
-    `smoothed` as in `PrecisionWithReference`.
+    Quirk: at the threshold itself a context counts, which in the recall it does not.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:non_llm_context_precision_with_reference"
     ranked: ClassVar[bool] = True
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing retrieved scores 0"})
 
-    smoothed: bool = True
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ()
         contexts, references = sample.contexts, sample.require("reference_contexts")
         if contexts and not references:
             return Undefined(_NO_REFERENCE)
-        found = [self._found(context, references) for context in contexts]
-        value = smoothed_average_precision(found) if self.smoothed else average_precision(found)
-        return Score(value, counts={"contexts": len(found), "found": sum(found)})
+        found = [self._best(context, references) >= self.threshold for context in contexts]
+        return Score(smoothed_average_precision(found), counts={"contexts": len(found), "found": sum(found)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,12 +184,10 @@ class NonLLMRecall(_ByLetters):
     See: context_recall | ragas-0.4.3:id_based_context_recall
     Source: ragas 0.4.3, metrics/_context_recall.py
 
-    Quirk: at the threshold itself a context does not count (`comparison=">"`), which in the precision it does.
+    Quirk: at the threshold itself a context does not count, which in the precision it does.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:non_llm_context_recall"
-
-    comparison: Comparison = Comparison.ABOVE
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ()
@@ -211,7 +196,7 @@ class NonLLMRecall(_ByLetters):
             return Undefined(_NO_REFERENCE)
         if not contexts:
             return Undefined(_NOTHING_RETRIEVED)
-        found = sum(self._found(reference, contexts) for reference in references)
+        found = sum(self._best(reference, contexts) > self.threshold for reference in references)
         return Score(found / len(references), counts={"references": len(references), "found": found})
 
 

@@ -160,7 +160,6 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 _TEXTS: Final[tuple[TextField, ...]] = ("user_input", "response", "reference")
 _OF_RESPONSE: Final = frozenset({"answer2response", "retrieved2response"})
 _OF_REFERENCE: Final = frozenset({"response2answer", "retrieved2answer"})
-_NOTHING: Final = "a table of labels that it reads is empty"
 _LIKELY_CLAIMS: Final = json.dumps({"claims": ["A claim.", "Another claim."]})
 _LETTERS_PER_CLAIM: Final = 4
 _ALWAYS_CLAIMS: Final = 50
@@ -172,24 +171,22 @@ class _Checked(Published):
 
     Questions: One request for the claims of each text, then one for each five claims and each text they are checked
         against: the other text, or each passage.
-    Undefined: a table of labels that it reads is empty, with empty_is_zero=false
     Use: To compare with numbers of RAGChecker, or to tell where an error comes from.
     Not: For a first look: eleven numbers, of which several are shares of the same few claims.
     Source: RAGChecker (amazon-science), git 6091f08: extraction, joint checking, computation
 
     A claim and a text get one of the labels Entailment, Neutral and Contradiction; only the first counts. A
-    reply that is not a list of claims or does not label each claim makes the outcome Failed.
+    reply that is not a list of claims or does not label each claim makes the outcome Failed. 0 where there is no claim
+    or no passage to count.
 
     - `claims_per_prompt`: claims checked in one request, at least 1.
-    - `empty_is_zero`: 0 where there is no claim or no passage to count. False: Undefined.
     """
 
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing to count scores 0"})
     tables: ClassVar[frozenset[str]]
     """The tables that it reads."""
 
     claims_per_prompt: int = 5
-    empty_is_zero: bool = True
 
     @property
     def needs(self) -> frozenset[str]:
@@ -231,15 +228,13 @@ class _Checked(Published):
         found = dict(zip(names, checked, strict=True))
         return self._score(found, {"response_claims": len(response), "reference_claims": len(reference)}, len(passages))
 
-    def _score(self, found: Mapping[str, _Table], claims: Mapping[str, int], passages: int) -> Score | Undefined:
+    def _score(self, found: Mapping[str, _Table], claims: Mapping[str, int], passages: int) -> Score:
         tables = Tables(
             answer2response=_column(found.get("answer2response")),
             response2answer=_column(found.get("response2answer")),
             retrieved2answer=_rows(found.get("retrieved2answer")),
             retrieved2response=_rows(found.get("retrieved2response")),
         )
-        if not self.empty_is_zero and not all(any(table.rows) for table in found.values()):
-            return Undefined(_NOTHING)
         return Score(
             FORMULAS[self.name.partition(":")[2]](tables),
             evidence=tuple(piece for table in found.values() for piece in table.evidence),

@@ -140,7 +140,6 @@ class FactualCorrectness(ScoresEmpty):
     model that fails at one of them drops out; failed when all do.
 
     - `mode`: f1, precision or recall; all four requests are made in any case.
-    - `empty_is_zero`: missing or blank texts, and no verdicts, score 0.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:factual_correctness"
@@ -155,13 +154,13 @@ class FactualCorrectness(ScoresEmpty):
         panel = self.panel(sample)
         found = yield from _compared(panel, self.names, sample.require("response"), sample.require("reference"))
         scores = {role: self._score(panel, found, role) for role in found.response}
-        return self.judged(panel, scores, found.evidence, found.counts, what="claim")
+        return self.outcome(panel, scores, found.evidence, found.counts)
 
-    def _score(self, panel: Panel, found: Compared, role: str) -> float | None:
+    def _score(self, panel: Panel, found: Compared, role: str) -> float:
         parts = {Mode.PRECISION: _supported(found.response[role]), Mode.RECALL: _supported(found.reference[role])}
         wanted = parts if self.mode is Mode.F1 else {self.mode: parts[self.mode]}
-        if None in wanted.values() and self.share(panel, 0, 0, "claim") is None:
-            return None
+        if None in wanted.values():
+            self.share(panel, 0, 0, "claim")
         values = [value or 0.0 for value in wanted.values()]
         return f_measure(*values) if len(values) > 1 else values[0]
 
@@ -180,7 +179,6 @@ class SemanticSimilarity(ScoresEmpty):
     One request for both vectors, to the embedder of the run; `models` and `aggregator` have nothing to choose from.
 
     - `threshold`: above 0, the score is 1 from this cosine on and 0 below it.
-    - `empty_is_zero`: missing or blank texts score 0.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:semantic_similarity"
@@ -218,22 +216,19 @@ class AnswerCorrectness(ScoresEmpty):
     Source: spring-ai-ragas 0.3.3, AnswerCorrectnessMetric.
 
     In spring-ai-ragas all models are asked, whatever `models` says. The requests are those of factual_correctness and
-    of semantic_similarity, one after the other.
+    of semantic_similarity, one after the other. A part that fails counts as 0, flagged.
 
     - `factual_weight`, `semantic_weight`: at least 0, not both 0.
-    - `lost_is_zero`: a part that fails counts as 0, flagged; off, the whole is Failed.
-    - `empty_is_zero`: missing or blank texts, and no verdicts, score 0.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:answer_correctness"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
     asks = Kinds({Completion, Embeddings})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "failures": "lost_is_zero"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "failures": "a lost part scores 0"})
 
     factual_weight: float = 0.75
     semantic_weight: float = 0.25
-    lost_is_zero: bool = True
 
     def __post_init__(self) -> None:
         ScoresEmpty.__post_init__(self)
@@ -252,8 +247,6 @@ class AnswerCorrectness(ScoresEmpty):
         panel, texts = self.panel(sample), (sample.require("response"), sample.require("reference"))
         found = yield from _compared(panel, self.names, *texts)
         scores = [_f1(found, role) for role in found.response]
-        if not scores and not self.lost_is_zero:
-            panel.fail("The reply holds nothing to score.")
         try:
             factual = self.combined(scores) if scores else self._zero(panel, "factual correctness")
         except NoConsensus:
@@ -261,8 +254,6 @@ class AnswerCorrectness(ScoresEmpty):
         try:
             likeness = _likeness((yield from ask(Embeddings(texts, role=self.names[0]))))
         except AskFailed:
-            if not self.lost_is_zero:
-                raise
             likeness = self._zero(panel, "semantic similarity")
         total = self.factual_weight + self.semantic_weight
         value = self.factual_weight / total * factual + self.semantic_weight / total * likeness

@@ -220,11 +220,10 @@ class NoiseSensitivity(ScoresEmpty):
     verdicts on both lists against each context. A model that fails at one of the first three drops out; failed when
     all do.
 
+    A verdict that is missing, also because the call against a context failed, means "not supported", flagged. A
+    response or a reference without statements scores 0, the best score here.
+
     - `mode`: errors from relevant or from irrelevant contexts.
-    - `missing_is_unsupported`: a verdict that is missing, also because the call against a context failed, means
-      "not supported", flagged; off, the model drops out.
-    - `empty_is_zero`: missing or blank fields, and a response or a reference without statements, score 0, the best
-      score here.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:noise_sensitivity"
@@ -232,7 +231,6 @@ class NoiseSensitivity(ScoresEmpty):
     needs = frozenset(_FIELDS)
 
     mode: NoiseMode = NoiseMode.RELEVANT
-    missing_is_unsupported: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         return len(self.names) * (3 + 2 * len(sample.retrieved_contexts or ())) if self.needs <= sample.present else 0
@@ -254,13 +252,13 @@ class NoiseSensitivity(ScoresEmpty):
             for role in roles
         ]
         replies = yield from panel.read(asks, _verdicts)
-        scores: dict[str, float | None] = {}
+        scores: dict[str, float] = {}
         evidence: list[Evidence] = []
         for place, role in enumerate(roles):
             rows = replies[place :: len(roles)]
-            tables = self._tables(panel, theirs[role], mine[role], judged.get(role), rows)
-            if tables is None:
+            if role not in judged:
                 continue
+            tables = self._tables(panel, theirs[role], mine[role], judged[role], rows)
             if not theirs[role].value:  # then no context is relevant or irrelevant
                 scores[role] = self.share(panel, 0, 0, "statement in the reference")
                 continue
@@ -271,7 +269,7 @@ class NoiseSensitivity(ScoresEmpty):
                 for index, text in enumerate(mine[role].value)
             ]
         wrong = sum(piece.value == 1 for piece in evidence)
-        return self.judged(panel, scores, evidence, {"statements": len(evidence), "errors": wrong}, what="statement")
+        return self.outcome(panel, scores, evidence, {"statements": len(evidence), "errors": wrong})
 
     @staticmethod
     def _stated(
@@ -281,28 +279,21 @@ class NoiseSensitivity(ScoresEmpty):
         likely = '{"statements": ["A statement."]}'
         return (yield from panel.ask(roles, "noise_sensitivity.statements", values, likely=likely, read=_statements))
 
+    @staticmethod
     def _tables(
-        self,
         panel: Panel,
         theirs: ReadReply[Statements],
         mine: ReadReply[Statements],
-        right: ReadReply[Verdicts] | None,
+        right: ReadReply[Verdicts],
         rows: Sequence[ReadReply[Verdicts] | None],
-    ) -> _Tables | None:
-        """Return one model's verdicts, with missing ones filled in; None if it drops out.
-
-        `rows`: in the order asked.
-        """
-        if right is None:
-            return None
+    ) -> _Tables:
+        """Return one model's verdicts, with missing ones filled in; `rows`: in the order asked."""
         wanted = [len(theirs.value), len(mine.value)]
         complete = len(right.value) >= wanted[1] and all(
             row is not None and len(row.value) >= wanted[at % 2] for at, row in enumerate(rows)
         )
         if not complete:
-            panel.flags.add(_FEWER if self.missing_is_unsupported else "a model left verdicts out and was left out")
-            if not self.missing_is_unsupported:
-                return None
+            panel.flags.add(_FEWER)
         filled = [_filled(row, wanted[at % 2]) for at, row in enumerate(rows)]
         return _Tables(_filled(right, wanted[1]), filled[::2], filled[1::2])
 

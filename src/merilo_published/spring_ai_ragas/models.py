@@ -389,41 +389,27 @@ class SeveralModels(Published):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoresEmpty(SeveralModels):
-    """A metric of spring-ai-ragas that scores 0 where there is nothing to judge.
-
-    - `empty_is_zero`: a missing or blank field and an empty list score 0, flagged; without it the sample is
-      Undefined, and a model that finds nothing to judge drops out.
-    """
+    """A metric of spring-ai-ragas that scores 0, flagged, if a field is missing or blank or a list is empty."""
 
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"}
+        {"needs": "a missing field scores 0", "nothing to judge": "it scores 0"}
     )
 
-    empty_is_zero: bool = True
-
-    def nothing(self, sample: Sample, names: Sequence[str]) -> Score | Undefined | None:
-        """Return the outcome if one of these fields is missing or holds nothing; None if all hold something.
-
-        Raises MissingField when `empty_is_zero` is off.
-        """
+    def nothing(self, sample: Sample, names: Sequence[str]) -> Score | None:
+        """Return the outcome if one of these fields is missing or holds nothing; None if all hold something."""
         for name in names:
-            if self.empty_is_zero and name not in sample.present:
+            if name not in sample.present:
                 return Score(0.0, flags=(f"there is no {name} and that was scored 0",))
             value = sample.require(name)
             if not (value.strip() if isinstance(value, str) else value):
-                return self.none_found(f"the {name.replace('_', ' ')} is empty")
+                return Score(0.0, flags=(f"the {name.replace('_', ' ')} is empty and that was scored 0",))
         return None
 
-    def none_found(self, reason: str) -> Score | Undefined:
-        """Return the outcome if there is nothing to judge."""
-        return Score(0.0, flags=(f"{reason} and that was scored 0",)) if self.empty_is_zero else Undefined(reason)
-
-    def share(self, panel: Panel, part: float, whole: int, what: str) -> float | None:
-        """Return `part` of `whole`; of nothing 0, flagged, or None if nothing has no score."""
-        if whole:
-            return fraction(part, whole)
-        panel.flags.add(f"a model found no {what}" + (" and that was scored 0" if self.empty_is_zero else ""))
-        return 0.0 if self.empty_is_zero else None
+    def share(self, panel: Panel, part: float, whole: int, what: str) -> float:
+        """Return `part` of `whole`; of nothing 0, flagged."""
+        if not whole:
+            panel.flags.add(f"a model found no {what} and that was scored 0")
+        return fraction(part, whole)
 
     def shares(
         self,
@@ -432,29 +418,10 @@ class ScoresEmpty(SeveralModels):
         names: tuple[str, str],
         *,
         what: str,
-        part: Callable[[JudgedText], float] = lambda judged: judged.value,
     ) -> Score | Undefined:
-        """Return the outcome of the share of each model's judged texts; `names`: those of the two counts.
-
-        `part`: the part of the whole that a judged text is.
-        """
-        parts = {role: sum(map(part, reply.value)) for role, reply in replies.items()}
+        """Return the outcome of the share of each model's judged texts; `names`: those of the two counts."""
+        parts = {role: sum(judged.value for judged in reply.value) for role, reply in replies.items()}
         scores = {role: self.share(panel, parts[role], len(reply.value), what) for role, reply in replies.items()}
         evidence = judged_evidence(replies.values())
         counts = {names[0]: len(evidence), names[1]: int(sum(parts.values()))}
-        return self.judged(panel, scores, evidence, counts, what=what)
-
-    def judged(
-        self,
-        panel: Panel,
-        scores: Mapping[str, float | None],
-        evidence: Sequence[Evidence],
-        counts: Mapping[str, int | None],
-        *,
-        what: str,
-    ) -> Score | Undefined:
-        """Return the outcome of scores by model, None for one that found nothing to judge. Raises AskFailed."""
-        found = {role: score for role, score in scores.items() if score is not None}
-        if scores and not found:
-            return Undefined(f"no model found any {what}")
-        return self.outcome(panel, found, evidence, counts)
+        return self.outcome(panel, scores, evidence, counts)

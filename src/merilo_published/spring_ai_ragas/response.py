@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from merilo_published.asking import ReadReply
 
 
-_JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
-_BLANK: Final = "the response or the contexts are blank"
+_JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "it scores 0"})
 _UNSUPPORTED: Final = frozenset({"HALLUCINATED", "CONTRADICTED"})
 _LIKELY_STATEMENTS: Final = '{"statements": ["A statement of the response."]}'
 
@@ -65,10 +64,8 @@ class Faithfulness(ScoresEmpty):
     Source: spring-ai-ragas 0.3.3, FaithfulnessMetric.
 
     Two requests a model: the statements of the response, then verdicts on them against the contexts, joined line by
-    line. Each model judges its own statements, and its verdicts are not held to their number (flagged). Failed when no
-    model gives verdicts.
-
-    - `empty_is_zero`: no verdicts score 0, and blank texts are judged like any others; off, they are Undefined.
+    line. Each model judges its own statements, and its verdicts are not held to their number (flagged). No verdicts
+    score 0, and blank texts are judged like any others. Failed when no model gives verdicts.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:faithfulness"
@@ -79,8 +76,6 @@ class Faithfulness(ScoresEmpty):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
         context = "\n".join(each.text for each in sample.contexts)
-        if not self.empty_is_zero and not (response.strip() and context.strip()):
-            return Undefined(_BLANK)
         panel = self.panel(sample)
         values = {"user_input": user_input, "response": response}
         stated = yield from panel.ask(
@@ -122,11 +117,8 @@ class Hallucination(ScoresEmpty):
     See: faithfulness | spring-ai-ragas:faithfulness
     Source: spring-ai-ragas 0.3.3, HallucinationMetric.
 
-    One request a model, against the contexts joined line by line; any other status counts as fine. Failed when no
-    reply can be read.
-
-    - `empty_is_zero`: no claims score 0, which is the best score here, and blank texts are judged like any others;
-      off, they are Undefined.
+    One request a model, against the contexts joined line by line; any other status counts as fine. No claims score 0,
+    which is the best score here, and blank texts are judged like any others. Failed when no reply can be read.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:hallucination"
@@ -137,8 +129,6 @@ class Hallucination(ScoresEmpty):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
         context = "\n".join(each.text for each in sample.contexts)
-        if not self.empty_is_zero and not (response.strip() and context.strip()):
-            return Undefined(_BLANK)
         panel = self.panel(sample)
         values = {"user_input": user_input, "context": context, "response": response}
         likely = '{"claims": [{"claim": "A claim.", "status": "SUPPORTED", "reason": "A reason."}]}'
@@ -172,10 +162,10 @@ class ResponseRelevancy(ScoresEmpty):
     Source: spring-ai-ragas 0.3.3, ResponseRelevancyMetric.
 
     One request a model for all questions, then one for the vectors of each model's questions. A model without
-    questions drops out. A vector without length has cosine 0. Failed when no model has a score.
+    questions drops out, one whose questions are all blank scores 0. A vector without length has cosine 0. Failed when
+    no model has a score.
 
     - `number_of_questions`: how many are asked for; as many as come count.
-    - `empty_is_zero`: missing or blank texts, and a model whose questions are all blank, score 0.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:response_relevancy"
@@ -213,12 +203,11 @@ class ResponseRelevancy(ScoresEmpty):
             for reply in asked.values()
             for index, text in enumerate(reply.value.texts)
         ]
-        counts = {"questions": len(evidence)}
-        return self.judged(panel, scores, evidence, counts, what="question")
+        return self.outcome(panel, scores, evidence, {"questions": len(evidence)})
 
     def _scores(
         self, panel: Panel, user_input: str, asked: Mapping[str, ReadReply[_Questions]]
-    ) -> Plan[dict[str, float | None]]:
+    ) -> Plan[dict[str, float]]:
         texts = {
             role: tuple(text for text in reply.value.texts if text.strip())
             for role, reply in asked.items()
@@ -226,7 +215,7 @@ class ResponseRelevancy(ScoresEmpty):
         }
         questions = {role: Embeddings((user_input, *own), role=self.names[0]) for role, own in texts.items() if own}
         vectors = yield from together([attempt(question) for question in questions.values()])
-        scores: dict[str, float | None] = {}
+        scores: dict[str, float] = {}
         for role in asked:
             if role in texts and not texts[role]:
                 scores[role] = self.share(panel, 0, 0, "question that is not blank")

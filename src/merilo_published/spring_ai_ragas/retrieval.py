@@ -14,7 +14,6 @@ from merilo_published.spring_ai_ragas.models import (
     NULL,
     JudgedText,
     ModelRequest,
-    Panel,
     ScoresEmpty,
     fields_of,
     flag_or_none,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo_published.asking import ReadReply
 
 
 class Strategy(StrEnum):
@@ -58,12 +56,10 @@ class ContextPrecision(ScoresEmpty):
     See: context_precision | spring-ai-ragas:context_relevance
     Source: spring-ai-ragas 0.3.3, ContextPrecisionMetric.
 
-    No epsilon. All contexts are judged side by side.
+    No epsilon. All contexts are judged side by side. A call that fails means "not relevant", flagged, so a model that
+    always fails scores 0 and still counts.
 
     - `evaluation_strategy`: what a context is judged against, see `Strategy`.
-    - `lost_is_irrelevant`: a call that fails means "not relevant", flagged, so a model that always fails scores 0
-      and still counts. Off, such a model drops out.
-    - `empty_is_zero`: no contexts score 0.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_precision"
@@ -72,13 +68,12 @@ class ContextPrecision(ScoresEmpty):
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "needs": "a reference or a response is needed, either will do",
-            "nothing to judge": "empty_is_zero",
-            "failures": "lost_is_irrelevant",
+            "nothing to judge": "it scores 0",
+            "failures": "a lost call is a context that is not relevant",
         }
     )
 
     evaluation_strategy: Strategy = Strategy.AUTO
-    lost_is_irrelevant: bool = True
 
     def max_questions(self, sample: Sample) -> int:
         return len(self.names) * len(sample.retrieved_contexts or ())
@@ -100,23 +95,16 @@ class ContextPrecision(ScoresEmpty):
             for role in self.names
         ]
         replies = yield from panel.read(asks, _relevant)
-        flags = {role: replies[at :: len(self.names)] for at, role in enumerate(self.names)}
-        scores = {role: self._precision(panel, replies) for role, replies in flags.items()}
+        if None in replies:
+            panel.flags.add("a model's call failed and was scored as not relevant")
+        flags = [each is not None and each.value for each in replies]
+        scores = {role: average_precision(flags[at :: len(self.names)]) for at, role in enumerate(self.names)}
         evidence = [
             each.evidence(EvidenceTarget.CONTEXT, index // len(self.names), value=float(each.value))
             for index, each in enumerate(replies)
             if each is not None
         ]
-        relevant = sum(each is not None and each.value for each in replies)
-        counts = {"contexts": len(contexts), "relevant": relevant}
-        return self.outcome(panel, {r: s for r, s in scores.items() if s is not None}, evidence, counts)
-
-    def _precision(self, panel: Panel, replies: tuple[ReadReply[bool] | None, ...]) -> float | None:
-        if None in replies:
-            if not self.lost_is_irrelevant:
-                return None
-            panel.flags.add("a model's call failed and was scored as not relevant")
-        return average_precision([each is not None and each.value for each in replies])
+        return self.outcome(panel, scores, evidence, {"contexts": len(contexts), "relevant": sum(flags)})
 
 
 def _attributions(value: object) -> tuple[JudgedText, ...]:
@@ -140,17 +128,13 @@ class ContextRecall(ScoresEmpty):
     Source: spring-ai-ragas 0.3.3, ContextRecallMetric.
 
     One request a model splits the reference and judges its statements, against the contexts joined by blank lines. In
-    [0, 1] as long as the models keep to 0 and 1. Failed when no reply can be read.
-
-    - `raw_sums`: the numbers are summed as they are, so that a 2 counts twice; off, only a 1 counts.
-    - `empty_is_zero`: missing or blank fields and an empty list of classifications score 0.
+    [0, 1] as long as the models keep to 0 and 1: the numbers are summed as they are, so that a 2 counts twice. Failed
+    when no reply can be read.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_recall"
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "range": "raw_sums"})
-
-    raw_sums: bool = True
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "range": "a 2 counts twice"})
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, ("reference", "retrieved_contexts", "user_input"))) is not None:
@@ -163,10 +147,7 @@ class ContextRecall(ScoresEmpty):
         }
         likely = '{"classifications": [{"statement": "A statement.", "reason": "A reason.", "attributed": 1}]}'
         replies = yield from panel.ask(self.names, "context_recall", values, likely=likely, read=_attributions)
-        return self.shares(panel, replies, ("statements", "attributed"), what="statement", part=self._part)
-
-    def _part(self, judged: JudgedText) -> float:
-        return judged.value if self.raw_sums else float(judged.value == 1)
+        return self.shares(panel, replies, ("statements", "attributed"), what="statement")
 
 
 def _entities(value: object) -> frozenset[str]:
@@ -186,8 +167,6 @@ class ContextEntityRecall(ScoresEmpty):
     In full: average over the models of |entities in both| / |entities of the reference|, compared as sets of stripped,
     lower-cased texts, without an epsilon. Two requests a model, side by side: the reference, then the contexts joined
     by blank lines. Failed when no model answers both.
-
-    - `empty_is_zero`: missing or blank fields and a reference without entities score 0.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_entity_recall"
@@ -205,7 +184,7 @@ class ContextEntityRecall(ScoresEmpty):
         ]
         replies = yield from panel.read(asks, _entities)
         half = len(self.names)
-        scores: dict[str, float | None] = {}
+        scores: dict[str, float] = {}
         counts = {"entities": 0, "found": 0}
         for role, wanted, found in zip(self.names, replies[:half], replies[half:], strict=True):
             if wanted is not None and found is not None:
@@ -213,4 +192,4 @@ class ContextEntityRecall(ScoresEmpty):
                 scores[role] = self.share(panel, len(both), len(wanted.value), "entity in the reference")
                 counts = {"entities": counts["entities"] + len(wanted.value), "found": counts["found"] + len(both)}
         evidence = [each.evidence(EvidenceTarget.TEXT, 0, value=float(len(each.value))) for each in replies if each]
-        return self.judged(panel, scores, evidence, counts, what="entity in the reference")
+        return self.outcome(panel, scores, evidence, counts)

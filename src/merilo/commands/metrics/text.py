@@ -125,7 +125,7 @@ def card_page(name: str, width: int) -> Page:
         ("made of", ", ".join(record["made_of"])),
         ("asks", record["questions"] or ", ".join(record["asks"])),
         *(("parameter", text) for text in _parameters(record["parameters"])),
-        ("quirks", "\n".join(f"{law}: broken on purpose by {quirk}" for law, quirk in record["breaks"].items())),
+        ("quirks", "\n".join(f"{law}: broken on purpose ({quirk})" for law, quirk in record["breaks"].items())),
         ("use it", record["when"]),
         ("do not", record["when_not"]),
         ("see also", ", ".join(record["relatives"])),

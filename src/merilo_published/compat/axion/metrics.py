@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Option = bool | float | str | Mapping[str, float]
 """Types of a metric's parameters."""
 
-_WITHOUT_EFFECT = frozenset({"mode", "mode_effect", "force_granular", "allow_fallback", "explain"})
+_WITHOUT_EFFECT = frozenset({"mode", "mode_effect", "force_granular", "allow_fallback"})
 """Parameters that have no effect on the replacement's question."""
 
 
@@ -138,7 +138,7 @@ class AxionMetric:
         """Return the result for an outcome; `metric` is the one that was computed."""
         instead = metric is not self.published
         if instead and isinstance(outcome, Undefined) and item.retrieved_content is not None:
-            outcome = outcome if item.retrieved_content else no_context(empty_scored=True)  # as published
+            outcome = outcome if item.retrieved_content else no_context()  # as published
         score = outcome if isinstance(outcome, Score) else None
         found = type(self).read(item, score)
         return MetricResult(
