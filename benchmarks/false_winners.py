@@ -31,7 +31,7 @@ from encoder.mine import Passages
 from labelled_run import fill_in
 
 import merilo
-from merilo.commands.calibrate.human_labels import attach_file
+from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_markdown
@@ -147,7 +147,7 @@ def study(pool: Pool, work: Path, number: int) -> dict[str, set[str]]:
         return "2" if "".join(task["context"].split()) in texts else "0"
 
     fill_in(tasks, truth)
-    attach_file([str(run) for run in runs], str(tasks))
+    attach_files([str(run) for run in runs], [str(tasks)])
     second = _winners(outputs(runs))
     for run in runs:
         shutil.rmtree(run)

@@ -234,9 +234,9 @@ def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
     assert found.correction.labelled == len(drawn) == 20
 
 
-def test_tasks_drawn_by_score_are_refused(run: merilo.Run) -> None:
-    """Version 0.1.0 could draw tasks by the judge's scores; their labels are refused in one sentence."""
-    with pytest.raises(DataError, match="drawn with --stratify"):
+def test_tickets_of_another_version_are_refused(run: merilo.Run) -> None:
+    """A ticket of an earlier format is refused in one sentence."""
+    with pytest.raises(DataError, match="drawn by another version"):
         label_agreement(run, FILES / "stratified-0.1.0.jsonl")
 
 

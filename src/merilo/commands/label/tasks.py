@@ -28,15 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-_ONE_RUN, _PAIR = 2, 3
-"""Versions of the ticket format: a task of one run, and of a pair of runs."""
+_VERSION: Final = 4
+"""Version of the ticket format. A ticket of another version is refused."""
 _MIN_PROBABILITY: Final = 1e-9
 _MAX_ITEMS: Final = 10**12
 _SEALED: Final = "k"
-_SEED: Final = 0
-_NOT_STRATIFIED: Final = False
-_NOT_SEQUENTIAL: Final = False
-"""Fields of the ticket format that had other values for draws which merilo no longer has."""
 COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "seconds", "metric", "run", "ticket")
 """Columns of every task; the texts to read come after the question and have their own columns."""
 _LONGEST_LINE: Final = 2**22
@@ -116,9 +112,7 @@ class Ticket:
 
     def sealed(self) -> str:
         """Return the ticket encoded as one word."""
-        *own, labels, among, other = (getattr(self, each.name) for each in fields(self))
-        record = [_PAIR if other else _ONE_RUN, *own, _SEED, _NOT_STRATIFIED, labels, among]
-        record += [other, _NOT_SEQUENTIAL] if other else []
+        record = [_VERSION, *(getattr(self, each.name) for each in fields(self))]
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         return _SEALED + base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
@@ -136,25 +130,19 @@ class Ticket:
 def unsealed(text: str) -> Ticket | None:
     """Return the ticket that `Ticket.sealed` encoded; None for any other text.
 
-    Raises DataError for a task of a draw that merilo no longer has.
+    Raises DataError for a ticket of another version.
     """
     if not text.startswith(_SEALED):
         return None
     body = text[len(_SEALED) :]
     try:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "surrogatepass")
-        own: Any = json.loads(raw)  # Any: JSON, not validated yet
-        version, *own = own
-        sequential, other = (own.pop(), own.pop()) if version == _PAIR else (_NOT_SEQUENTIAL, "")
-        fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels, among = own
-        known = version in {_ONE_RUN, _PAIR}
-        if not known or not _MIN_PROBABILITY <= probability <= 1 or not 1 <= population <= _MAX_ITEMS:
+        version, *own = json.loads(raw)
+        if version != _VERSION:
+            raise DataError("The tasks were drawn by another version of merilo. Draw new ones: merilo label RUN.")
+        fingerprint, metric, sample, unit, mark, probability, population, labels, among, other = own
+        if not _MIN_PROBABILITY <= probability <= 1 or not 1 <= population <= _MAX_ITEMS:
             return None
-        if seed != _SEED or stratified or sequential:
-            option = "--until" if sequential else "--stratify" if stratified else "--seed"
-            raise DataError(
-                f"The tasks were drawn with {option}, which merilo no longer has. Draw new ones: merilo label RUN."
-            )
         return Ticket(
             str(fingerprint),
             str(metric),
