@@ -10,8 +10,8 @@ from merilo.judging.ask import ask, together
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.verdicts import counting_only
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.formulas import fraction, mean
-from merilo_published.definition import Published
+from merilo.metrics.formulas import mean
+from merilo_published.definition import Published, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,10 +11,9 @@ from merilo.data.sample import NUGGETS, NuggetError, nuggets_in
 from merilo.judging.ask import ask, together
 from merilo.judging.json_types import as_list
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
-from merilo.metrics.formulas import fraction
 from merilo.metrics.variants import variant
 from merilo_published.asking import Asker, Reply, RequestTemplate
-from merilo_published.definition import Published, bound
+from merilo_published.definition import Published, bound, fraction
 from merilo_published.replies import ReplyFault, json_array
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
-from merilo.metrics.formulas import mean, scaled_rating
+from merilo.metrics.formulas import mean
 from merilo.metrics.variants import variant
 from merilo_published.asking import Asker, RequestTemplate
-from merilo_published.definition import Published, joined
+from merilo_published.definition import Published, joined, scaled_rating
 from merilo_published.replies import ReplyFault
 
 if TYPE_CHECKING:

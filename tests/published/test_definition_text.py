@@ -7,8 +7,7 @@ from command_line import Here
 
 from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.options import Storage
-from merilo_published.lineage.tables import DefinitionTables, compute_definitions
-from merilo_published.lineage.text import definitions_page
+from merilo_published.definition_tables import DefinitionTables, compute_definitions, definitions_page
 
 ROWS = [
     {"id": "tower", "user_input": "When?", "retrieved_contexts": ["In 1889. Of iron.", "Rome has hills."]},

@@ -19,17 +19,18 @@ from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Question
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
-from merilo_published.lineage.formula import Lineage
-from merilo_published.lineage.same_verdicts import FORMS, SameVerdicts
-from merilo_published.lineage.tables import (
+from merilo_published.definition_tables import (
     CommonSamples,
     DefinitionRow,
     DefinitionTables,
+    _common_text,
     _compared,
     _shared,
     compute_definitions,
+    definitions_page,
+    definitions_record,
 )
-from merilo_published.lineage.text import _common_text, definitions_page, definitions_record
+from merilo_published.lineage import FORMS, Lineage, SameVerdicts
 
 CONTEXTS = [
     "Paris is the capital of France. It lies on the Seine. It has two million people.",

@@ -24,8 +24,7 @@ from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.registry import known_metric
-from merilo_published.lineage.formula import Lineage
-from merilo_published.lineage.same_verdicts import FORMS, SameVerdicts
+from merilo_published.lineage import FORMS, Lineage, SameVerdicts
 
 NOT_COMPARABLE: Final = {
     "ragas-0.0.12:answer_relevancy": "the definition compares generated questions; it judges no statements",

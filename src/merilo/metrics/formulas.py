@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable
 from math import fsum, hypot, inf, log2
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-H = TypeVar("H", bound=Hashable)
 
 
 def mean(values: Iterable[float]) -> float:
@@ -39,50 +35,6 @@ def average_precision(flags: Sequence[bool], *, relevant: int | None = None) -> 
             found += 1
             precisions.append(found / rank)
     return fsum(precisions) / (relevant or found) if precisions else 0.0
-
-
-def smoothed_average_precision(verdicts: Sequence[float], *, epsilon: float = 1e-10) -> float:
-    """Return average precision as ragas computes it from verdicts that need not be 0 or 1; 0.0 for none.
-
-    `verdicts`: one for each rank, best rank first. Formula: sum over ranks k of v_k (sum of the first k verdicts) /
-    k, divided by (sum of all verdicts + epsilon). The epsilon avoids division by zero and makes a perfect ranking
-    slightly less than 1. Source: ragas 0.1 to 0.4, context precision.
-    """
-    total, parts = 0.0, list[float]()
-    for rank, verdict in enumerate(verdicts, start=1):
-        total += verdict
-        parts.append(verdict * total / rank)
-    return fsum(parts) / (total + epsilon)
-
-
-def fraction(part: float, whole: float, *, of_nothing: float = 0.0) -> float:
-    """Return `part` / `whole`; `of_nothing` if `whole` is 0."""
-    return part / whole if whole else of_nothing
-
-
-def capped_fraction(part: float, whole: float) -> float:
-    """Return `part` / `whole`, at most 1; 0.0 if `whole` is 0.
-
-    Source: ragas 0.0 and 0.1, context relevancy, where a judge may copy more sentences than there are.
-    """
-    return min(fraction(part, whole), 1.0)
-
-
-def clipped_mean(weights: Sequence[float]) -> float:
-    """Return the mean of weights, clipped to [0, 1]. Source: axion, faithfulness. Raises ZeroDivisionError for none."""
-    return max(0.0, min(1.0, sum(weights) / len(weights)))
-
-
-def scaled_rating(rating: float, highest: float, lowest: float = 0) -> float:
-    """Return a rating as a number in [0, 1]: 0 for the lowest of its scale, 1 for the highest."""
-    return (rating - lowest) / (highest - lowest)
-
-
-def majority(values: Sequence[H]) -> H:
-    """Return the most frequent value, the first one on ties. Raises ValueError for no values."""
-    if not values:
-        raise ValueError("The majority of no values is undefined.")
-    return Counter(values).most_common(1)[0][0]
 
 
 def cosine(left: Sequence[float], right: Sequence[float]) -> float | None:

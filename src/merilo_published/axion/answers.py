@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from merilo.judging.ask import AskFailed
 from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
-from merilo.metrics.formulas import fraction
 from merilo_published.asking import Asker, on_statements
 from merilo_published.axion.steps import (
     NOTHING_CLAIMED,
@@ -29,7 +28,7 @@ from merilo_published.axion.steps import (
     sent_texts,
     statements_in,
 )
-from merilo_published.definition import Published
+from merilo_published.definition import Published, fraction
 from merilo_published.replies import json_array
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from merilo.judging.ask import AskFailed, both, together
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
-from merilo.metrics.formulas import average_precision, fraction
+from merilo.metrics.formulas import average_precision
 from merilo_published.asking import Asker, ReadReply
 from merilo_published.axion.steps import (
     SYSTEM,
@@ -29,7 +29,7 @@ from merilo_published.axion.steps import (
     relevancy_of,
     sent_texts,
 )
-from merilo_published.definition import joined
+from merilo_published.definition import fraction, joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,6 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
-from merilo.metrics.formulas import clipped_mean, fraction
 from merilo_published.asking import Asker, ReadReply
 from merilo_published.axion.steps import (
     NO_CLAIM,
@@ -31,7 +30,7 @@ from merilo_published.axion.steps import (
     sent_texts,
     statements_in,
 )
-from merilo_published.definition import joined
+from merilo_published.definition import clipped_mean, fraction, joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

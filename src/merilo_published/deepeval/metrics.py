@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
-from merilo.metrics.formulas import average_precision, fraction
+from merilo.metrics.formulas import average_precision
 from merilo_published.deepeval.steps import (
     BORDERLINE,
     NO,
@@ -20,7 +20,7 @@ from merilo_published.deepeval.steps import (
     WithThreshold,
     listed,
 )
-from merilo_published.definition import bound
+from merilo_published.definition import bound, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

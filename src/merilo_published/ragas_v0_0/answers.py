@@ -12,9 +12,9 @@ from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.formulas import cosine, majority, mean
+from merilo.metrics.formulas import cosine, mean
 from merilo_published.asking import Asker, evidence_of, on_statements
-from merilo_published.definition import Critique, JudgesBlank, bound
+from merilo_published.definition import Critique, JudgesBlank, bound, majority
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,9 +14,9 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.formulas import capped_fraction, fraction, mean
+from merilo.metrics.formulas import mean
 from merilo_published.asking import Asker, RequestTemplate, ask_similarities, evidence_of, on_statements
-from merilo_published.definition import bound, by_parameters
+from merilo_published.definition import bound, by_parameters, capped_fraction, fraction
 from merilo_published.ragas_v0_0.answers import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM, RagasV00
 from merilo_published.replies import ReplyFault
 

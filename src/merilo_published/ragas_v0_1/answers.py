@@ -15,9 +15,9 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.formulas import cosine, fraction, mean
+from merilo.metrics.formulas import cosine, mean
 from merilo_published.asking import ask_similarities, on_statements
-from merilo_published.definition import BLANK_IS_JUDGED, Critique, bound
+from merilo_published.definition import BLANK_IS_JUDGED, Critique, bound, fraction
 from merilo_published.ragas_v0_1.asking import (
     SUPPORT,
     JsonAsker,

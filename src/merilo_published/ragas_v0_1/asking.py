@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 from merilo.judging.ask import ask
 from merilo.judging.json_types import as_object
 from merilo.judging.kinds.sentences import Sentences
-from merilo.metrics.formulas import majority
 from merilo_published.asking import (
     Asker,
     ReadReply,
@@ -17,7 +16,7 @@ from merilo_published.asking import (
     on_statements,
     read_reply,
 )
-from merilo_published.definition import JudgesBlank
+from merilo_published.definition import JudgesBlank, majority
 from merilo_published.replies import ReplyFault, UnmatchedBrackets, fields_of, given, items_of, partial_json
 
 if TYPE_CHECKING:

@@ -10,9 +10,15 @@ from merilo.judging.ask import ask_each
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.sentences import Sentences
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.formulas import capped_fraction, fraction, smoothed_average_precision
 from merilo_published.asking import Asker, UnreadableReply
-from merilo_published.definition import JudgesBlank, bound, texts_of
+from merilo_published.definition import (
+    JudgesBlank,
+    bound,
+    capped_fraction,
+    fraction,
+    smoothed_average_precision,
+    texts_of,
+)
 from merilo_published.ragas_v0_1.asking import (
     SPLITTER,
     SYSTEM,

@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
-from merilo.metrics.formulas import smoothed_average_precision
 from merilo_published.asking import ReadReply, on_statements
-from merilo_published.definition import joined
+from merilo_published.definition import joined, smoothed_average_precision
 from merilo_published.ragas_v0_4.prompter import (
     ATTRIBUTED,
     EMPTY,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, assert_never
 from merilo.errors import UsageError
 from merilo.extras import optional_module
 from merilo.metrics.base import Kinds, Score, Undefined
-from merilo.metrics.formulas import smoothed_average_precision
-from merilo_published.definition import Published
+from merilo_published.definition import Published, smoothed_average_precision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.ask import both, together
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
-from merilo.metrics.formulas import f_measure, fraction
+from merilo.metrics.formulas import f_measure
 from merilo.metrics.variants import variant
 from merilo_published.asking import Asker, RequestTemplate
-from merilo_published.definition import Published
+from merilo_published.definition import Published, fraction
 from merilo_published.replies import ReplyFault, object_in, texts_in
 
 if TYPE_CHECKING:

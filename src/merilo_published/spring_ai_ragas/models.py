@@ -17,9 +17,9 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Score, Undefined, choice
-from merilo.metrics.formulas import fraction, mean
+from merilo.metrics.formulas import mean
 from merilo_published.asking import Asker, Flags, ReadReply, RequestTemplate, on_statements
-from merilo_published.definition import Published, bound, by_parameters
+from merilo_published.definition import Published, bound, by_parameters, fraction
 from merilo_published.replies import Fields, ReplyFault, items_of, without_halves
 from merilo_published.replies import fields_of as fields_of_any
 

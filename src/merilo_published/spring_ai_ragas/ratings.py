@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
-from merilo.metrics.formulas import mean, scaled_rating
+from merilo.metrics.formulas import mean
+from merilo_published.definition import scaled_rating
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
     NoConsensus,
