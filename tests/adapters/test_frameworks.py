@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from each_case import each_case
-from framework_objects import MAKERS
-from recorded_objects import recorded_objects
+from recorded_objects import MAKERS, recorded_objects
 
 from merilo.data.load import load
 from merilo.data.sample import BadRecord

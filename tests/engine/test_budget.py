@@ -390,37 +390,6 @@ def test_the_limit_to_continue_with_is_a_number(reached: Reached, done: float, l
     assert reached.raise_to(done) == limits
 
 
-def test_the_command_line_says_how_to_go_on(server: JudgeServer, tmp_path: Path) -> None:
-    """`--max-requests` ends a command with status 5, the summary so far, and the command that goes on."""
-    here = Here(tmp_path)
-    here.write("data.jsonl", rows(6))
-    words = [
-        "run",
-        "data.jsonl",
-        "--judge",
-        "openai:m",
-        "--base-url",
-        server.base_url,
-        "--metrics",
-        METRIC,
-        "--out",
-        "r",
-    ]
-    done = here.merilo(*words, "--max-requests", "5", "--concurrency", "2")
-    assert done.returncode == 5
-    assert METRIC in done.stdout
-    said = " ".join(done.stderr.split())
-    assert "Limit of 5 requests reached (--max-requests): 5 sent in this run directory so far." in said
-    assert "All answers are kept. To resume with a higher limit: merilo run data.jsonl" in said
-    command = re.search(r"--max-requests (\d+)\b.*$", said)
-    assert command is not None
-    assert int(command[1]) > 5
-    sent = server.count
-    here.merilo(*words, "--max-requests", command[1])
-    assert sent < server.count <= int(command[1])
-    assert here.merilo(*words, "--rpm", "6000", "--tpm", "1e9", "--timeout", "30").returncode == 0
-
-
 def test_json_tells_the_limit(server: JudgeServer, tmp_path: Path) -> None:
     """With `--json` the limit that ended the run stands in the record; without one it is null."""
     here = Here(tmp_path)

@@ -1,9 +1,6 @@
 """Decision models: two requests for a sample, whatever the metrics, and every answer under its own key."""
 
 import json
-import signal
-import subprocess
-import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,10 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from command_line import COMMAND, Here
+from command_line import Here
 from decision_server import DecisionServer
 from grouping import grouped
-from judged_rivers import canonical
 
 import merilo
 from merilo import Sample
@@ -201,35 +197,6 @@ def test_a_kind_that_decision_models_do_not_answer_names_the_route_to_add() -> N
         with pytest.raises(merilo.UsageError, match=r"'parts' questions \(add judge='parts=SPEC'\)"):
             merilo.evaluate(rows(1), **arguments(server, "answer_completeness"))
         assert not server.requests
-
-
-CONCURRENCY = 8
-UNCOMMITTED = 64 // 5 + 4  # replies: rows of a commit, of which a request brings at least five, and unread ones
-
-
-def start(here: Here, server: DecisionServer, name: str) -> subprocess.Popen[bytes]:
-    words = ["--judge", "systemone:jev-1.13.0", "--base-url", server.url, "--metrics", ",".join(METRICS), "--quiet"]
-    limits = ["--concurrency", str(CONCURRENCY), "--no-cache", "--out", name]
-    return subprocess.Popen([COMMAND, "run", "data.jsonl", *words, *limits], cwd=here.path, env=here.environment)
-
-
-def test_a_kill_costs_the_requests_in_flight(tmp_path: Path) -> None:
-    """Killed in the middle and repeated, the command ends with equal bytes; only requests in flight are paid twice."""
-    here = Here(tmp_path)
-    here.write("data.jsonl", rows(60))
-    with DecisionServer(rules=[DECLINES]) as server:
-        assert start(here, server, "whole").wait() == 0
-        assert len(server.requests) == 128
-        server.requests.clear()
-        process = start(here, server, "killed")
-        while len(server.requests) < 50 and process.poll() is None:
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        assert start(here, server, "killed").wait() == 0
-        assert 128 <= len(server.requests) <= 128 + CONCURRENCY + UNCOMMITTED
-    killed, whole = merilo.Run.open(tmp_path / "killed"), merilo.Run.open(tmp_path / "whole")
-    assert canonical(killed) == canonical(whole)
 
 
 def test_recorded_replies_are_read_again(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """The verdict cache: first writer wins, several processes at once, and only a file of its own is ever touched."""
 
-import json
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,7 +9,7 @@ from typing import Any
 
 import pytest
 from grouping import grouped
-from judged_rivers import canonical, rows, verdict_for
+from judged_rivers import rows, verdict_for
 from server import JudgeServer, says
 
 import merilo
@@ -26,7 +24,6 @@ from merilo.judging.verdicts import Verdict
 
 QUESTION = Relevance("q?", ("One.", "Two."))
 YES, NO = RelevanceVerdict(2, (1,), "So it is."), RelevanceVerdict(0)
-TESTS = str(Path(__file__).parent.parent)
 
 
 def key(number: int) -> bytes:
@@ -133,44 +130,6 @@ def test_a_writer_who_is_kept_waiting_goes_on(cache: VerdictCache, path: Path, m
     assert cache.due_in() is None
     assert find(cache, 1) == {1: YES}
     assert cache.notices() == ()
-
-
-PROCESS = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import merilo
-from judged_rivers import rows, verdict_for
-
-judge = merilo.ScriptedJudge.by(verdict_for, version="1")
-print("ready", flush=True)
-sys.stdin.readline()
-merilo.evaluate(rows(150), judge=judge, out=sys.argv[2], storage={"cache": sys.argv[3]})
-"""
-
-
-def test_two_processes_use_one_cache_at_once(tmp_path: Path) -> None:
-    """Two runs of the same data, begun together with one cache that is not there yet, finish with equal bytes."""
-    outs = [tmp_path / name for name in ("a", "b", "c")]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROCESS, TESTS, str(out), str(tmp_path / "cache.sqlite")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for out in outs
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    said = [process.communicate("go\n", timeout=100)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0], said
-    assert said == ["", "", ""]
-    first, *others = (canonical(merilo.Run.open(out)) for out in outs)
-    assert others == [first, first]
-    found = contents(tmp_path / "cache.sqlite")
-    assert found.verdicts == len({key for record in merilo.Run.open(outs[0]).records() for key in record["trail"]})
 
 
 def test_another_programs_file_is_left_alone(tmp_path: Path) -> None:
@@ -317,23 +276,6 @@ def test_nothing_is_pruned_where_there_is_no_cache(path: Path) -> None:
     assert contents(path).verdicts == 0
     assert prune(path).verdicts == 0
     assert not path.parent.exists()
-
-
-def test_what_was_cached_is_counted_in_the_run(tmp_path: Path) -> None:
-    """A second run with the cache asks nothing, and the judge is not called."""
-    asked: list[str] = []
-
-    def answer(question: Question[Any]) -> dict[str, Any]:
-        asked.append(question.kind)
-        return verdict_for(question)
-
-    judge = merilo.ScriptedJudge.by(answer, version="1")
-    runs = [
-        merilo.evaluate(rows(4), judge=judge, out=tmp_path / name, storage={"cache": tmp_path / "c.sqlite"})
-        for name in ("a", "b")
-    ]
-    assert runs[1].usage["cached"] == len(asked)
-    assert json.dumps(runs[0].usage["cached"]) == "0"
 
 
 FAITHFUL = '[{"statement": "a", "verdict": 1, "reason": "b", "simpler_statements": ["x"], "sentence_index": 0}]'

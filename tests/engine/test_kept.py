@@ -3,10 +3,6 @@
 import asyncio
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -36,57 +32,10 @@ from merilo.runs.files import RunLock
 from merilo.runs.records import Exchange
 from merilo.runs.store import FORMAT, Store
 
-RESUMABLE = """
-import asyncio, sys
-sys.path.insert(0, {folder!r})
-import merilo
-from judged_rivers import rows, verdict_for
-
-async def judge(question):
-    await asyncio.sleep(0.01)
-    with open({log!r}, "a") as log:
-        log.write("asked\\n")
-    return verdict_for(question)
-
-merilo.evaluate(rows(40), judge=judge, out={out!r}, storage=dict(cache=False), limits=dict(concurrency=4))
-"""
-
-
-def start(tmp_path: Path, out: Path) -> subprocess.Popen[bytes]:
-    """An evaluation of 40 samples with a slow judge, in a process of its own."""
-    script = RESUMABLE.format(folder=str(Path(__file__).parent.parent), log=str(tmp_path / "log"), out=str(out))
-    return subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
-
 
 def asked(tmp_path: Path) -> int:
     log = tmp_path / "log"
     return len(log.read_text().splitlines()) if log.exists() else 0
-
-
-def test_a_stopped_run_is_resumed(tmp_path: Path) -> None:
-    """Stopped by Ctrl-C or killed half-way, the same call finishes: same bytes, little asked twice."""
-    start(tmp_path, tmp_path / "whole").communicate(timeout=100)
-    needed, whole = asked(tmp_path), canonical(merilo.Run.open(tmp_path / "whole"))
-    for how in (signal.SIGINT, signal.SIGKILL):
-        (tmp_path / "log").unlink()
-        out = tmp_path / how.name
-        first = start(tmp_path, out)
-        deadline = time.monotonic() + 100
-        while asked(tmp_path) < needed // 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        first.send_signal(how)
-        _, said = first.communicate(timeout=100)
-        assert first.returncode != 0
-        if how is signal.SIGINT:
-            assert b"Interrupted" in said
-            stopped = merilo.Run.open(out)
-            assert not stopped.complete
-            assert 0 < stopped.metrics["context_relevance"].scored < 40
-        again = start(tmp_path, out)
-        again.communicate(timeout=100)
-        assert again.returncode == 0
-        assert canonical(merilo.Run.open(out)) == whole
-        assert needed <= asked(tmp_path) <= needed + 4 + 82
 
 
 def test_a_run_is_resumed_with_other_data_never(evaluated: Evaluate, tmp_path: Path) -> None:

@@ -152,14 +152,13 @@ NOT_READ: dict[str, Fault] = {
 
 
 @pytest.mark.parametrize("fault", NOT_READ)
-@pytest.mark.parametrize("share", [0.4, 1.0])
 def test_replies_that_cannot_be_used_stay_below_the_limit(
-    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], fault: str, share: float
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], fault: str
 ) -> None:
     """A server that writes and bills the longest reply stays below the limit, however its replies get lost."""
     counts = {"a refusal": {"prompt_tokens": 0, "completion_tokens": 0}, "a withheld reply": None}
     server.reporting = lambda usage: counts.get(fault, usage)
-    server.fail(NOT_READ[fault], share=share, seed=3)
+    server.fail(NOT_READ[fault])
     for _ in range(2):
         run = evaluated(rows(40), max_cost_usd=20.0, timeout_s=0.5, concurrency=8, max_seconds=20.0, **options)
         assert server.given[NOT_READ[fault].name] > 1
@@ -168,7 +167,7 @@ def test_replies_that_cannot_be_used_stay_below_the_limit(
     assert bill_usd(server) - 1e-9 <= run.usage["cost_usd"] + run.usage["unanswered_usd"] <= 20.0
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_mixture_of_faults_passes_a_limit(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], seed: int
 ) -> None:

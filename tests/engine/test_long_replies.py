@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from command_line import Here
 from server import JudgeServer, says
-from silent import Silent
 
 import merilo
 from merilo.commands.verify.replay import replay_run
@@ -33,7 +32,6 @@ def run_with(server: JudgeServer, metric: str, out: Path) -> merilo.Run:
         metrics=[metric],
         out=out,
         storage={"cache": False},
-        progress=Silent(),
     )
 
 
@@ -68,7 +66,7 @@ def test_stored_parts_of_long_replies_replay(server: JudgeServer, tmp_path: Path
     server.fail_next(says(lambda text: text + LONG))
     judge = merilo.Model("openai:m", base_url=server.base_url)
     metrics, cache = ["context_relevance"], merilo.Storage(cache=False)
-    run = merilo.evaluate(ROWS, metrics, judge=judge, out=tmp_path / "run", storage=cache, progress=Silent())
+    run = merilo.evaluate(ROWS, metrics, judge=judge, out=tmp_path / "run", storage=cache)
     assert (run.path / "store.sqlite").stat().st_size < 2 * MAX_REPLY_CHARACTERS
     replayed = replay_run(run.path, reread=True)
     assert list(replayed.run.records()) == list(run.records())

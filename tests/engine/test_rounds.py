@@ -1,10 +1,7 @@
 """Rounds: what many samples ask goes to a judge in batches, in a thread, and no result depends on it."""
 
 import asyncio
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -284,32 +281,6 @@ async def test_cancelling_breaks_a_batch_off_and_keeps_what_was_answered(tmp_pat
     again = await merilo.aevaluate(data(100), **grouped(out=tmp_path / "r", **options))
     assert len(asked) == 150
     assert canonical(again) == canonical(await merilo.aevaluate(data(100), **grouped(out=tmp_path / "w", **options)))
-
-
-EMBEDDED = """
-import sys
-sys.path.insert(0, {folder!r})
-import merilo
-from judged_rivers import rows
-merilo.evaluate(rows(80), out={out!r}, storage=dict(cache=False))
-"""
-
-
-def test_a_stopped_run_is_resumed(tmp_path: Path, evaluated: Evaluate) -> None:
-    """Stopped by Ctrl-C or killed, the embedded judge's run goes on to the same bytes."""
-    whole = canonical(evaluated(rows(80), judge="embedded"))
-    for how in (signal.SIGINT, signal.SIGKILL):
-        out = tmp_path / how.name
-        script = EMBEDDED.format(folder=str(Path(__file__).parent.parent), out=str(out))
-        running = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
-        while running.poll() is None and answered(out / "store.sqlite") < 100:
-            time.sleep(0.01)
-        running.send_signal(how)
-        _, said = running.communicate(timeout=100)
-        assert running.returncode != 0
-        assert (b"Interrupted" in said) == (how is signal.SIGINT)
-        assert answered(out / "store.sqlite") >= 100
-        assert canonical(evaluated(rows(80), judge="embedded", out=out)) == whole
 
 
 def test_a_limit_of_time_ends_it_as_a_run_to_go_on_with(evaluated: Evaluate, tmp_path: Path) -> None:

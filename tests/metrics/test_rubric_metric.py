@@ -5,13 +5,10 @@ from pathlib import Path
 import pytest
 from metrics.saying import Says, outcome, value
 
-from merilo.api import evaluate
 from merilo.commands.option import metric_texts
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
-from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.choice import Choice
-from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.choice_metrics import RubricMetric
 from merilo.metrics.contract import check_metric
@@ -125,23 +122,3 @@ def test_a_file_that_is_no_rubric_is_told_at_the_door(tmp_path: Path, text: str,
     with pytest.raises(UsageError) as error:
         parse_metric(f'rubric_metric(file="{rubric(tmp_path, text)}")')
     assert message in str(error.value)
-
-
-def test_a_run_measures_by_a_rubric(tmp_path: Path) -> None:
-    """From the text on the command line to a mean, under the text that names the content."""
-
-    def judged(question: Question) -> dict[str, object]:
-        assert isinstance(question, Choice)
-        return {"label": "polite" if "please" in question.values[1] else "rude", "reason": "By its words."}
-
-    samples = [Sample(str(n), user_input="Hi?", response=text) for n, text in enumerate(["Go.", "Go, please."])]
-    file = rubric(tmp_path)
-    found = evaluate(
-        samples,
-        metrics=[f'rubric_metric(file="{file}")'],
-        judge=ScriptedJudge.by(judged),
-        out=tmp_path / "run",
-        storage={"cache": False},
-    )
-    assert list(found.metrics) == [metric_text(RubricMetric(file=file))]
-    assert found.metrics["rubric_metric"].mean == 0.5

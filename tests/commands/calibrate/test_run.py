@@ -211,17 +211,6 @@ def test_labels_that_were_not_asked_for_are_told(run: merilo.Run, tmp_path: Path
     assert "t.jsonl, line 1: expected 0 or 1 or 2, got 'maybe'." in found.remarks[0]
 
 
-@pytest.mark.parametrize(("samples", "reported"), [(9, Reported.NOTHING), (10, Reported.CORRECTED)])
-def test_what_is_reported_depends_on_how_many_are_labelled(
-    run: merilo.Run, tmp_path: Path, samples: int, reported: Reported
-) -> None:
-    """Nothing below 10 samples, then the corrected mean."""
-    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=samples, items=9)
-    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
-    assert found.metrics["context_relevance"].correction.reported is reported
-    assert found.has_estimate is (reported is not Reported.NOTHING)
-
-
 def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
     """The labels of a draw and of a larger one count together, each task once."""
     for name, samples in (("a", 12), ("b", 20)):
@@ -250,17 +239,6 @@ def test_the_agreement_of_judge_and_people_comes_with_intervals(run: merilo.Run,
         assert each.value is not None
         assert each.interval.ends is not None
     assert found.yes_or_no.sensitivity.value == 1.0
-
-
-def test_one_class_only_gives_rates_and_no_kappa(run: merilo.Run, tmp_path: Path) -> None:
-    """Where people said one thing only there is nothing that chance could be measured by, and the page says so."""
-    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=20)
-    found = label_agreement(run, fill_in(tmp_path / "t.jsonl", lambda _: 0), metrics=["context_relevance"])
-    (agreement,) = found.metrics["context_relevance"].agreement
-    assert agreement.yes_or_no is not None
-    assert agreement.yes_or_no.kappa.value is None
-    assert agreement.yes_or_no.specificity.value is not None
-    assert "All human labels are equal, so there are rates and no kappa." in str(people_page(found, 100, full=True))
 
 
 def test_annotators_may_disagree(run: merilo.Run, labels: Path, tmp_path: Path) -> None:

@@ -180,13 +180,6 @@ def test_a_field_that_makes_no_slices_is_a_note(here: Here) -> None:
     assert (done.returncode, done.stderr) == (2, note)
 
 
-def test_a_metric_left_out_says_why(run: Here) -> None:
-    """Metrics that data or judge do not allow are listed with the reason."""
-    found = run.json(*ARGUMENTS, "--max-failed", "1", "--out", "all")
-    assert found["left_out"]["context_recall"] == "no sample has reference"
-    assert "cannot answer 'sufficiency' questions" in found["left_out"]["context_sufficiency"]
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_how_to_go_on_and_does(here: Here, how: signal.Signals) -> None:
     """Ctrl-C and SIGTERM give exit code 130 and a command that finishes the run, asking nothing again that was kept."""

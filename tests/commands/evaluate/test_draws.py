@@ -82,25 +82,6 @@ def test_the_draws_are_recomputed(here: Here) -> None:
     assert "mean of 4 draws:" in shown
 
 
-def test_a_tampered_draw_is_found(here: Here) -> None:
-    """A stored draw that was changed no longer follows from the answers."""
-    with JudgeServer(moody) as server:
-        assert run(here, server, "--draws", "2", "--out", "run").returncode == 0
-    path = here.path / "run" / "outcomes.jsonl"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace('"draws":[', '"draws":[0.25,', 1), encoding="utf-8")
-    assert here.merilo("runs", "verify", "run").returncode != 0
-
-
-def test_an_interrupted_run_resumes_its_draws(here: Here) -> None:
-    """After a limit the same command asks only for the rest."""
-    with JudgeServer(moody) as server:
-        assert run(here, server, "--draws", "3", "--out", "run", "--max-requests", "10").returncode == 5
-        done = run(here, server, "--draws", "3", "--out", "run")
-        assert done.returncode == 0, done.stderr
-        assert server.count == 36
-
-
 def test_a_plan_counts_every_draw(here: Here) -> None:
     """`merilo run --plan --draws` estimates the requests that a run sends."""
     here.write("data.jsonl", SAMPLES)

@@ -1,13 +1,7 @@
 """A judge per kind of question, as people type it: with the commands that run, show, repeat and test judges."""
 
-import signal
-import subprocess
-import time
-
 import pytest
-from command_line import COMMAND, SAMPLES, SCRIPT, Here
-from judged_rivers import canonical
-from server import JudgeServer
+from command_line import SAMPLES, SCRIPT, Here
 
 import merilo
 
@@ -70,55 +64,3 @@ def test_judges_are_tested_by_route(routed: Here) -> None:
     checked = routed.json(*words, "--task", "sufficiency", "--task", "trial")
     assert checked["judge"]["name"] == "sufficiency=scripted:script.jsonl; rest=embedded"
     assert checked["kinds"]["sufficiency"]["works"] is True
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("run", "data.jsonl", "--judge", "supports=embedded"), "did you mean 'support'?"),
-        (
-            ("run", "data.jsonl", "--judge", "support=embedded", "--judge", "support=openai:m"),
-            "Two judges for 'support'",
-        ),
-        (
-            ("run", "data.jsonl", "--judge", "entities=embedded"),
-            "The judge embedded cannot answer 'entities' questions",
-        ),
-        (
-            ("judge", "check", "support=embedded", "second=openai:m"),
-            "These are not one judge: embedded, openai:m.",
-        ),
-    ],
-)
-def test_errors_are_sentences(routed: Here, words: tuple[str, ...], message: str) -> None:
-    """Each is a usage error without a traceback."""
-    done = routed.merilo(*words)
-    assert done.returncode == 2
-    assert message in done.stderr.replace("\n", " ")
-
-
-def test_a_killed_run_ends_with_the_same_bytes(here: Here) -> None:
-    """Killed while the server still answers, the same command finishes with the bytes of an uninterrupted run."""
-    rows = [
-        {"user_input": f"How long is river {n}?", "retrieved_contexts": [f"It is {n} km long."], "response": f"{n} km."}
-        for n in range(60)
-    ]
-    here.write("data.jsonl", rows)
-    with JudgeServer(delay_s=0.01) as server:
-        assert start(here, server, "whole").wait() == 0
-        needed = len(server.sent)
-        process = start(here, server, "killed")
-        while len(server.sent) < needed + needed // 2 and process.poll() is None:
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        assert start(here, server, "killed").wait() == 0
-    killed, whole = (merilo.Run.open(here.path / name) for name in ("killed", "whole"))
-    assert canonical(killed) == canonical(whole)
-    assert here.merilo("runs", "verify", "killed").returncode == 0
-
-
-def start(here: Here, server: JudgeServer, name: str) -> subprocess.Popen[bytes]:
-    judges = ["--judge", "support=openai:m", "--judge", "rest=embedded", "--base-url", server.base_url]
-    words = [*judges, "--metrics", "context_relevance,faithfulness", "--quiet", "--concurrency", "4", "--no-cache"]
-    return subprocess.Popen([COMMAND, "run", "data.jsonl", *words, "--out", name], cwd=here.path, env=here.environment)

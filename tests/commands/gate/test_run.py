@@ -110,33 +110,6 @@ def test_scored_samples_are_never_named_as_those_that_keep_it_open(tmp_path: Pat
     assert "--retry-failed" not in text
 
 
-def test_undefined_outcomes_are_reckoned_both_ways_unless_told_otherwise(tmp_path: Path) -> None:
-    """With 40 of 140 undefined a mean of 1 may be 0.71 or 1; dropped it passes, counted as worst it fails."""
-    run = graded(tmp_path / "run", {**many(100, 2), **{f"none{n}": [] for n in range(40)}})
-    assert minimum(run, 0.9).verdict is CANNOT_TELL
-    assert minimum(run, 0.9, undefined=Policy.DROP).verdict is PASS
-    assert minimum(run, 0.9, undefined=Policy.WORST).verdict is FAIL
-
-
-def test_failed_outcomes_stay_unknown_whatever_the_undefined_are(tmp_path: Path) -> None:
-    """A run in which a third failed passes no minimum that the failed could break."""
-    run = graded(tmp_path / "run", {**many(100, 2), **many(50, FAILS, start=100)})
-    assert minimum(run, 0.9, undefined=Policy.DROP).verdict is CANNOT_TELL
-
-
-def test_lower_is_better_exchanges_the_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where lower is better a minimum is the most that the mean may be."""
-    run = graded(tmp_path / "run", grades(150, 50, 0))
-    manifest = json.loads((run.path / "manifest.json").read_text(encoding="utf-8"))
-    manifest["scales"][METRIC]["higher_is_better"] = False
-    (run.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    run = merilo.Run.open(seal_again(run.path))
-    monkeypatch.setattr("merilo.commands.gate.run.recompute", lambda _: [])  # it would refuse the edited direction
-    met, missed = (minimum(run, asked) for asked in (0.3, 0.05))
-    assert (met.verdict, missed.verdict) == (PASS, FAIL)
-    assert "maximum 0.05" in missed.reading
-
-
 def test_gates_are_true_only_if_they_pass(tmp_path: Path) -> None:
     """`assert merilo.gate(...)` without `.passed` fails as it should."""
     run = graded(tmp_path / "run", grades(40, 40, 120))
@@ -375,23 +348,6 @@ def test_everything_that_moves_numbers_is_named(tmp_path: Path) -> None:
 
 
 # -- what cannot be decided ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        (many(1, 2), "Asked for at least 0.5; cannot tell: from 1 scored sample."),
-        (many(5, 1), "0.500 (95 % 0.275 to 0.725; 5 questions; minimum 0.5)"),
-        ({"a": [], "b": []}, "context_relevance: no sample has a score in the run."),
-        (many(3, FAILS), "context_relevance: no sample has a score in the run."),
-    ],
-)
-def test_too_little_is_told_as_such(tmp_path: Path, given: dict[str, list[int]], why: str) -> None:
-    """One sample, equal scores, no score: a sentence that says so, never a verdict."""
-    gate = minimum(graded(tmp_path / "run", given), 0.5)
-    assert gate.verdict is CANNOT_TELL
-    assert gate.reading.startswith(METRIC)
-    assert why in gate.reading
 
 
 @pytest.mark.parametrize(

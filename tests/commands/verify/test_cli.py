@@ -100,20 +100,13 @@ def judge(**fields: Any) -> Callable[[dict[str, Any]], object]:
 
 FORGERIES: dict[str, Callable[[Path], None]] = {
     "interval and method": changed(SUMMARY, row(interval=[0.1, 0.2], method="percentile bootstrap")),
-    "clusters": changed(SUMMARY, row(clusters=3)),
-    "shares": changed(SUMMARY, row(shares={})),
-    "remark": changed(SUMMARY, row(remark="checked by an expert")),
     "a field of ours is missing": changed(SUMMARY, lambda summary: summary["metrics"][0].pop("flagged")),
     "complete": changed(SUMMARY, lambda summary: summary.update(complete=False)),
-    "origin": changed(MANIFEST, lambda manifest: manifest.update(origin="ragas")),
-    "data": changed(MANIFEST, lambda manifest: manifest.update(data="gold")),
     "notes": changed(MANIFEST, lambda manifest: manifest.update(notes=["All answers were checked."])),
     "name of the judge": changed(MANIFEST, judge(name="openai:gpt-5")),
-    "agreement of the judge": changed(MANIFEST, judge(rates="perfect")),
     "scale": changed(MANIFEST, lambda manifest: manifest["scales"]["faithfulness"].update(higher_is_better=False)),
     "version": changed(MANIFEST, lambda manifest: manifest.update(merilo="9.9.9")),
     "cost": changed(USAGE, lambda usage: usage.update(cost_usd=123.0)),
-    "requests": changed(USAGE, lambda usage: usage.update(requests=7)),
 }
 
 

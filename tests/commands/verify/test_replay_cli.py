@@ -1,7 +1,5 @@
 """`merilo runs verify` with other metrics, with replies read again, and with a place for the recomputed run."""
 
-from pathlib import Path
-
 import pytest
 from command_line import METRICS, SAMPLES, SCRIPT, Here
 from seals import seal_again
@@ -20,10 +18,6 @@ def recorded(here: Here) -> Here:
     return here
 
 
-def files(run: Path) -> list[bytes]:
-    return [(run / name).read_bytes() for name in ("manifest.json", "outcomes.jsonl", "summary.json")]
-
-
 def test_a_replay_says_that_it_is_bit_equal(recorded: Here) -> None:
     """The page has the run's table, says how many outcomes are equal, and writes nothing; the status is 0."""
     before = sorted(path.name for path in recorded.path.iterdir())
@@ -34,15 +28,6 @@ def test_a_replay_says_that_it_is_bit_equal(recorded: Here) -> None:
     assert "12 of 12 recomputed, all equal" in done.stdout
     assert "stored in" not in done.stdout
     assert sorted(path.name for path in recorded.path.iterdir()) == before
-
-
-def test_a_replay_is_kept_where_it_is_wanted(recorded: Here) -> None:
-    """With --out the recomputed run has the same bytes as the first, can be shown, and is pointed at."""
-    done = recorded.merilo("runs", "verify", "out", "--out", "kept")
-    assert done.returncode == 0
-    assert "merilo show kept --sample river" in done.stdout
-    assert files(recorded.path / "kept") == files(recorded.path / "out")
-    assert recorded.merilo("show", "kept", "--sample", "tower").returncode == 0
 
 
 def test_a_difference_is_listed_and_is_the_exit_code(recorded: Here) -> None:
@@ -57,16 +42,6 @@ def test_a_difference_is_listed_and_is_the_exit_code(recorded: Here) -> None:
     assert not told["same"]
     assert told["different"] == len(told["differences"]) > 0
     assert (told["differences"][0]["recorded"]["value"], told["differences"][0]["now"]["value"]) == (0.75, 0.5)
-
-
-def test_a_new_metric_is_told_as_new(recorded: Here) -> None:
-    """Metrics that the run did not have are computed, said to be new, and no difference; a name takes its data."""
-    done = recorded.merilo("runs", "verify", "out", "--metrics", "context_relevance(unit=context),context_relevance")
-    assert done.returncode == 0
-    assert "context_relevance(unit=context): not in the run, so there is nothing to compare with" in " ".join(
-        done.stdout.split()
-    )
-    assert "4 of 4 recomputed, all equal" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -90,18 +90,6 @@ def scores(judge: str, metrics: list[str], tmp_path: Path, **options: Any) -> di
     return {name: metric.mean for name, metric in run.metrics.items()}
 
 
-def test_a_run_by_a_model_of_statements(tmp_path: Path) -> None:
-    """Statements come from rules and support from the model: one of two statements is supported."""
-    found = scores(f"local:{nli(tmp_path / 'm')}", ["faithfulness"], tmp_path)
-    assert found == {"faithfulness": 0.5}
-
-
-def test_a_run_by_a_reranker(tmp_path: Path) -> None:
-    """One of two contexts is relevant."""
-    found = scores(f"local:{reranker(tmp_path / 'r')}", ["context_relevance"], tmp_path)
-    assert found == {"context_relevance": 0.5}
-
-
 def test_it_serves_as_cross_encoder(tmp_path: Path) -> None:
     """A reranker gives similarities; a model without them is refused."""
     assert cross_encoder_from(f"local:{reranker(tmp_path / 'r')}").name == "local:reranker"
