@@ -78,8 +78,8 @@ def test_limits_are_russian(data: Here) -> None:
         judge = ("--judge", "openai:test-model", "--base-url", server.base_url, "--language", "ru", "--no-cache")
         limited = data.merilo("run", "data.jsonl", *judge, "--max-requests", "5", "--out", "runs/limited")
         empty = data.merilo("run", "data.jsonl", *judge, "--max-requests", "0")
-        whole = data.merilo("run", "data.jsonl", *judge, "--metrics", "faithfulness", "--out", "runs/whole")
-        sample = data.merilo("show", "runs/whole", "--sample", "р1")
+        whole = data.merilo("run", "data.jsonl", *judge, "--metrics", "faithfulness", "--out", "runs/ru")
+        sample = data.merilo("show", "runs/ru", "--sample", "р1")
     assert (limited.returncode, empty.returncode, whole.returncode) == (5, 5, 0)
     assert "Достигнут лимит: 5 запросов (--max-requests)" in limited.stderr
     assert "Продолжить с большим лимитом: merilo run data.jsonl" in limited.stderr
