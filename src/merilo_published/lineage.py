@@ -178,6 +178,10 @@ def _pieces(seen: Seen) -> int:
     return len(joined(seen.sample).strip().split(". "))
 
 
+def _sentences_as_pieces(seen: Seen) -> Counts:
+    return {"sentences": _pieces(seen)}
+
+
 def _sentence_ratio(seen: Seen) -> float:
     return capped_fraction(_evidence_sentences(seen), sum(len(context.sentences) for context in seen.sample.contexts))
 
@@ -223,14 +227,25 @@ def _addressed(sample: Sample) -> Plan[Seen]:
     return Seen(sample, (yield from addressing_of(sample, statements)), statements, declined)
 
 
+def _max_supported(field: StatedField, sample: Sample) -> int:
+    return 1 + most_support(sample, field)
+
+
+def _supported_counts(seen: Seen) -> Counts:
+    return support_counts(seen.verdicts)
+
+
+def _max_addressed(sample: Sample) -> int:
+    return 2 + max_statements(sample, "response")
+
+
+def _addressed_counts(seen: Seen) -> Counts:
+    return {"statements": len(seen.positive), "addressing": sum(seen.positive), "declined": int(seen.declined)}
+
+
 def _support(field: StatedField) -> SharedVerdicts:
-    return SharedVerdicts(
-        frozenset({"retrieved_contexts", field}),
-        Kinds({Statements, Support}),
-        partial(_supported, field),
-        lambda sample: 1 + most_support(sample, field),
-        lambda seen: support_counts(seen.verdicts),
-    )
+    needs, asks = frozenset({"retrieved_contexts", field}), Kinds({Statements, Support})
+    return SharedVerdicts(needs, asks, partial(_supported, field), partial(_max_supported, field), _supported_counts)
 
 
 _RECALL, _SUPPORT = _support("reference"), _support("response")
@@ -238,12 +253,8 @@ _ADDRESSES: Final = SharedVerdicts(
     frozenset({"user_input", "response"}),
     Kinds({Addresses, Noncommittal, Statements}),
     _addressed,
-    lambda sample: 2 + max_statements(sample, "response"),
-    lambda seen: {
-        "statements": len(seen.verdicts),
-        "addressing": sum(seen.positive),
-        "declined": int(seen.declined),
-    },
+    _max_addressed,
+    _addressed_counts,
 )
 _AXION_WEIGHTS: Final = {SupportLabel.SUPPORTED: 1.0, SupportLabel.CONTRADICTED: -1.0}
 
@@ -326,7 +337,7 @@ _FORMULAS: Final = (
         "{evidence_sentences} evidence sentences of {sentences} pieces",
         lambda seen: capped_fraction(_evidence_sentences(seen), _pieces(seen)),
         empty=0.0,
-    )._replace(more=lambda seen: {"sentences": _pieces(seen)}),
+    )._replace(more=_sentences_as_pieces),
     _of_contexts(
         "ragas-0.1.9:context_relevancy",
         "evidence sentences / sentences of all contexts, at most 1; 0 for no sentence",
