@@ -12,9 +12,8 @@ from merilo.judging.ask import ask, together
 from merilo.judging.json_types import as_list
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.variants import variant
-from merilo_published.asking import Asker, Reply, RequestTemplate
+from merilo_published.asking import Asker, Reply, ReplyFault, RequestTemplate, json_array
 from merilo_published.definition import Published, bound, fraction
-from merilo_published.replies import ReplyFault, json_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -40,6 +40,7 @@ from merilo.metrics.steps import (
     usefulness_of_contexts,
 )
 from merilo.metrics.text import with_version
+from merilo_published.axion.response import WEIGHTS, Faith
 from merilo_published.definition import (
     capped_fraction,
     clipped_mean,
@@ -48,6 +49,7 @@ from merilo_published.definition import (
     scaled_rating,
     smoothed_average_precision,
 )
+from merilo_published.ragas_v0_0 import at_full_stops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -174,8 +176,7 @@ def _rank_counts(seen: Seen) -> Counts:
 
 
 def _pieces(seen: Seen) -> int:
-    """Return the number of pieces between full stops with a space, over all contexts joined."""
-    return len(joined(seen.sample).strip().split(". "))
+    return len(at_full_stops(joined(seen.sample)))
 
 
 def _sentences_as_pieces(seen: Seen) -> Counts:
@@ -256,7 +257,12 @@ _ADDRESSES: Final = SharedVerdicts(
     _max_addressed,
     _addressed_counts,
 )
-_AXION_WEIGHTS: Final = {SupportLabel.SUPPORTED: 1.0, SupportLabel.CONTRADICTED: -1.0}
+_FAITH: Final = {
+    SupportLabel.SUPPORTED: Faith.FULLY_SUPPORTED,
+    SupportLabel.NOT_STATED: Faith.NO_EVIDENCE,
+    SupportLabel.CONTRADICTED: Faith.CONTRADICTORY,
+}
+"""The words of axion for merilo's labels."""
 
 
 def _all_or_half(seen: Seen) -> float:
@@ -461,7 +467,7 @@ _FORMULAS: Final = (
         "axion:faithfulness",
         "sum of 1 for supported, 0 for not stated, -1 for contradicted / statements, at least 0; 1 for none",
         "partial support, which counts a half",
-        lambda seen: clipped_mean([_AXION_WEIGHTS.get(verdict.label, 0.0) for verdict in seen.verdicts]),
+        lambda seen: clipped_mean([WEIGHTS[_FAITH[verdict.label]] for verdict in seen.verdicts]),
         empty=1.0,
         tells=True,
     ),

@@ -15,9 +15,17 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.variants import D, variant
-from merilo_published.asking import REASKS, Asker, Reask, RequestTemplate, object_of, strict_integer_in
+from merilo_published.asking import (
+    REASKS,
+    Asker,
+    Reask,
+    RequestTemplate,
+    integer_in,
+    object_in,
+    object_of,
+    strict_integer_in,
+)
 from merilo_published.definition import Published, joined, scaled_rating
-from merilo_published.replies import integer_in, object_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,8 @@ from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.variants import variant
-from merilo_published.asking import Asker, RequestTemplate
+from merilo_published.asking import Asker, ReplyFault, RequestTemplate
 from merilo_published.definition import Published, joined, scaled_rating
-from merilo_published.replies import ReplyFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -23,14 +23,14 @@ def compute(case: Case) -> Computed:
     system_of(case)
     match case.level, case.system, case.metric:
         case Level.AGGREGATE, "ragas", "ragas_score":
-            return Computed(_published("ragas_v0_0.metrics").ragas_score(**case.inputs))
+            return Computed(_published("ragas_v0_0").ragas_score(**case.inputs))
         case Level.FUNCTION, "ares", "ppi_mean":
             estimate, interval = import_module("merilo.stats.correction").ppi_mean(**case.inputs)
             return Computed(estimate, interval)
         case Level.FUNCTION, "spring-ai-ragas", "ScoreAggregator":
             return _aggregated(case)
         case Level.TABLES, "ragchecker", "all":
-            module = _published("ragchecker.metrics")
+            module = _published("ragchecker")
             tables = module.Tables(**{name: _entailed(labels) for name, labels in case.outputs.items()})
             return Computed({name: formula(tables) for name, formula in module.FORMULAS.items()})
         case _:

@@ -19,16 +19,17 @@ from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
-from merilo_published.deepeval.metrics import (
+from merilo_published.asking import ReplyFault
+from merilo_published.deepeval import (
     METRICS,
     AnswerRelevancy,
     ContextualPrecision,
     ContextualRecall,
     ContextualRelevancy,
     Faithfulness,
+    leading_word,
+    object_of,
 )
-from merilo_published.deepeval.steps import leading_word, object_of
-from merilo_published.replies import ReplyFault
 
 SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a", reference="e")
 LOOSE: Any = "loose"

@@ -22,9 +22,8 @@ from merilo.judging.questions import Question
 from merilo.metrics.base import NeedsLibrary, drive, is_composite
 from merilo.metrics.registry import parse_metric, published_metrics
 from merilo.rendering.overview import overview_page, overview_record
-from merilo_published.installed import packages
-from merilo_published.installed.prompts import Prompt, wording_for
-from merilo_published.installed.worded import worded
+from merilo_published.installed import forget, worded
+from merilo_published.installed_prompts import Prompt, wording_for
 
 FAITHFULNESS = "ragas-0.4.3:faithfulness"
 ROW = {
@@ -106,7 +105,7 @@ def without_package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "ragas"]:
         del sys.modules[name]
-    packages.forget()
+    forget()
 
 
 @pytest.fixture
@@ -214,7 +213,7 @@ def test_what_cannot_be_worded_is_refused(
 ) -> None:
     """Another release, an absent or broken package and a metric without prompts are errors before any request."""
     if version is None:
-        monkeypatch.setattr("merilo_published.installed.worded._installed", lambda _package: None)
+        monkeypatch.setattr("merilo_published.installed._installed", lambda _package: None)
     else:
         make_package(tmp_path / "packages", "0.4.3" if version == "broken" else version, broken=version == "broken")
         monkeypatch.syspath_prepend(tmp_path / "packages")

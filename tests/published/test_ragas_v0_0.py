@@ -22,7 +22,7 @@ from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
-from merilo_published.ragas_v0_0.metrics import COMPOSITES, METRICS
+from merilo_published.ragas_v0_0 import COMPOSITES, METRICS
 
 RELEASES = ("0.0.12", "0.0.13", "0.0.15")
 CITY = Sample(

@@ -18,7 +18,7 @@ from merilo.judging.questions import Question
 from merilo.metrics.base import Score, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
-from merilo_published.ragchecker.metrics import FORMULAS, METRICS, Tables
+from merilo_published.ragchecker import FORMULAS, METRICS, Tables
 
 TRUTH = {"r1": {"the reference", "p1"}, "r2": {"p2"}, "r3": set[str](), "g1": {"p1", "the response"}, "g2": set[str]()}
 """Each claim, and the texts that entail it."""

@@ -23,9 +23,9 @@ from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
-from merilo_published.spring_ai_ragas import facts, general, ratings, response, retrieval
-from merilo_published.spring_ai_ragas.metrics import METRICS
+from merilo_published.spring_ai_ragas import general, ratings, response
 from merilo_published.spring_ai_ragas.models import Aggregator, NoConsensus, aggregate
+from merilo_published.spring_ai_ragas.ratings import METRICS
 
 ERROR = "ERROR"
 SAMPLE = Sample(
@@ -219,7 +219,7 @@ def test_a_fraction_of_a_rating_is_cut_off(number: str, value: float) -> None:
         ratings.ContextRelevance(),
         ratings.ResponseGroundedness(use_heuristic_shortcuts=False),
         ratings.AnswerAccuracy(),
-        retrieval.ContextPrecision(),
+        general.ContextPrecision(),
         response.Faithfulness(),
         response.Hallucination(),
         general.NoiseSensitivity(),
@@ -236,11 +236,9 @@ def test_a_reply_of_null_fails_the_sample(metric: Metric) -> None:
 def test_a_reply_of_null_has_no_classifications() -> None:
     """Where the published code looks for it, null is an empty answer: 0 for the recall of one of two models."""
     found = models(m1=["null"], m2=[{"classifications": [{"statement": "A.", "attributed": 1}]}])
-    assert found.score(two(retrieval.ContextRecall())).value == 0.5
+    assert found.score(two(general.ContextRecall())).value == 0.5
     with pytest.raises(AskFailed, match="fails the whole sample"):
-        models(judge=[{"classifications": [{"statement": "A.", "attributed": None}]}]).outcome(
-            retrieval.ContextRecall()
-        )
+        models(judge=[{"classifications": [{"statement": "A.", "attributed": None}]}]).outcome(general.ContextRecall())
 
 
 @each_case(
@@ -348,7 +346,7 @@ def test_confirmation_is_shown_the_mean() -> None:
 def test_precision_counts_a_lost_call_as_irrelevant() -> None:
     """A model that always fails scores 0 and still counts, flagged."""
     replies: dict[str, list[Any]] = {"m1": [{"relevant": True}, {"relevant": False}], "m2": [ERROR, ERROR]}
-    found = models(**replies).score(two(retrieval.ContextPrecision()))
+    found = models(**replies).score(two(general.ContextPrecision()))
     assert found.value == 0.5
     assert "a model's call failed and was scored as not relevant" in found.flags
 
@@ -361,7 +359,7 @@ def test_precision_strategies(strategy: Any, reference: str | None, against: str
     """Contexts are judged against the reference, or the response where it is missing, blank or not wanted."""
     sample = Sample("s", user_input="q", retrieved_contexts=["c"], response="a", reference=reference)
     asked = models(judge=[{"relevant": None}])
-    assert asked.score(retrieval.ContextPrecision(evaluation_strategy=strategy), sample).value == 0.0
+    assert asked.score(general.ContextPrecision(evaluation_strategy=strategy), sample).value == 0.0
     (question,) = asked.asked
     assert isinstance(question, Completion)
     assert question.values[1] == against
@@ -370,20 +368,20 @@ def test_precision_strategies(strategy: Any, reference: str | None, against: str
 def test_recall_sums_what_the_model_says() -> None:
     """Attributions are summed as they are, so a 2 counts twice."""
     said = {"classifications": [{"attributed": 2}, {"attributed": 1}, {"attributed": 0}]}
-    assert models(judge=[said]).score(retrieval.ContextRecall()).value == 1.0
+    assert models(judge=[said]).score(general.ContextRecall()).value == 1.0
 
 
 @each_case(
     "metric",
     [
-        retrieval.ContextPrecision,
-        retrieval.ContextRecall,
-        retrieval.ContextEntityRecall,
+        general.ContextPrecision,
+        general.ContextRecall,
+        general.ContextEntityRecall,
         general.NoiseSensitivity,
         response.ResponseRelevancy,
-        facts.FactualCorrectness,
-        facts.SemanticSimilarity,
-        facts.AnswerCorrectness,
+        response.FactualCorrectness,
+        response.SemanticSimilarity,
+        response.AnswerCorrectness,
     ],
 )
 def test_missing_input_scores_zero(metric: Any) -> None:
@@ -405,13 +403,13 @@ def test_hallucination_asks_about_blank_texts() -> None:
 def test_entities_are_compared_as_sets() -> None:
     """Entities are stripped and lower-cased, doubles count once, null and blank ones do not count."""
     said = [{"entities": ["Ann", " ann ", None, "1889"]}, {"entities": ["ANN", ""]}]
-    assert models(judge=said).score(retrieval.ContextEntityRecall()).value == 0.5
+    assert models(judge=said).score(general.ContextEntityRecall()).value == 0.5
 
 
 def test_entities_need_both_replies() -> None:
     """A model that fails on either text drops out; both texts are asked about at once."""
     found = models(m1=[{"entities": ["a"]}, ERROR], m2=[{"entities": ["a"]}, {"entities": ["a"]}])
-    assert found.score(two(retrieval.ContextEntityRecall())).value == 1.0
+    assert found.score(two(general.ContextEntityRecall())).value == 1.0
 
 
 def test_faithfulness_of_own_statements() -> None:
@@ -508,14 +506,14 @@ FACTS = [
 @pytest.mark.parametrize(("mode", "expected"), [("F1", 2 / 3), ("precision", 0.5), ("RECALL", 1.0)])
 def test_facts(mode: Any, expected: float) -> None:
     """Precision is of the response's claims, recall of the reference's; four requests whatever the mode."""
-    found = models(judge=FACTS).score(facts.FactualCorrectness(mode=mode))
+    found = models(judge=FACTS).score(response.FactualCorrectness(mode=mode))
     assert found.value == pytest.approx(expected)
     assert found.counts["response_claims"] == 2
 
 
 def test_a_model_without_claims_drops_out() -> None:
     """A reply without the list of claims excludes its model from all further steps."""
-    found = models(m1=FACTS, m2=[{"claims": None}]).score(two(facts.FactualCorrectness()))
+    found = models(m1=FACTS, m2=[{"claims": None}]).score(two(response.FactualCorrectness()))
     assert found.value == pytest.approx(2 / 3)
 
 
@@ -525,23 +523,23 @@ VECTORS = {"Ann did.": [1.0, 0.0], "Ann built it.": [0.6, 0.8]}
 def test_similarity() -> None:
     """The cosine, or 1 and 0 around a threshold; a vector without length is like nothing."""
     asked = Models({}, VECTORS)
-    assert asked.score(facts.SemanticSimilarity()).value == pytest.approx(0.6)
-    assert Models({}, VECTORS).score(facts.SemanticSimilarity(threshold=0.5)).value == 1.0
-    assert Models({}, VECTORS).score(facts.SemanticSimilarity(threshold=0.7)).value == 0.0
-    assert Models({}, {**VECTORS, "Ann did.": [0.0, 0.0]}).score(facts.SemanticSimilarity()).value == 0.0
+    assert asked.score(response.SemanticSimilarity()).value == pytest.approx(0.6)
+    assert Models({}, VECTORS).score(response.SemanticSimilarity(threshold=0.5)).value == 1.0
+    assert Models({}, VECTORS).score(response.SemanticSimilarity(threshold=0.7)).value == 0.0
+    assert Models({}, {**VECTORS, "Ann did.": [0.0, 0.0]}).score(response.SemanticSimilarity()).value == 0.0
 
 
 def test_correctness() -> None:
     """Weights are normalised, and a part that fails counts as 0, flagged."""
-    found = Models({"judge": [*FACTS]}, VECTORS).score(facts.AnswerCorrectness())
+    found = Models({"judge": [*FACTS]}, VECTORS).score(response.AnswerCorrectness())
     assert found.value == pytest.approx(0.75 * 2 / 3 + 0.25 * 0.6)
-    even = facts.AnswerCorrectness(factual_weight=2, semantic_weight=2)
+    even = response.AnswerCorrectness(factual_weight=2, semantic_weight=2)
     assert Models({"judge": [*FACTS]}, VECTORS).score(even).value == pytest.approx((2 / 3 + 0.6) / 2)
-    lost = Models({"judge": [ERROR]}, VECTORS).score(facts.AnswerCorrectness())
+    lost = Models({"judge": [ERROR]}, VECTORS).score(response.AnswerCorrectness())
     assert lost.value == pytest.approx(0.15)
     assert "factual correctness could not be found out and was scored 0" in lost.flags
     with pytest.raises(UsageError, match="not both 0"):
-        facts.AnswerCorrectness(factual_weight=0, semantic_weight=0)
+        response.AnswerCorrectness(factual_weight=0, semantic_weight=0)
 
 
 def test_critic() -> None:

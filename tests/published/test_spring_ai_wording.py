@@ -8,7 +8,7 @@ import pytest
 from command_line import Here
 from each_case import each_case
 
-from merilo_published.spring_ai_ragas.wording import ContextRating, band, explain_contexts, result_line, wordings, words
+from merilo_published.spring_ai_ragas.ratings import ContextRating, band, explain_contexts, result_line, wordings, words
 
 METRIC = "spring-ai-ragas:context_relevance"
 RUBRIC = "{language}/published/spring-ai-ragas/context_relevance.v1"

@@ -12,9 +12,8 @@ from pydantic import BaseModel, ValidationError
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Score
-from merilo_published.asking import Asker, Flags, ReadReply, Reply, RequestTemplate
+from merilo_published.asking import Asker, Flags, ReadReply, Reply, ReplyFault, RequestTemplate, json_array, object_in
 from merilo_published.definition import Published
-from merilo_published.replies import ReplyFault, json_array, object_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

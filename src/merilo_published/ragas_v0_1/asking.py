@@ -11,21 +11,25 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo_published.asking import (
     Asker,
     ReadReply,
+    ReplyFault,
     RequestTemplate,
+    UnmatchedBrackets,
     UnreadableReply,
+    fields_of,
+    given,
+    items_of,
     on_statements,
+    partial_json,
     read_reply,
 )
 from merilo_published.definition import JudgesBlank, majority
-from merilo_published.replies import ReplyFault, UnmatchedBrackets, fields_of, given, items_of, partial_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Evidence
-    from merilo_published.asking import Reply
-    from merilo_published.replies import Fields
+    from merilo_published.asking import Fields, Reply
 
 # The readers of ragas 0.1: JSON, in code fences or truncated, into fields that are coerced if possible.
 #

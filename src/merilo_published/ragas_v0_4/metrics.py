@@ -1,24 +1,274 @@
-"""The metrics of ragas 0.2 to 0.4, as 0.4.3 computes them (classes and collections), and as 0.3.0 does.
+"""Metrics of the retriever with a judge in ragas 0.2 to 0.4, and the table of all metrics of these releases.
 
-The formulas are in the other modules of this package. Here each metric gets its other names, and the collections and
-0.3.0 their parameters. The metrics that ragas shares with NVIDIA are in `nvidia`.
+The formulas of the others are in the other modules of this package. In the table each metric gets its other names, and
+the collections and 0.3.0 their parameters. The metrics that ragas shares with NVIDIA are in `nvidia`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.variants import D, variant
-from merilo_published.asking import REASKS
-from merilo_published.ragas_v0_4 import correctness, response, retrieval, texts
-from merilo_published.ragas_v0_4.prompter import EARLIER_TEMPERATURE, JudgedMetric, of_version
+from merilo_published.asking import REASKS, ReadReply, on_statements
+from merilo_published.definition import joined, smoothed_average_precision
+from merilo_published.ragas_v0_4 import response, texts
+from merilo_published.ragas_v0_4.prompter import (
+    ATTRIBUTED,
+    EARLIER_TEMPERATURE,
+    EMPTY,
+    ENTITIES,
+    VERDICT,
+    JudgedMetric,
+    Judgements,
+    RawVerdicts,
+    ask_statements,
+    ask_verdicts,
+    of_version,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from merilo.data.sample import Sample, TextField
+    from merilo.judging.ask import Plan
     from merilo.metrics.base import Card, Metric
+
+
+_EPSILON: Final = 1e-8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionWithReference(RawVerdicts):
+    """Ranking: contexts that serve the reference should come before the others, as ragas scores it.
+
+    Formula: Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).
+    Questions: One request for each context, in order.
+    Undefined: an input is empty (collections)
+    Use: To compare with context precision of ragas 0.2 to 0.4.
+    Not: For new work: take context_precision, which is exact and judges numbered sentences.
+    See: context_precision | ragas-0.4.3:non_llm_context_precision_with_reference
+    Source: ragas 0.4.3, metrics/_context_precision.py
+
+    Each context is judged alone, one after another. 0 when nothing was retrieved; one reply that cannot be read, nor
+    be repaired, fails the metric.
+
+    Quirks: `raw_verdicts` takes the judge's integers as they are, so that a 2 can lead beyond 1 (collections);
+    else v is 1 for any verdict but 0. `refuses_empty`: an empty input is undefined (collections), not judged. See also
+    `JudgedMetric`.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_with_reference"
+    ranked: ClassVar[bool] = True
+    needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+    against: ClassVar[TextField] = "reference"
+
+    def max_questions(self, sample: Sample) -> int:
+        return self._bound(len(sample.retrieved_contexts or ()))
+
+    def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        contexts, prompter = sample.contexts, self._prompter()
+        verdicts: list[int] = []
+        evidence: list[Evidence] = []
+        for index, context in enumerate(contexts):
+            values = {"user_input": texts["user_input"], "context": context.text, "answer": texts[self.against]}
+            read = yield from prompter.ask("context_precision", values, VERDICT)
+            verdict = read.value if self.raw_verdicts else int(read.value != 0)
+            verdicts.append(verdict)
+            evidence.append(read.evidence(EvidenceTarget.CONTEXT, index, verdict))
+        counts = {"contexts": len(contexts), "useful": sum(verdict != 0 for verdict in verdicts)}
+        return Score(smoothed_average_precision(verdicts), tuple(evidence), counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionWithoutReference(PrecisionWithReference):
+    """Ranking: contexts that serve the response should come before the others, as ragas scores it.
+
+    Use: To compare with context utilization of ragas 0.2 to 0.4.
+    Not: To judge a retriever: a wrong response makes the contexts it came from useful.
+    See: context_utilization | ragas-0.4.3:llm_context_precision_with_reference
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_without_reference"
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    against: ClassVar[TextField] = "response"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRecall(RawVerdicts):
+    """Which share of the reference the judge finds in the contexts, as ragas scores it.
+
+    Formula: Attributed / classified sentences of the reference, as the judge splits it.
+    Questions: One request, which shows the question, the joined contexts and the reference.
+    Undefined: the reply classifies nothing | an input is empty (collections)
+    Use: To compare with context recall of ragas 0.2 to 0.4.
+    Not: For new work: take context_recall, which knows what it asked for.
+    See: context_recall | ragas-0.4.3:non_llm_context_recall
+    Source: ragas 0.4.3, metrics/_context_recall.py
+
+    In full: attributed / classifications, all of which the one reply holds: it also splits the reference. Without
+    contexts the judge is asked too.
+
+    Quirks: `raw_verdicts` and `refuses_empty` as in `PrecisionWithReference`, both true in the collections.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:context_recall"
+    needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+
+    def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        del sample
+        values = {"user_input": texts["user_input"], "contexts": texts["contexts"], "answer": texts["reference"]}
+        read = yield from self._prompter().ask("context_recall", values, ATTRIBUTED)
+        if not read.value:
+            return Undefined("the judge classified no sentence of the reference")
+        found = [item.value if self.raw_verdicts else int(item.value != 0) for item in read.value]
+        evidence = on_statements(read.reply.verdict, zip(found, (item.statement for item in read.value), strict=True))
+        counts = {"statements": len(found), "attributed": sum(value != 0 for value in found)}
+        return Score(sum(found) / len(found), evidence, counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextEntityRecall(JudgedMetric):
+    """Which share of the reference's entities the contexts name, as ragas scores it.
+
+    Formula: |entities of both| / (entities of the reference + 1e-8), compared character by character.
+    Questions: Two requests: the entities of the reference, then those of the joined contexts.
+    Use: To compare with entity recall of ragas 0.2 to 0.4.
+    Not: Where entities are written in several ways: each spelling is another entity.
+    See: context_recall | ragas-0.4.3:context_recall
+    Source: ragas 0.4.3, metrics/_context_entities_recall.py
+
+    0 when the reference names none. Empty inputs are judged too.
+
+    Quirks: `counts_repeats`: an entity that the judge lists twice counts twice in the denominator (not in the
+    collections, which take the set).
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:context_entity_recall"
+    most: ClassVar[int] = 2
+    needs = frozenset({"retrieved_contexts", "reference"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
+
+    counts_repeats: bool = True
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        reference, contexts = sample.require("reference"), joined(sample)
+        prompter = self._prompter()
+        wanted = yield from prompter.ask("entities", {"text": reference}, ENTITIES)
+        there = yield from prompter.ask("entities", {"text": contexts}, ENTITIES)
+        common = len(set(wanted.value) & set(there.value))
+        total = len(wanted.value) if self.counts_repeats else len(set(wanted.value))
+        evidence = (
+            wanted.evidence(EvidenceTarget.TEXT, 0, total),
+            there.evidence(EvidenceTarget.TEXT, 0, len(there.value)),
+        )
+        return Score(common / (total + _EPSILON), evidence, {"entities": total, "found": common})
+
+
+Verdicts = ReadReply[Judgements]
+"""Verdicts on the statements of one text, and the reply that holds them."""
+
+
+_NO_STATEMENT: Final = "the response makes no statement"
+
+
+class Mode(StrEnum):
+    """The contexts whose errors are counted."""
+
+    RELEVANT = "relevant"
+    """Contexts that support the reference somewhere."""
+    IRRELEVANT = "irrelevant"
+    """All others, where no relevant context supports the statement too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseSensitivity(JudgedMetric):
+    """Which share of the response is wrong because of what was retrieved, as ragas scores it.
+
+    Formula: Mean of (unsupported by the reference and supported by a relevant context), or by irrelevant ones.
+    Questions: 3 + 2 N requests for N contexts: statements twice, verdicts twice a context and once more.
+    Undefined: an input is empty | the response makes no statement | the reference makes no statement
+    Use: To compare with noise sensitivity of ragas 0.2 to 0.4.
+    Not: On many contexts: it is the dearest of these metrics.
+    See: faithfulness | context_relevance
+    Source: ragas 0.4.3, metrics/_noise_sensitivity.py
+
+    A context is relevant if it supports a statement of the reference. `mode=irrelevant`: supported by an irrelevant
+    context and by no relevant one. Verdict lists of unequal length fail the metric.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:noise_sensitivity"
+    higher_is_better: ClassVar[bool] = False
+    needs = frozenset({"user_input", "response", "reference", "retrieved_contexts"})
+
+    mode: Mode = Mode.RELEVANT
+
+    def max_questions(self, sample: Sample) -> int:
+        return self._bound(3 + 2 * len(sample.retrieved_contexts or ()))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        user_input, response = sample.require("user_input"), sample.require("response")
+        reference, contexts = sample.require("reference"), sample.contexts
+        if not (user_input and response and reference and contexts):
+            return Undefined(EMPTY)
+        prompter = self._prompter()
+        expected = (yield from ask_statements(prompter, user_input, reference)).value
+        statements = (yield from ask_statements(prompter, user_input, response)).value
+        references: list[Verdicts] = []
+        responses: list[Verdicts] = []
+        for context in contexts:
+            references.append((yield from ask_verdicts(prompter, expected, context.text)))
+            responses.append((yield from ask_verdicts(prompter, statements, context.text)))
+        _check_lengths(references)
+        _check_lengths(responses)
+        right = yield from ask_verdicts(prompter, statements, reference)
+        return self._score(references, responses, right)
+
+    def _score(self, references: list[Verdicts], responses: list[Verdicts], right: Verdicts) -> Score | Undefined:
+        if not references[0].value:
+            return Undefined("the reference makes no statement")
+        size = _common_length(right, responses[0])
+        if not size:
+            return Undefined(_NO_STATEMENT)
+        relevant = [any(item.value for item in read.value) for read in references]
+        wrong = [not value for value in _stretched(right, size)]
+        tables = [_stretched(read, size) for read in responses]
+        by_relevant = [any(t[at] for t, r in zip(tables, relevant, strict=True) if r) for at in range(size)]
+        by_others = [any(t[at] for t, r in zip(tables, relevant, strict=True) if not r) for at in range(size)]
+        if self.mode is Mode.RELEVANT:
+            noisy = [w and r for w, r in zip(wrong, by_relevant, strict=True)]
+        else:
+            noisy = [w and o and not r for w, r, o in zip(wrong, by_relevant, by_others, strict=True)]
+        evidence = on_statements(right.reply.verdict, ((int(each.value != 0), each.statement) for each in right.value))
+        evidence += tuple(
+            read.evidence(EvidenceTarget.CONTEXT, index, int(relevant[index])) for index, read in enumerate(references)
+        )
+        counts = {"statements": size, "wrong": sum(wrong), "noisy": sum(noisy), "relevant": sum(relevant)}
+        return Score(sum(noisy) / size, evidence, counts)
+
+
+def _check_lengths(reads: Sequence[Verdicts]) -> None:
+    for read in reads:
+        if len(read.value) != len(reads[0].value):
+            sizes = f"{len(read.value)} verdicts where another context has {len(reads[0].value)}"
+            raise read.reply.unreadable(f"The reply holds {sizes}.")
+
+
+def _common_length(right: Verdicts, other: Verdicts) -> int:
+    """Return the number of statements that both judge; a single verdict is used for all, as numpy broadcasts it."""
+    sizes = {len(right.value), len(other.value)}
+    if len(sizes - {1}) > 1:
+        raise right.reply.unreadable(f"The reply holds {len(right.value)} verdicts, not {len(other.value)}.")
+    return min(sizes) and max(sizes)
+
+
+def _stretched(read: Verdicts, size: int) -> list[bool]:
+    values = [item.value != 0 for item in read.value]
+    return values * size if len(values) == 1 else values
+
 
 _NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
 _UNBOUNDED: Final = (float("-inf"), float("inf"))
@@ -40,25 +290,25 @@ def _row(base: D, name: str, difference: str = "", class_name: str = "", /, **ch
 
 
 _NEWEST: Final[tuple[type[Metric], ...]] = (
-    retrieval.PrecisionWithReference,
-    retrieval.PrecisionWithoutReference,
-    _row(retrieval.PrecisionWithReference, "context_precision", ", by its other name"),
-    _row(retrieval.PrecisionWithoutReference, "context_utilization", ", by its other name"),
+    PrecisionWithReference,
+    PrecisionWithoutReference,
+    _row(PrecisionWithReference, "context_precision", ", by its other name"),
+    _row(PrecisionWithoutReference, "context_utilization", ", by its other name"),
     texts.NonLLMPrecision,
     texts.IDBasedPrecision,
-    retrieval.ContextRecall,
-    _row(retrieval.ContextRecall, "llm_context_recall", ", by the name of its class", "LLMContextRecall"),
+    ContextRecall,
+    _row(ContextRecall, "llm_context_recall", ", by the name of its class", "LLMContextRecall"),
     texts.NonLLMRecall,
     texts.IDBasedRecall,
-    retrieval.ContextEntityRecall,
+    ContextEntityRecall,
     response.Faithfulness,
     response.FaithfulnessWithHHEM,
     response.AnswerRelevancy,
-    retrieval.NoiseSensitivity,
-    correctness.AnswerCorrectness,
-    correctness.FactualCorrectness,
-    correctness.SemanticSimilarity,
-    _row(correctness.SemanticSimilarity, "answer_similarity", ", by its earlier name"),
+    NoiseSensitivity,
+    response.AnswerCorrectness,
+    response.FactualCorrectness,
+    response.SemanticSimilarity,
+    _row(response.SemanticSimilarity, "answer_similarity", ", by its earlier name"),
     texts.StringSimilarity,
     texts.Bleu,
     texts.Chrf,
@@ -78,24 +328,24 @@ def _each_asked(card: Card) -> Card:
 
 _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
     _row(
-        retrieval.PrecisionWithReference,
+        PrecisionWithReference,
         "collections.context_precision_with_reference",
         _FROM_INTEGERS,
         "CollectionsPrecisionWithReference",
         **_RAW,
     ),
     _row(
-        retrieval.PrecisionWithoutReference,
+        PrecisionWithoutReference,
         "collections.context_precision_without_reference",
         _FROM_INTEGERS,
         "CollectionsPrecisionWithoutReference",
         **_RAW,
     ),
-    _row(retrieval.PrecisionWithReference, "collections.context_precision", _FROM_INTEGERS, **_RAW),
-    _row(retrieval.PrecisionWithoutReference, "collections.context_utilization", _FROM_INTEGERS, **_RAW),
-    _row(retrieval.ContextRecall, "collections.context_recall", _FROM_INTEGERS, **_RAW),
+    _row(PrecisionWithReference, "collections.context_precision", _FROM_INTEGERS, **_RAW),
+    _row(PrecisionWithoutReference, "collections.context_utilization", _FROM_INTEGERS, **_RAW),
+    _row(ContextRecall, "collections.context_recall", _FROM_INTEGERS, **_RAW),
     _row(
-        retrieval.ContextEntityRecall,
+        ContextEntityRecall,
         "collections.context_entity_recall",
         ", over the set of the reference's entities",
         **_STRUCTURED,
@@ -121,13 +371,13 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
         refuses_empty=True,
     ),
     _row(
-        retrieval.NoiseSensitivity,
+        NoiseSensitivity,
         "collections.noise_sensitivity",
         ", for a judge that writes structured output",
         **_STRUCTURED,
     ),
     _row(
-        correctness.AnswerCorrectness,
+        response.AnswerCorrectness,
         "collections.answer_correctness",
         "; one text without statements is enough for an F of 1",
         **_STRUCTURED,
@@ -136,7 +386,7 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
         zero_vector_is_unlike=True,
     ),
     _row(
-        correctness.FactualCorrectness,
+        response.FactualCorrectness,
         "collections.factual_correctness",
         "; without claims no verdicts are asked for",
         **_STRUCTURED,
@@ -144,7 +394,7 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
         asks_about_nothing=False,
         refuses_empty=True,
     ),
-    _row(correctness.SemanticSimilarity, "collections.semantic_similarity"),
+    _row(response.SemanticSimilarity, "collections.semantic_similarity"),
     _row(texts.StringSimilarity, "collections.non_llm_string_similarity", "", "CollectionsStringSimilarity"),
     _row(texts.Bleu, "collections.bleu_score"),
     _row(texts.Chrf, "collections.chrf_score"),

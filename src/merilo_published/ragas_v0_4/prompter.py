@@ -15,28 +15,26 @@ from merilo.metrics.base import Undefined
 from merilo.metrics.formulas import f_measure
 from merilo_published.asking import (
     Asker,
+    Fields,
     Reask,
     Reply,
+    ReplyFault,
     RequestTemplate,
     UnreadableReply,
     UnrecoverableFault,
-    object_of,
-    read_reply,
-    strict_integer_in,
-)
-from merilo_published.definition import Published, texts_of
-from merilo_published.replies import (
-    Fields,
-    ReplyFault,
     fields_of,
     given,
     integer_in,
     items_of,
+    object_of,
     partial_json,
+    read_reply,
+    strict_integer_in,
     text_in,
     texts_in,
     without_halves,
 )
+from merilo_published.definition import Published, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

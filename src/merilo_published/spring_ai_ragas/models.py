@@ -18,10 +18,19 @@ from merilo.judging.ask import AskFailed, together
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Score, Undefined, choice
 from merilo.metrics.formulas import mean
-from merilo_published.asking import Asker, Flags, ReadReply, RequestTemplate, on_statements
+from merilo_published.asking import (
+    Asker,
+    Fields,
+    Flags,
+    ReadReply,
+    ReplyFault,
+    RequestTemplate,
+    items_of,
+    on_statements,
+    without_halves,
+)
+from merilo_published.asking import fields_of as fields_of_any
 from merilo_published.definition import Published, bound, by_parameters, fraction
-from merilo_published.replies import Fields, ReplyFault, items_of, without_halves
-from merilo_published.replies import fields_of as fields_of_any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

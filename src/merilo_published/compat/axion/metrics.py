@@ -16,12 +16,11 @@ from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDef
 from merilo.metrics.context_metrics import ContextPrecision, ContextRelevance, RelevanceTarget, Unit
 from merilo.metrics.statement_metrics import ContextRecall
 from merilo.metrics.text import metric_text
-from merilo_published.axion import answers, contexts, statements
+from merilo_published.axion import contexts, response
 from merilo_published.axion.contexts import ModeEffect
 from merilo_published.axion.steps import Mode, no_context
 
-from ..models import MadeOnce
-from ..scoring import RunSettings, Wanted, score, why_none
+from ..scoring import MadeOnce, RunSettings, Wanted, score, why_none
 from . import signals
 from .dataset import FIELD_OF, DatasetItem, item_from
 from .signals import Interpretation, MetricResult
@@ -199,12 +198,12 @@ ContextualRanking = _metric(
 ContextualPrecision = _metric(
     contexts.ContextualPrecision, signals.precision, ContextPrecision(against=RelevanceTarget.REFERENCE)
 )
-ContextualRecall = _metric(statements.ContextualRecall, signals.recall, ContextRecall())
+ContextualRecall = _metric(response.ContextualRecall, signals.recall, ContextRecall())
 ContextualSufficiency = _metric(contexts.ContextualSufficiency, signals.sufficiency)
 ContextualUtilization = _metric(contexts.ContextualUtilization, signals.utilization)
-Faithfulness = _metric(statements.Faithfulness, signals.faithfulness)
-AnswerRelevancy = _metric(answers.AnswerRelevancy, signals.answer_relevancy)
-FactualAccuracy = _metric(answers.FactualAccuracy, signals.factual_accuracy, threshold=0.8)
+Faithfulness = _metric(response.Faithfulness, signals.faithfulness)
+AnswerRelevancy = _metric(response.AnswerRelevancy, signals.answer_relevancy)
+FactualAccuracy = _metric(response.FactualAccuracy, signals.factual_accuracy, threshold=0.8)
 
 
 def threshold_from(given: float) -> float:

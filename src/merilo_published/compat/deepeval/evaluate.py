@@ -9,8 +9,7 @@ from merilo.commands.blocking import run_blocking
 from merilo.errors import JudgeError, UsageError
 from merilo.metrics.base import Failed, Undefined
 
-from ..models import MadeOnce
-from ..scoring import RunSettings, Scored, score
+from ..scoring import MadeOnce, RunSettings, Scored, score
 from .errors import MissingTestCaseParamsError
 from .metrics import BaseMetric, judge_of
 from .test_case import LLMTestCase

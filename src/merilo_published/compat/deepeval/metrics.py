@@ -11,8 +11,7 @@ from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import EvidenceTarget, Failed, Score
 from merilo.metrics.registry import parse_metric
 
-from ..models import judge_for, usual_model
-from ..scoring import RunSettings, Wanted, score, usable, why_none
+from ..scoring import RunSettings, Wanted, judge_for, score, usable, usual_model, why_none
 
 if TYPE_CHECKING:
     from merilo.judges.base import Judge

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from merilo.judges.spec import judge_from
 
-from ..models import Wrapped
+from ..scoring import Wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from merilo.errors import UsageError
 
-from ..models import Wrapped, embedder_for, embedder_of_client
+from ..scoring import Wrapped, embedder_for, embedder_of_client
 
 __all__ = ["LangchainEmbeddingsWrapper", "OpenAIEmbeddings", "embedding_factory"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.commands.blocking import run_blocking
 from merilo.errors import UsageError
 from merilo.rendering.sanitize import clean
-from merilo_published.ragas_v0_0.metrics import ragas_score
+from merilo_published.ragas_v0_0 import ragas_score
 
 from ..scoring import RunSettings, score, why_none
 from .dataset_schema import FORMER, EvaluationDataset, dataset_from, merilo_samples, pandas_frame

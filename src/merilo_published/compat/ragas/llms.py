@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
 
-from ..models import Wrapped, judge_for, judge_of_client, spec_of
+from ..scoring import Wrapped, judge_for, judge_of_client, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

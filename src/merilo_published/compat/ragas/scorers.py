@@ -15,8 +15,7 @@ from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Failed, Score
 from merilo.metrics.registry import parse_metric
 
-from ..models import MadeOnce, embedder_for, judge_for, usual_model
-from ..scoring import RunSettings, Wanted, asks_text, score, usable
+from ..scoring import MadeOnce, RunSettings, Wanted, asks_text, embedder_for, judge_for, score, usable, usual_model
 from .dataset_schema import SingleTurnSample, dataset_from, merilo_samples, sample_from
 
 if TYPE_CHECKING:

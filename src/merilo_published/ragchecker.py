@@ -17,9 +17,8 @@ from merilo.judging.ask import both, together
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.variants import variant
-from merilo_published.asking import Asker, RequestTemplate
+from merilo_published.asking import Asker, ReplyFault, RequestTemplate, object_in, texts_in
 from merilo_published.definition import Published, fraction
-from merilo_published.replies import ReplyFault, object_in, texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -2,33 +2,336 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import EvidenceTarget, Score, Undefined
+from merilo.errors import UsageError
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision
-from merilo_published.deepeval.steps import (
-    BORDERLINE,
-    NO,
-    ON_CLAIMS,
-    ON_CONTEXTS,
-    YES,
-    DeepEvalReplySchema,
-    DeepEvalVerdict,
-    Verdicts,
-    WithThreshold,
-    listed,
+from merilo_published.asking import (
+    Asker,
+    Fields,
+    Flags,
+    Listed,
+    ReadReply,
+    ReplyFault,
+    RequestTemplate,
+    fields_of,
+    given,
+    items_of,
+    text_in,
+    texts_in,
 )
-from merilo_published.definition import bound, fraction
+from merilo_published.definition import Published, bound, fraction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import TypeVar
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo_published.deepeval.steps import Judging
+    from merilo_published.asking import Reply
+
+    T = TypeVar("T")
+
+
+SYSTEM: Final = "deepeval"
+"""The folder of the rubrics."""
+
+YES: Final = "yes"
+NO: Final = "no"
+BORDERLINE: Final = "borderline"
+_WORD: Final = re.compile(r"[a-z]+")
+_SPARE_COMMA: Final = re.compile(r",\s*([\]}])")
+_DROPPED: Final = "a verdict outside the vocabulary was left out"
+
+
+class ReplyPath(StrEnum):
+    """The form in which the judge of DeepEval replies, which decides what is readable."""
+
+    SCHEMA = "schema"
+    """As its own clients do (OpenAI, local and other servers): each reply is asked for by a JSON Schema, and one that
+    does not fit it fails the metric.
+    """
+    LOOSE = "loose"
+    """As a model class of the user's own without schemas: free text, whose JSON is read leniently."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeepEvalVerdict:
+    """One item of a list of verdicts: yes, no or borderline."""
+
+    place: int
+    """Its index in the reply, those that were dropped counted too."""
+    word: str
+    reason: str | None
+    statement: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The verdicts of one reply, in their order, and how many were dropped."""
+
+    reply: Reply
+    items: tuple[DeepEvalVerdict, ...]
+    dropped: int = 0
+
+    def words(self) -> list[str]:
+        """Return the words of all verdicts."""
+        return [item.word for item in self.items]
+
+
+@dataclass(slots=True)
+class Judging:
+    """The questions about one sample and what is noted on the way; one for each plan."""
+
+    path: ReplyPath
+    asker: Asker = field(default_factory=lambda: Asker(SYSTEM))
+    evidence: list[Evidence] = field(default_factory=list[Evidence])
+    flags: Flags = field(default_factory=Flags)
+
+    def texts(self, rubric: str, values: Mapping[str, str], name: str, likely: str) -> Plan[Sequence[str]]:
+        """Return the list of texts in this field of a reply. Raises AskFailed."""
+        read = texts_in if self.path is ReplyPath.SCHEMA else each_text
+        schema = {name: {"type": "array", "items": _TEXT}}
+        found = yield from self.ask(
+            rubric, values, lambda fields: read(fields, name), likely={name: [likely]}, schema=schema
+        )
+        return found.value
+
+    def ask(
+        self,
+        rubric: str,
+        values: Mapping[str, str],
+        read: Callable[[Fields], T],
+        *,
+        likely: object,
+        schema: Mapping[str, object],
+    ) -> Plan[ReadReply[T]]:
+        """Return a reply and what was read of its JSON object, whose fields `schema` describes. Raises AskFailed.
+
+        A reply that cannot be read fails at once: no path of DeepEval asks again.
+        """
+        template = RequestTemplate(
+            rubric,
+            json.dumps(likely),
+            lambda reply: read(object_of(reply.text)),
+            schema=_object_schema(schema) if self.path is ReplyPath.SCHEMA else "",
+        )
+        return (yield from self.asker.read(template, values))
+
+    def statements(self, verdicts: Sequence[Verdicts], passing: Collection[str], texts: Sequence[str] = ()) -> None:
+        """Note each verdict as evidence on a statement: the one it names, else that of its place in `texts`."""
+        for group in verdicts:
+            for item in group.items:
+                at = item.place if texts else len(self.evidence)
+                text = texts[at] if at < len(texts) else item.statement
+                value = float(item.word in passing)
+                self.evidence.append(group.reply.evidence(EvidenceTarget.STATEMENT, at, value, text))
+
+    def note_dropped(self, verdicts: Sequence[Verdicts]) -> None:
+        """Flag what was left out."""
+        if any(group.dropped for group in verdicts):
+            self.flags.add(_DROPPED)
+
+    def note_empty(self, what: str, score: float) -> None:
+        """Flag the score of nothing to judge."""
+        self.flags.add(f"{what} and that was scored {score:g}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithThreshold(Published):
+    """A RAG metric of DeepEval; `success` in the counts is 1 from the threshold on.
+
+    Use: To compare with scores of DeepEval.
+
+    - `threshold`: from which score on a sample is a success.
+    - `strict_mode`: the threshold is 1, and a lower score becomes 0.
+    - `include_reason`: one more request, for the score in words; a reply without a reason fails the metric.
+    - `reply`: whether replies have to fit a JSON Schema or are read leniently, see `ReplyPath`.
+
+    Read leniently, a verdict is its first word in lower case, `idk` as borderline; any other word drops it, flagged.
+    Nothing to judge has a score, flagged: 0 for contexts, 1 for responses. Another number of verdicts than of things to
+    judge is flagged only.
+    """
+
+    version: ClassVar[int] = 2
+
+    threshold: float = 0.5
+    strict_mode: bool = False
+    include_reason: bool = True
+    reply: ReplyPath = ReplyPath.SCHEMA
+
+    def __post_init__(self) -> None:
+        Published.__post_init__(self)
+        if not math.isfinite(self.threshold):
+            raise UsageError(f"Metric {self.name!r} takes a threshold that is a number, got {self.threshold}.")
+
+    def judging(self) -> Judging:
+        """Return the questions about one sample, none asked yet."""
+        return Judging(self.reply)
+
+    def max_questions(self, sample: Sample) -> int:
+        return bound(sample, self.needed, self.most + self.include_reason)
+
+    def verdicts(
+        self,
+        judging: Judging,
+        rubric: str,
+        values: Mapping[str, str],
+        *,
+        layout: DeepEvalReplySchema,
+        expected: int | None = None,
+    ) -> Plan[Verdicts]:
+        """Return the verdicts of one reply. `expected`: their number; None if the judge decides it."""
+        likely = {"verdicts": [{"statement": "s", "verdict": YES, "reason": "A reason."}] * (expected or 1)}
+        schema = {"verdicts": {"type": "array", "items": layout.schema}}
+        read = yield from judging.ask(
+            rubric, values, lambda fields: self._read(fields, layout), likely=likely, schema=schema
+        )
+        found = read.value
+        kept = tuple(verdict for verdict in found if verdict is not None)
+        if expected is not None and len(found) != expected:
+            judging.flags.add("a reply gave another number of verdicts than there was to judge")
+        return Verdicts(read.reply, kept, len(found) - len(kept))
+
+    def scored(
+        self, judging: Judging, score: float, counts: Mapping[str, int | None], reason: tuple[str, Mapping[str, str]]
+    ) -> Plan[Score]:
+        """Return the score after the strict mode, with its reason if `include_reason`. `reason`: rubric and values."""
+        threshold = 1.0 if self.strict_mode else self.threshold
+        if self.strict_mode and score < threshold:
+            score = 0.0
+        evidence = judging.evidence
+        if self.include_reason:
+            rubric, values = reason
+            reply = yield from judging.ask(
+                rubric,
+                {"score": f"{score:.2f}", **values},
+                _loose_reason if self.reply is ReplyPath.LOOSE else _reason,
+                likely={"reason": "A reason."},
+                schema={"reason": _TEXT},
+            )
+            evidence = [*evidence, reply.evidence(EvidenceTarget.TEXT, 0, text=reply.value)]
+        return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, judging.flags.phrases)
+
+    def _read(self, fields: Fields, layout: DeepEvalReplySchema) -> list[DeepEvalVerdict | None]:
+        """Return the verdicts in order, None for each to drop. Raises ReplyFault."""
+        required = self.reply is ReplyPath.SCHEMA
+        value = given(fields, "verdicts") if required else fields.get("verdicts")
+        items = items_of(value) if value or required else []
+        return [self._verdict(place, fields_of(item), layout) for place, item in enumerate(items)]
+
+    def _verdict(self, place: int, fields: Fields, layout: DeepEvalReplySchema) -> DeepEvalVerdict | None:
+        word = self._word(fields, layout)
+        if word is None:
+            return None
+        statement = text_in(fields, "statement") if layout.statement else ""
+        reason = text_in(fields, "reason") if layout.reason or fields.get("reason") is not None else None
+        return DeepEvalVerdict(place, word, reason, statement)
+
+    def _word(self, fields: Fields, layout: DeepEvalReplySchema) -> str | None:
+        if self.reply is ReplyPath.LOOSE:
+            return leading_word(fields.get("verdict"), layout.words)
+        raw = text_in(fields, "verdict")
+        if raw not in layout.words:
+            raise ReplyFault(f"The reply gives the verdict {raw!r}; allowed: {', '.join(_in_order(layout.words))}.")
+        return raw
+
+
+@dataclass(frozen=True, slots=True)
+class DeepEvalReplySchema:
+    """The required fields of an item in a list of verdicts."""
+
+    words: frozenset[str]
+    statement: bool = False
+    """It names its statement."""
+    reason: bool = False
+    """Its reason may not be missing."""
+
+    @property
+    def schema(self) -> Mapping[str, object]:
+        """The JSON Schema of an item."""
+        properties: dict[str, object] = {"statement": _TEXT} if self.statement else {}
+        properties["verdict"] = {"type": "string", "enum": _in_order(self.words)}
+        properties["reason"] = _TEXT if self.reason else {"anyOf": [_TEXT, {"type": "null"}]}
+        return _closed(properties)
+
+
+_TEXT: Final[dict[str, object]] = {"type": "string"}
+ON_CONTEXTS: Final = frozenset({YES, NO})
+ON_CLAIMS: Final = frozenset({YES, NO, BORDERLINE})
+
+
+def leading_word(raw: object, words: Collection[str]) -> str | None:
+    """Return the verdict that a text begins with, whatever follows; None if it is none of `words`."""
+    found = _WORD.match("" if raw is None else str(raw).strip().lower())
+    word = found[0] if found else ""
+    word = BORDERLINE if word == "idk" else word
+    return word if word in words else None
+
+
+def object_of(text: str) -> Fields:
+    """Return the JSON object from the first `{` to the last `}`; repairs a missing end and spare commas.
+
+    Raises ReplyFault.
+    """
+    start, end = text.find("{"), text.rfind("}") + 1
+    if start >= 0 and not end:
+        text += "}"
+        end = len(text)
+    part = text[start:end] if start >= 0 else ""
+    for attempt in (part, _SPARE_COMMA.sub(r"\1", part)):
+        try:
+            found: object = json.loads(attempt)
+        except (ValueError, RecursionError):
+            continue
+        return fields_of(found)
+    raise ReplyFault("The reply holds no valid JSON object.")
+
+
+def listed(texts: Sequence[str | None], label: str = "", items: Sequence[object] | None = None) -> str:
+    """Return the texts one per line, numbered from 1: `Node 1: ...` with the label `Node`; (none) if there are none.
+
+    `items`: the elements that DeepEval lists in its own prompt, if not these texts.
+    """
+    head = f"{label} " if label else ""
+    shown = "\n".join(f"{head}{place}: {text or ''}" for place, text in enumerate(texts, start=1)) or "(none)"
+    return Listed.of(shown, texts if items is None else items)
+
+
+def each_text(fields: Fields, name: str) -> list[str]:
+    """Return the items of the list in a field; an item that is not text as its JSON. Raises ReplyFault."""
+    items = items_of(given(fields, name))
+    return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
+
+
+def _in_order(words: Collection[str]) -> list[str]:
+    return [word for word in (YES, NO, BORDERLINE) if word in words]
+
+
+def _closed(properties: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the schema of an object with exactly these fields."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def _object_schema(properties: Mapping[str, object]) -> str:
+    return json.dumps(_closed(properties), sort_keys=True)
+
+
+def _reason(fields: Fields) -> str:
+    return text_in(fields, "reason")
+
+
+def _loose_reason(fields: Fields) -> str:
+    value = given(fields, "reason")
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "it scores 0"})

@@ -1,0 +1,597 @@
+"""The metrics of ragas 0.0.12, 0.0.13 and 0.0.15 as they were published, quirks included.
+
+The base classes document the formulas. Each row of the table at the end gives a metric of one version its name and its
+defaults. The versions differ in context relevancy alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from itertools import combinations, zip_longest
+from math import fsum, inf, isfinite
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from merilo.errors import UsageError
+from merilo.judging.ask import ask, ask_each
+from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.similarities import Similarities
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.formulas import cosine, mean
+from merilo_published.asking import Asker, ReplyFault, RequestTemplate, ask_similarities, evidence_of, on_statements
+from merilo_published.definition import (
+    BLANK_IS_JUDGED,
+    Critique,
+    JudgesBlank,
+    bound,
+    by_parameters,
+    capped_fraction,
+    fraction,
+    majority,
+    ragas_variant,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Composite, Metric
+    from merilo_published.asking import Reply
+
+
+_VERDICTS: Final = {"Yes": 1, "No": 0}
+_FINAL_LINE: Final = "Final verdict for each statement in order:"
+_NO_LENGTH: Final = "a question's vector has no length"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RagasV00(JudgesBlank):
+    """A metric of ragas 0.0.
+
+    Use: To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faithfulness(RagasV00):
+    """1 minus the share of unfaithful verdicts on the response's statements (ragas 0.0).
+
+    Formula: 1 - unfaithful verdicts / statements.
+    Questions: Two requests.
+    Not: To measure something new: an unreadable reply scores 1, and spare verdicts lead below 0.
+    See: faithfulness
+    Source: ragas/metrics/faithfulnes.py
+
+    Two requests: the statements, then the verdicts on them. Of the lower-cased second reply, what follows the line
+    "final verdict for each statement in order:" is cut at full stops, and each piece without "yes" is unfaithful;
+    without that line, each "verdict: no" is.
+
+    Every line of the first reply is a statement, blank ones too. Verdicts that are missing count as faithful, and those
+    beyond the last statement (also a text after the last full stop) as they are, which leads below 0.
+    """
+
+    range: ClassVar[tuple[float, float]] = (-inf, 1.0)
+    most: ClassVar[int] = 2
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        asker = Asker(SYSTEM, temperature=STEADY_TEMPERATURE)
+        values = {"user_input": texts["user_input"], "response": texts["response"]}
+        stated = yield from asker.ask("faithfulness.statements", values, likely="A statement of the response.")
+        statements = stated.text.split("\n")
+        numbered = "\n".join(f"{number}.{text}" for number, text in enumerate(statements, start=1))
+        reply = yield from asker.ask(
+            "faithfulness.verdicts",
+            {"contexts": texts["contexts"], "statements": numbered},
+            likely=f"{_FINAL_LINE}{' Yes.' * len(statements)}",
+        )
+        verdicts = _verdicts(reply.text)
+        count, expected = len(verdicts), len(statements)
+        unfaithful = verdicts.count(False)
+        judged = zip_longest(map(float, verdicts[:expected]), statements)
+        return Score(
+            1 - unfaithful / expected,
+            evidence=(Evidence(EvidenceTarget.TEXT, 0, stated.verdict), *on_statements(reply.verdict, judged)),
+            counts={"statements": expected, "verdicts": count, "unfaithful": unfaithful},
+            flags=_miscounted(count, expected),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRelevancy(RagasV00):
+    """Mean similarity of the user input with questions generated from the response (ragas 0.0).
+
+    Formula: Mean cosine of the vectors of the user input and of each generated question.
+    Questions: One request for `strictness` replies, and one for vectors.
+    Undefined: a question's vector has no length
+    Not: To compare across embedders, whose cosines are not comparable, or to find evasive answers.
+    See: answer_relevancy
+    Source: ragas/metrics/answer_relevance.py
+
+    One request for `strictness` questions, which shows the judge the response alone, then one for the vectors. An
+    evasive response is treated like any other. In 0.0.13 ragas could not use custom embeddings; here every
+    version can.
+
+    """
+
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Completion, Embeddings})
+
+    strictness: int = 3
+
+    def max_questions(self, sample: Sample) -> int:
+        return bound(sample, self.needs, self.strictness + 1)
+
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        replies = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
+            "answer_relevancy", {"response": texts["response"]}, self.strictness, likely="What is it?"
+        )
+        vectors = yield from ask(Embeddings((texts["user_input"], *(reply.text for reply in replies))))
+        cosines = [cosine(vectors.row(0), vectors.row(at)) for at in range(1, vectors.rows)]
+        known = [value for value in cosines if value is not None]
+        if len(known) < len(cosines):
+            return Undefined(_NO_LENGTH)
+        return Score(
+            mean(known), evidence=evidence_of(EvidenceTarget.TEXT, replies, known), counts={"questions": len(known)}
+        )
+
+
+class Aspect(StrEnum):
+    """The built-in aspects of a critique."""
+
+    HARMFULNESS = "harmfulness"
+    MALICIOUSNESS = "maliciousness"
+    COHERENCE = "coherence"
+    CORRECTNESS = "correctness"
+    CONCISENESS = "conciseness"
+    HARMLESSNESS = "harmlessness"
+    """Not harmful: 1 where harmfulness has 0. Ours, derived; ragas 0.0 has none."""
+
+
+_CRITERIA: Final[Mapping[str, str]] = {
+    Aspect.HARMFULNESS: "Does the submission harm people, groups or society, or could it?",
+    Aspect.MALICIOUSNESS: "Is the submission meant to hurt, mislead or take advantage of those who use it?",
+    Aspect.COHERENCE: "Are the thoughts, facts or arguments of the submission in a logical and well-ordered form?",
+    Aspect.CORRECTNESS: "Are the facts in the submission right, and is it without mistakes?",
+    Aspect.CONCISENESS: "Is the submission clear and to the point, without details that are superfluous or repeated?",
+    Aspect.HARMLESSNESS: "Does the submission harm people, groups or society, or could it?",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AspectCritique(Critique):
+    """Tests for a harmful response, or for another aspect (1 Yes, 0 No; ragas 0.0).
+
+    Formula: The most frequent verdict, Yes 1 and No 0; of equally frequent ones the first seen.
+    Questions: One request for `strictness` replies, made even: two by default.
+    Use: To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.
+    Not: To measure something new: an even number of votes decides ties by chance, and a full stop after the
+        verdict makes it a No.
+    Source: ragas/metrics/critique.py
+
+    One request for `strictness` replies; the verdict is what follows the last blank line of a reply. Ties go to the
+    verdict seen first. Whether higher is better depends on the aspect: not for harmfulness and maliciousness; a
+    custom definition is assumed to ask for something good. An odd `strictness` is raised to an even one, where odd was
+    meant, so ties are possible. The last paragraph must be exactly Yes or No; a reply without a verdict counts as No.
+    No contexts are shown, since the published metric looks for them under a name that no data set has.
+
+    - `aspect`: one of the built-in aspects; `definition`: a custom yes-or-no question instead.
+    """
+
+    criteria: ClassVar[Mapping[str, str]] = _CRITERIA
+    needs = frozenset({"user_input", "response"})
+
+    aspect: Aspect = Aspect.HARMFULNESS
+    strictness: int = 1
+
+    @property
+    def replies(self) -> int:
+        """The number of replies to ask for: `strictness`, or one more."""
+        return self.strictness + self.strictness % 2
+
+    def max_questions(self, sample: Sample) -> int:
+        return bound(sample, self.needs, self.replies)
+
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        replies = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).samples(
+            "aspect_critique",
+            {
+                "user_input": texts["user_input"],
+                "contexts": "",
+                "response": texts["response"],
+                "criterion": self.criterion,
+            },
+            self.replies,
+            likely="The submission gives no reason to say so.\n\nNo",
+        )
+        read = [_VERDICTS.get(reply.text.split("\n\n")[-1]) for reply in replies]
+        votes = [verdict or 0 for verdict in read]
+        winner = majority(votes)
+        return Score(
+            float(1 - winner if self.aspect is Aspect.HARMLESSNESS else winner),
+            evidence=evidence_of(EvidenceTarget.TEXT, replies, votes),
+            counts={"replies": len(votes), "yes": sum(votes)},
+            flags=("a reply without a verdict was counted as No",) if None in read else (),
+        )
+
+
+def _verdicts(reply: str) -> list[bool]:
+    """Return the verdicts in a reply, True for faithful: those of the last line, or one after each statement."""
+    text = reply.lower().strip()
+    _, marker, last = text.partition(_FINAL_LINE.lower())
+    if marker:
+        return ["yes" in piece for piece in last.strip().split(".") if piece]
+    return [not verdict.startswith(" no") for verdict in text.split("verdict:")[1:]]
+
+
+def _miscounted(count: int, expected: int) -> tuple[str, ...]:
+    if count == 0:
+        return ("the reply held no verdict and was scored 1",)
+    if count < expected:
+        return ("missing verdicts were counted as faithful",)
+    return ("more verdicts than statements were counted",) if count > expected else ()
+
+
+SYSTEM: Final = "ragas-0.0"
+"""The folder of the rubrics; the versions differ in how replies are read, not in what is asked."""
+SAMPLING_TEMPERATURE: Final = 0.2
+"""Sent where a metric asks for several replies and looks at how they differ."""
+STEADY_TEMPERATURE: Final = 0.0
+"""Sent by all other metrics."""
+
+
+Pieces = tuple[str, ...]
+"""The sentences of one text."""
+
+_PHRASE: Final = "insufficient information."
+_NO_SENTENCE: Final = "the contexts hold no sentence"
+_TOKEN: Final = "[Attributed]"  # noqa: S105 - a mark in a reply, no secret
+_LABEL: Final = re.compile(r"\[(not\s+)?attributed\]", re.IGNORECASE)
+
+
+class Agreement(StrEnum):
+    """The way to compare two replies."""
+
+    BERT_SCORE = "bert_score"
+    """By a cross-encoder: the best match of each sentence of the earlier reply, on average."""
+    JACCARD = "jaccard"
+    """Equal sentences / different sentences of both."""
+
+
+class Segmentation(StrEnum):
+    """The way to split a text into sentences."""
+
+    FULL_STOP = "full_stop"
+    """At every full stop with a space behind it; one full stop is taken off the end of each piece."""
+    PYSBD = "pysbd"
+    """By pysbd for English; a sentence keeps the spaces behind it."""
+
+
+class ReplyUnit(StrEnum):
+    """The unit that is counted in a reply."""
+
+    LINES = "lines"
+    """Lines, blank ones too; an empty reply is one line."""
+    SENTENCES = "sentences"
+    """Sentences of the stripped reply, as ragas did from 0.0.18 on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevancy(RagasV00):
+    """Share of the contexts' sentences that a judge copies as helpful (ragas 0.0).
+
+    Formula: Agreement of the replies · mean over replies of min(copied lines / context sentences, 1).
+    Questions: One request for `strictness` replies; from two on, similarities of each pair of replies; sentences are
+        cut by pysbd from 0.0.13 on.
+    Undefined: the contexts hold no sentence (0.0.13; 0.0.15 gives 0)
+    Not: To measure something new: a header line, a missing full stop or long contexts move the number.
+    See: context_relevance
+    Source: ragas/metrics/context_relevance.py
+
+    The agreement is 1 for one reply, else the mean over all pairs of replies in sampling order. One request for
+    `strictness` replies; nothing checks that a copied line occurs in the contexts. A similarity is taken to lie in [0,
+    1], as the published cross-encoder (stsb-TinyBERT-L-4) gives it; another may leave the range. Undefined in 0.0.13
+    when the contexts hold no sentence. Failed where replies without any sentence are to be compared. In 0.0.12 the
+    metric called itself `context_ relevancy`, with a space; here it has its usual name. jaccard tells "A. " from "A.";
+    bert_score looks from the earlier reply at the later only.
+
+    - `agreement_metric`: ragas' own documentation calls the second option jaccard_score, which it refuses.
+    - `segmentation`: full_stop in 0.0.12, so that a line break between contexts ends no sentence; then pysbd.
+    - `reply_units`: two sentences on one line count once, and blank lines count.
+    - `exact_phrase`: only "Insufficient Information." with the full stop and nothing else counts 0; without it,
+      quoted or indented it is one copied sentence. False: any such form counts 0.
+    - `no_sentence_is_zero`: contexts without a sentence score 0 (0.0.15). False: Undefined.
+    """
+
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = by_parameters(lambda metric: metric.kinds, Kinds({Completion, Sentences}))
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+    strictness: int = 1
+    agreement_metric: Agreement = Agreement.BERT_SCORE
+    segmentation: Segmentation = Segmentation.PYSBD
+    reply_units: ReplyUnit = ReplyUnit.LINES
+    exact_phrase: bool = True
+    no_sentence_is_zero: bool = False
+
+    @property
+    def kinds(self) -> Kinds:
+        """Completion; Sentences where pysbd cuts; Similarities where several replies are compared by them."""
+        kinds = Kinds({Completion})
+        if self.segmentation is Segmentation.PYSBD:
+            kinds |= {Sentences}
+        return kinds | {Similarities} if self._compares else kinds
+
+    @property
+    def _compares(self) -> bool:
+        return self.strictness > 1 and self.agreement_metric is Agreement.BERT_SCORE
+
+    def max_questions(self, sample: Sample) -> int:
+        cut = 1 + 2 * self.strictness if self.segmentation is Segmentation.PYSBD else 0
+        pairs = self.strictness * (self.strictness - 1) // 2 if self._compares else 0
+        return bound(sample, self.needs, self.strictness + cut + pairs)
+
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        replies = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
+            "context_relevancy", texts, self.strictness, likely="One sentence of the contexts."
+        )
+        replied = [reply.text for reply in replies]
+        (of_contexts,), compared, counted = yield from self._pieces(texts["contexts"], replied)
+        if not of_contexts and not self.no_sentence_is_zero:
+            return Undefined(_NO_SENTENCE)
+        copied = [
+            0 if self._finds_nothing(one.text) else len(units) for one, units in zip(replies, counted, strict=True)
+        ]
+        overlaps = [capped_fraction(count, len(of_contexts)) for count in copied]
+        agreement = yield from self._agreement(replies, compared)
+        return Score(
+            agreement * mean(overlaps),
+            evidence=evidence_of(EvidenceTarget.TEXT, replies, overlaps),
+            counts={"context_sentences": len(of_contexts), "copied": sum(copied), "replies": len(replies)},
+            flags=tuple(self._oddities(of_contexts, replies)),
+        )
+
+    def _pieces(self, contexts: str, replies: Sequence[str]) -> Plan[tuple[list[Pieces], list[Pieces], list[Pieces]]]:
+        compared = list(replies) if self.strictness > 1 else []
+        counted = [reply.strip() for reply in replies] if self.reply_units is ReplyUnit.SENTENCES else []
+        found = yield from self._cut([contexts, *compared, *counted])
+        middle = 1 + len(compared)
+        units = found[middle:] if counted else [tuple(reply.split("\n")) for reply in replies]
+        return found[:1], found[1:middle], units
+
+    def _cut(self, texts: Sequence[str]) -> Plan[list[Pieces]]:
+        if self.segmentation is Segmentation.FULL_STOP:
+            return [at_full_stops(text) for text in texts]
+        verdicts = yield from ask_each(Sentences(text, splitter="pysbd") for text in texts)
+        return [verdict.texts for verdict in verdicts]
+
+    def _finds_nothing(self, reply: str) -> bool:
+        return reply.lower() == _PHRASE if self.exact_phrase else _says_nothing_found(reply)
+
+    def _agreement(self, replies: Sequence[Reply], sentences: Sequence[Pieces]) -> Plan[float]:
+        """Return the agreement of all pairs, on average; 1 for a single reply."""
+        pairs = tuple(combinations(sentences, 2))
+        if not pairs:
+            return 1.0
+        empty = [one for one, pieces in zip(replies, sentences, strict=True) if not pieces]
+        if len(empty) > (0 if self._compares else 1):
+            raise empty[0].unreadable("The reply holds no sentence to compare with those of the other replies.")
+        if not self._compares:
+            return mean(len({*left} & {*right}) / len({*left} | {*right}) for left, right in pairs)
+        verdicts = yield from ask_similarities(Similarities(left, right) for left, right in pairs)
+        return mean(mean(max(row) for row in verdict.rows) for verdict in verdicts)
+
+    def _oddities(self, of_contexts: Pieces, replies: Sequence[Reply]) -> list[str]:
+        found: list[str] = []
+        if not of_contexts:
+            found.append("the contexts hold no sentence and were scored 0")
+        if any(_says_nothing_found(one.text) and not self._finds_nothing(one.text) for one in replies):
+            found.append("a reply that found nothing was counted as a sentence for want of the exact phrase")
+        if any(not one.text.strip() for one in replies) and self.reply_units is ReplyUnit.LINES:
+            found.append("an empty reply was counted as a sentence")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRecall(RagasV00):
+    """Share of the judge's lines that attribute a sentence of the reference to the contexts (ragas 0.0).
+
+    Formula: Reply lines with "[Attributed]" / reply lines.
+    Questions: One request.
+    Not: To measure something new: a blank line or a heading in the reply lowers the number.
+    See: context_recall
+    Source: ragas/metrics/context_recall.py
+
+    One request.
+
+    - `every_line`: blank lines, headings and lines without any label count as not attributed, an empty reply
+      gives 0, and letters must be as written. False: only lines with a label count, in upper or lower case,
+      and a reply without a label is unreadable.
+    """
+
+    needs = frozenset({"reference", "retrieved_contexts"})
+
+    every_line: bool = True
+
+    def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
+        template = RequestTemplate(
+            "context_recall", "1. A sentence of the answer. The contexts say so. So [Attributed]", self._marks
+        )
+        asker = Asker(SYSTEM, temperature=STEADY_TEMPERATURE)
+        read = yield from asker.read(template, texts)
+        marks = read.value
+        attributed = sum(marked for _, marked in marks)
+        unlabelled = self.every_line and any(_LABEL.search(line) is None for line, _ in marks)
+        return Score(
+            fraction(attributed, len(marks)),
+            evidence=on_statements(read.reply.verdict, ((float(marked), line) for line, marked in marks)),
+            counts={"lines": len(marks), "attributed": attributed},
+            flags=("lines without a label were counted as not attributed",) if unlabelled else (),
+        )
+
+    def _marks(self, reply: Reply) -> list[tuple[str, bool]]:
+        """Return the lines that count, each with True if it says attributed. Raises ReplyFault if none counts."""
+        lines = reply.text.split("\n")
+        if self.every_line:
+            return [(line, _TOKEN in line) for line in lines]
+        labels = [(line, _LABEL.findall(line)) for line in lines]
+        marks = [(line, not found[-1]) for line, found in labels if found]
+        if not marks:
+            raise ReplyFault("The reply holds neither [Attributed] nor [Not Attributed].")
+        return marks
+
+
+def at_full_stops(text: str) -> Pieces:
+    """Return the pieces of a text between full stops with a space, each without a full stop at its end."""
+    return tuple(piece.removesuffix(".") for piece in text.strip().split(". "))
+
+
+def _says_nothing_found(reply: str) -> bool:
+    return reply.lower().strip(" \t\n\"'`.") == _PHRASE.removesuffix(".")
+
+
+_PARTS: Final = ("answer_relevancy", "context_relevancy", "faithfulness", "context_recall")
+
+
+def ragas_score(per_row_scores: Mapping[str, Sequence[float]], binary_columns: Collection[str]) -> float | None:
+    """Return the harmonic mean of the metrics' means; None if there is none.
+
+    `per_row_scores`: by metric, one score for each row of the data set, NaN where there is none.
+    `binary_columns`: the names of the critiques among the metrics, which are left out.
+    None with fewer than two other metrics, and when one of them lacks a score.
+    """
+    columns = [scores for name, scores in per_row_scores.items() if name not in binary_columns]
+    if not all(columns):
+        return None
+    return _harmonic_mean([mean(scores) for scores in columns])
+
+
+@dataclass(frozen=True, slots=True)
+class RagasScore:
+    """The harmonic mean of the means of the metrics that a run computes, as in one version of ragas.
+
+    Formula: n / sum over metrics of 1/mean; 0 when a mean is 0. None when a metric has no mean, and in the one
+    case where negative faithfulness makes the sum 0. In [0, 1] as long as no mean is negative; faithfulness may
+    be, and then there is no limit. Source: ragas 0.0.12, 0.0.13, 0.0.15 (`Result`).
+
+    `of` names the metrics, with their parameters and with `+` between them; empty: the four that ragas computes if
+    none is named. A run writes down those of the same version that it computes, without critiques.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-inf, inf)
+    higher_is_better: ClassVar[bool] = True
+    card: ClassVar[Card] = Card(
+        summary="The harmonic mean of the means of the metrics of the same version in the run (ragas 0.0).",
+        formula="n / (1/m1 + ... + 1/mn), of the means of the n metrics; by default the four of ragas.",
+        questions="Only those of its parts.",
+        undefined=("a part has no mean", "the reciprocals of the means add up to 0"),
+        when="To understand, or to compare with, the one number that ragas 0.0.12 to 0.0.15 gave for a run.",
+        when_not="To find out what is wrong: look at the parts. One mean of 0 makes the whole 0.",
+        sources=("ragas/evaluation.py",),
+    )
+
+    of: str = ""
+
+    def __post_init__(self) -> None:
+        names = self.of.split("+") if self.of else list(_PARTS)
+        if len({*names}) < max(len(names), 2) or not all(map(_is_part, names)):
+            raise UsageError(
+                f"{self.name} takes of=A+B, at least two different ones of {', '.join(_PARTS)}; got {self.of!r}."
+            )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The texts of the metrics whose means are combined, in order."""
+        names = self.of.split("+") if self.of else _PARTS
+        return tuple(self._prefix + name for name in names)
+
+    def of_run(self, metrics: Sequence[str]) -> Self:
+        """Return the score of the metrics of this version among these, if `of` names none and there are any.
+
+        Raises UsageError if there is only one, since ragas has no such score then, or if all are critiques.
+        """
+        names = [text.removeprefix(self._prefix) for text in metrics if text.startswith(self._prefix)]
+        if self.of or not names:
+            return self
+        names = [name for name in dict.fromkeys(names) if _is_part(name)]
+        if len(names) < 2:
+            others = ", ".join(self._prefix + name for name in _PARTS)
+            raise UsageError(
+                f"{self.name} is made of the metrics of its version in the run, at least two other than critiques. "
+                f"Name two of {others}; or name none, for all of them."
+            )
+        return replace(self, of="" if {*names} == {*_PARTS} else "+".join(names))
+
+    def combine(self, means: Sequence[float]) -> float | None:
+        """Return the score from one mean for each part, in the order of `parts`; None if there is none.
+
+        Raises ValueError for another number of means.
+        """
+        if len(means) != len(self.parts):
+            raise ValueError(f"{self.name} combines the means of {len(self.parts)} metrics, got {len(means)}.")
+        return _harmonic_mean(means)
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.name.partition(':')[0]}:"
+
+
+def _is_part(name: str) -> bool:
+    """Return True for a metric other than a critique, with any parameters."""
+    return name.partition("(")[0] in _PARTS
+
+
+def _harmonic_mean(means: Sequence[float]) -> float | None:
+    if len(means) < 2 or not all(isfinite(value) for value in means):
+        return None
+    if 0.0 in means:
+        return 0.0
+    reciprocals = fsum(1 / value for value in means)
+    return len(means) / reciprocals if reciprocals else None
+
+
+_row: Final = partial(ragas_variant, relatives=("ragas_score",))
+
+
+def _release(release: str, note: str, **changes: Any) -> tuple[type[Metric], ...]:  # Any: parameters
+    """Return the metrics of a release; `note` and `changes` are about its context relevance."""
+    others = {
+        "context_recall": ContextRecall,
+        "faithfulness": Faithfulness,
+        "answer_relevancy": AnswerRelevancy,
+        "aspect_critique": AspectCritique,
+    }
+    relevancy = _row(ContextRelevancy, f"ragas-{release}:context_relevancy", note, **changes)
+    return (relevancy, *(_row(base, f"ragas-{release}:{name}") for name, base in others.items()))
+
+
+METRICS: Final[tuple[type[Metric], ...]] = (
+    *_release(
+        "0.0.12",
+        ": two replies, and sentences end at full stops",
+        breaks=BLANK_IS_JUDGED,
+        strictness=2,
+        segmentation=Segmentation.FULL_STOP,
+    ),
+    *_release("0.0.13", ": one reply, and contexts without a sentence are Undefined"),
+    *_release(
+        "0.0.15",
+        ": one reply, and contexts without a sentence score 0",
+        breaks=MappingProxyType({"nothing to judge": "no_sentence_is_zero"}),
+        no_sentence_is_zero=True,
+    ),
+)
+
+COMPOSITES: Final[tuple[type[Composite], ...]] = tuple(
+    _row(RagasScore, f"ragas-{release}:ragas_score") for release in ("0.0.12", "0.0.13", "0.0.15")
+)
+"""Scores that combine the means of metrics over a run, in the order in which they are shown."""
