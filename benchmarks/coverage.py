@@ -1,4 +1,4 @@
-"""Coverage of intervals, false alarms of comparisons and repeated looks, in synthetic studies of known truth.
+"""Coverage of intervals and false alarms of comparisons, in synthetic studies of known truth.
 
     python benchmarks/coverage.py                 one line per figure, with its limit; about half an hour of CPU
     python benchmarks/coverage.py --studies 200   a tenth
