@@ -43,6 +43,114 @@ Counts = dict[str, Whole | None]
 Bounds = tuple[Number | None, Number | None]
 
 
+class Checked:
+    """Annotation of a JSON value that must have a shape and is stored as it is."""
+
+    def __init__(self, shape: Any) -> None:  # Any: a type of this module
+        self._shape = shape
+
+    def __get_pydantic_core_schema__(self, _: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def unchanged(value: object, check: core_schema.ValidatorFunctionWrapHandler) -> object:
+            check(value)
+            return value
+
+        return core_schema.no_info_wrap_validator_function(unchanged, handler.generate_schema(self._shape))
+
+
+_ABSENT: Any = None  # Any: the default of fields of every type
+"""The default of a field that a file may lack; a default is not checked."""
+
+
+class _Shape(BaseModel):
+    """An object with the declared fields."""
+
+    model_config = ConfigDict(strict=True, defer_build=True)
+
+
+class _Unread(_Shape):
+    judge: str
+    samples: Whole
+    first: list[str]
+    languages: dict[str, Whole]
+
+
+class _Judge(_Shape):
+    """A judge of a manifest."""
+
+    name: str = _ABSENT
+    fingerprint: dict[str, Any] = _ABSENT  # Any: JSON of the judge
+    rates: str | None = _ABSENT
+    weak: list[str] = _ABSENT
+    weak_kinds: list[str] = _ABSENT
+    unread: dict[str, _Unread] = _ABSENT
+
+
+class _Scale(_Shape):
+    """The range and direction of a metric."""
+
+    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)]
+    higher_is_better: bool
+
+
+class _Shard(_Shape):
+    """The shard that a run evaluates."""
+
+    index: Whole
+    of: Whole
+    samples: Whole
+    fingerprint: str
+
+
+class _UsageShape(_Shape):
+    """The requests and cost of a run."""
+
+    requests: Whole = _ABSENT
+    cached: Whole = _ABSENT
+    input_tokens: Whole | None = _ABSENT
+    output_tokens: Whole | None = _ABSENT
+    cached_tokens: Whole = _ABSENT
+    cost_usd: Amount | None = _ABSENT
+    seconds: Amount = _ABSENT
+    adaptations: dict[str, dict[str, str]] | None = _ABSENT
+    stopped: str | None = _ABSENT
+    unanswered: Whole = _ABSENT
+    estimated_usd: Amount | None = _ABSENT
+    unanswered_usd: Amount = _ABSENT
+    raise_to: dict[str, Amount] | None = _ABSENT
+
+
+class _Evidence(_Shape):
+    about: str
+    index: int
+    kind: str
+    verdict: dict[str, Any]  # Any: the fields of a verdict
+    question: str | None = _ABSENT
+    text: str = _ABSENT
+    value: Number = _ABSENT
+
+
+class _Error(_Shape):
+    kind: str
+    message: str
+
+
+class OutcomeShape(_Shape):
+    """An `OutcomeRecord`."""
+
+    sample: str
+    metric: str
+    outcome: Literal["score", "undefined", "failed"]
+    value: Number = _ABSENT
+    counts: Counts = _ABSENT
+    evidence: list[_Evidence] = _ABSENT
+    flags: list[str] = _ABSENT
+    averaged: bool = _ABSENT
+    draws: list[Number] = _ABSENT
+    reason: str = _ABSENT
+    error: _Error = _ABSENT
+    trail: list[str] = _ABSENT
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """A ratio of two counts summed over the scored samples, such as relevant contexts to all contexts."""
@@ -242,117 +350,6 @@ def check_format(path: Path) -> None:
         found: Any = json.loads(read_json_bytes(path)).get("format")  # Any: JSON of unknown shape
         if found != FORMAT:
             raise other_format_error(path.parent, found)
-
-
-# -- shapes of what stays JSON ------------------------------------------------------------------------------
-
-
-class Checked:
-    """Annotation of a JSON value that must have a shape and is stored as it is."""
-
-    def __init__(self, shape: Any) -> None:  # Any: a type of this module
-        self._shape = shape
-
-    def __get_pydantic_core_schema__(self, _: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def unchanged(value: object, check: core_schema.ValidatorFunctionWrapHandler) -> object:
-            check(value)
-            return value
-
-        return core_schema.no_info_wrap_validator_function(unchanged, handler.generate_schema(self._shape))
-
-
-_ABSENT: Any = None  # Any: the default of fields of every type
-"""The default of a field that a file may lack; a default is not checked."""
-
-
-class _Shape(BaseModel):
-    """An object with the declared fields."""
-
-    model_config = ConfigDict(strict=True, defer_build=True)
-
-
-class _Unread(_Shape):
-    judge: str
-    samples: Whole
-    first: list[str]
-    languages: dict[str, Whole]
-
-
-class _Judge(_Shape):
-    """A judge of a manifest."""
-
-    name: str = _ABSENT
-    fingerprint: dict[str, Any] = _ABSENT  # Any: JSON of the judge
-    rates: str | None = _ABSENT
-    weak: list[str] = _ABSENT
-    weak_kinds: list[str] = _ABSENT
-    unread: dict[str, _Unread] = _ABSENT
-
-
-class _Scale(_Shape):
-    """The range and direction of a metric."""
-
-    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)]
-    higher_is_better: bool
-
-
-class _Shard(_Shape):
-    """The shard that a run evaluates."""
-
-    index: Whole
-    of: Whole
-    samples: Whole
-    fingerprint: str
-
-
-class _UsageShape(_Shape):
-    """The requests and cost of a run."""
-
-    requests: Whole = _ABSENT
-    cached: Whole = _ABSENT
-    input_tokens: Whole | None = _ABSENT
-    output_tokens: Whole | None = _ABSENT
-    cached_tokens: Whole = _ABSENT
-    cost_usd: Amount | None = _ABSENT
-    seconds: Amount = _ABSENT
-    adaptations: dict[str, dict[str, str]] | None = _ABSENT
-    stopped: str | None = _ABSENT
-    unanswered: Whole = _ABSENT
-    estimated_usd: Amount | None = _ABSENT
-    unanswered_usd: Amount = _ABSENT
-    raise_to: dict[str, Amount] | None = _ABSENT
-
-
-class _Evidence(_Shape):
-    about: str
-    index: int
-    kind: str
-    verdict: dict[str, Any]  # Any: the fields of a verdict
-    question: str | None = _ABSENT
-    text: str = _ABSENT
-    value: Number = _ABSENT
-
-
-class _Error(_Shape):
-    kind: str
-    message: str
-
-
-class OutcomeShape(_Shape):
-    """An `OutcomeRecord`."""
-
-    sample: str
-    metric: str
-    outcome: Literal["score", "undefined", "failed"]
-    value: Number = _ABSENT
-    counts: Counts = _ABSENT
-    evidence: list[_Evidence] = _ABSENT
-    flags: list[str] = _ABSENT
-    averaged: bool = _ABSENT
-    draws: list[Number] = _ABSENT
-    reason: str = _ABSENT
-    error: _Error = _ABSENT
-    trail: list[str] = _ABSENT
 
 
 def parsed(kind: Any, content: bytes) -> Any:  # Any: a type, and an object of it

@@ -22,7 +22,7 @@ from merilo.runs.records import CorruptRow
 from merilo.runs.schema import FORMAT, SCHEMA, STORE_SCHEMA, different_table, record_digests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
     from pathlib import Path
 
 _TEXT: Final = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,8})")
@@ -104,7 +104,7 @@ def merge_stores(path: Path, shards: Mapping[Shard, Path], samples: int) -> None
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+def _reading(path: Path) -> Generator[sqlite3.Connection]:
     """Open the store of a shard; errors of SQLite and rows that do not match their digest raise RunError."""
     try:
         with closing(read_only(path, STORE_SCHEMA)) as shard:

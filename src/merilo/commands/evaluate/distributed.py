@@ -374,7 +374,7 @@ class Board:
 def _sum(one: Traffic, other: Traffic) -> Traffic:
     both = [(each.name, getattr(one, each.name), getattr(other, each.name)) for each in fields(Traffic)]
     added: dict[str, Any] = {name: None if a is None or b is None else a + b for name, a, b in both}  # Any: as fields
-    return Traffic(**{**added, "paused_s": max(one.paused_s, other.paused_s)})
+    return replace(Traffic(**added), paused_s=max(one.paused_s, other.paused_s))
 
 
 # -- in the driver -------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import ChainMap
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -213,11 +212,14 @@ def _merged_usage(path: Path, parts: Sequence[Part], store: Store) -> dict[str, 
     # how unanswered requests count is an option of the shards, which only their costs show
     ways = [spent_record(balance, how) for how in get_args(Unanswered)]
     spent = min(ways, key=lambda way: abs(float(str(way["cost_usd"] or 0.0)) - cost))
+    adaptations: dict[str, Any] = {}  # Any: JSON
+    for each in usages:
+        adaptations |= each.get("adaptations") or {}
     return {
         **spent,
         "cached": store.cached_count(),
         "seconds": round(sum(float(each.get("seconds") or 0.0) for each in usages), 3),
-        "adaptations": dict(ChainMap(*(each.get("adaptations") or {} for each in reversed(usages)))),
+        "adaptations": adaptations,
         "stopped": None,
         "raise_to": None,
     }
