@@ -6,6 +6,7 @@ import io
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import version
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -134,7 +135,10 @@ def test_the_bill_lists_every_pin() -> None:
     ]
     refs = [each["bom-ref"] for each in found["components"]]
     assert len({*refs}) == len(refs)
-    assert all(SBOM._elsewhere(found, name) for name in SBOM.without_licence(found))
+    if version("aiohttp") in {
+        each.version for each in pinned if each.name == "aiohttp"
+    }:  # else lowest.txt
+        assert all(SBOM._elsewhere(found, name) for name in SBOM.without_licence(found))
 
 
 def test_no_dependency_is_under_the_gpl() -> None:
