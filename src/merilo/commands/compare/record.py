@@ -12,6 +12,7 @@ from merilo.commands.compare.result import Verdict
 from merilo.rendering.explain import evidence_groups
 from merilo.rendering.frames import frame
 from merilo.results.records import picked
+from merilo.stats.intervals import LEVEL
 
 SCHEMA: Final = 2
 """Number of the format of the JSON: from 2 on, differences are the run minus the base."""
@@ -35,7 +36,8 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
         "schema": SCHEMA,
         **picked(found, "verdict conclusion"),
         "runs": [picked(side, _SIDE) for side in found.sides],
-        **picked(found, "common other_questions level undefined cluster primary by_judge_alone left_out differing"),
+        "level": LEVEL,
+        **picked(found, "common other_questions undefined cluster primary by_judge_alone left_out differing"),
         "contexts": [_contexts(found, each) for each in found.contexts],
         **picked(found, "notes"),
         "comparisons": [_row(found, row) for row in found.rows],
