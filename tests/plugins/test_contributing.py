@@ -40,7 +40,7 @@ class Copy:
     def __init__(self, path: Path) -> None:
         self.path = path
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        names = [name for name in listed.split("\0") if name and not name.startswith("benchmarks/")]
+        names = [name for name in listed.split("\0") if name and not re.match("benchmarks/(?!labels/)", name)]
         for name in names:
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, path / name)
