@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from published.cases import Case, Level
-from published.naming import snake, system_of
+from published.naming import system_of
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,11 @@ def _entailed(labels: Any) -> Any:
 
 
 def _aggregated(case: Case) -> Computed:
-    """By the aggregator that inputs or configuration name, else the word after `agg` in the id."""
+    """By the aggregator that the word after `agg` in the id names."""
     spring = _published("spring_ai_ragas.models")
-    options = {snake(key): value for key, value in {**case.inputs, **case.config}.items()}
-    scores, named = options.pop("scores"), options.pop("aggregator", None)
-    word = snake(str(named)) if named else case.id.partition("-agg-")[2].partition("-")[0]
-    found = [each for each in spring.Aggregator if each.value.partition("_")[0] == word.partition("_")[0]]
-    if len(found) != 1 or options.keys() - {"tolerance"}:
-        pytest.fail(f"{case.id}: there is no aggregator {word!r} with {sorted(options)}.")
-    try:
-        return Computed(spring.aggregate(scores, found[0], **options))
-    except ValueError:  # nothing to aggregate, or no consensus
-        return Computed(None)
+    word = case.id.partition("-agg-")[2]
+    (found,) = (each for each in spring.Aggregator if each.value.partition("_")[0] == word)
+    return Computed(spring.aggregate(case.inputs["scores"], found))
 
 
 def _published(name: str) -> Any:  # Any: a module is looked up by the name of the system

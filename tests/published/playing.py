@@ -30,10 +30,6 @@ from merilo.runs.store import Store
 COLUMNS: Final = {
     "document": "retrieved_contexts",
     "passage": "retrieved_contexts",
-    "prompt": "user_input",
-    "summary": "response",
-    "source": "retrieved_contexts",
-    "statement": "response",
 }
 """Inputs that no loader knows, since they mean this in golden cases only."""
 
