@@ -32,22 +32,8 @@ def needs_two(question: Question[Any]) -> SupportVerdict:
     return SupportVerdict(SupportLabel.SUPPORTED, (0,)) if enough else SupportVerdict(SupportLabel.NOT_STATED)
 
 
-def value(metric: CitationRecall | CitationPrecision, sample: Sample = SAMPLE) -> float | None:
-    """The value of the metric; None if it is undefined."""
-    outcome = drive(metric.plan(sample), supports)
-    return outcome.value if isinstance(outcome, Score) else None
-
-
-def test_a_number_without_a_context() -> None:
-    """Its sentence is unsupported, and its citations do not count."""
-    assert (value(CitationRecall()), value(CitationPrecision())) == (0.5, 1)
-
-
-def test_what_is_judged() -> None:
-    """The first line is judged; the number 0 is the last context; a response without citations scores 0."""
-    assert value(CitationRecall(), replace(SAMPLE, response="It is old [1].\nIt is new [1].")) == 1
-    assert value(CitationRecall(), replace(SAMPLE, response="It is big [0].")) == 1
-    assert value(CitationPrecision(), replace(SAMPLE, response="It is big.")) == 0
+def test_at_least_one_citation_is_judged() -> None:
+    """A maximum below 1 is refused."""
     with pytest.raises(UsageError, match="max_citations"):
         CitationRecall(max_citations=0)
 
@@ -72,7 +58,9 @@ def test_a_hostile_response() -> None:
     """Huge numbers, blank contexts and sentences without text are unsupported and ask nothing."""
     hostile = f"[1]. It is [{'9' * 500}]. It is [1]."
     sample = replace(SAMPLE, retrieved_contexts=[" "], response=hostile)
-    assert value(CitationRecall(), sample) == 0
+    outcome = drive(CitationRecall().plan(sample), supports)
+    assert isinstance(outcome, Score)
+    assert outcome.value == 0
     assert isinstance(drive(CitationRecall().plan(replace(SAMPLE, response="")), supports), Undefined)
 
 

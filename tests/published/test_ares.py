@@ -21,7 +21,6 @@ SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response
     [
         ("[[Yes]]", True),
         ("[ No ]", False),
-        ("[[No]], or rather [[Yes]]", True),
         ("[[Yes]], or rather [[No]]", True),
         ("[[yes]]", None),
         ("No", None),

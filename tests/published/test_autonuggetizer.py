@@ -28,19 +28,9 @@ def score(metric: Any, *texts: str) -> Score:
     return found
 
 
-def test_values_counts_and_evidence() -> None:
-    """Each variant weighs the same labels in its own way; evidence has the value of each nugget."""
-    reply = '["support", "partial_support", "not_support"]'
-    values = {metric.name.partition(":")[2]: score(metric(), reply).value for metric in METRICS}
-    assert values == {
-        "all_score": 0.5,
-        "strict_all_score": pytest.approx(1 / 3),
-        "vital_score": 0.5,
-        "strict_vital_score": 0.5,
-        "weighted_score": 0.5,
-        "strict_weighted_score": 0.4,
-    }
-    found = score(AllScore(), reply)
+def test_counts_and_evidence() -> None:
+    """Labels are counted; evidence has the value of each nugget."""
+    found = score(AllScore(), '["support", "partial_support", "not_support"]')
     assert found.counts == {"nuggets": 3, "stated": 1, "partly_stated": 1}
     assert [(piece.text, piece.value) for piece in found.evidence] == [("One.", 1), ("Two.", 0.5), ("Three.", 0)]
 
@@ -72,12 +62,7 @@ def test_hostile_replies_are_unreadable(reply: str) -> None:
 
 
 def test_nothing_to_count() -> None:
-    """Without a vital nugget the vital score is 0; without nuggets it is undefined."""
-    vital: Any = METRICS[2]
-    okay = Sample("s", user_input="q", response="r", metadata={"nuggets": [NUGGETS[1]]})
-    zero = drive(vital().plan(okay), scripted('["support"]'))
-    assert isinstance(zero, Score)
-    assert zero.value == 0
+    """Without nuggets the score is undefined."""
     assert isinstance(drive(AllScore().plan(Sample("s", user_input="q", response="r")), scripted()), Undefined)
 
 

@@ -117,16 +117,7 @@ def test_a_failure_can_be_told_as_one() -> None:
         outcome("contextual_relevancy(failure_scored=false)", NO_REPLY)
 
 
-@each_case(
-    "name",
-    [
-        "contextual_relevancy",
-        "contextual_ranking",
-        "contextual_precision",
-        "contextual_sufficiency",
-        "contextual_utilization",
-    ],
-)
+@each_case("name", ["contextual_relevancy", "contextual_ranking", "contextual_precision", "contextual_utilization"])
 def test_nothing_retrieved_scores_0_without_a_call(name: str) -> None:
     """An empty list of contexts is 0 and asks nothing."""
     assert score(name, sample=NOTHING).value == 0.0
@@ -141,12 +132,6 @@ def test_the_relevancy_mode_picks_the_rubric() -> None:
 def test_force_granular_has_no_effect_on_relevancy() -> None:
     """Relevance has a batch request only, whatever the engine's options say."""
     assert asked("contextual_relevancy(force_granular=true)", relevancy("yes", "no", "no")) == ["relevancy_task"]
-
-
-def test_the_mode_is_recorded_without_effect() -> None:
-    """mode=holistic alone asks and scores as granular does, and stands in the metric's text."""
-    assert score("contextual_relevancy(mode=holistic)", relevancy("yes", "no", "yes")).value == 2 / 3
-    assert metric_text(parse_metric("axion:faithfulness(mode=holistic)")) == "axion:faithfulness(mode=holistic)"
 
 
 @pytest.mark.parametrize(("verdict", "value"), [("yes", 1.0), ("idk", 0.0), ("no", 0.0)])
@@ -179,13 +164,6 @@ def test_ranking_and_relevancy_ask_the_equal_question() -> None:
         drive(parse_metric(f"axion:{name}").plan(FRANCE), answer)
         seen.append(questions)
     assert seen[0][0] == seen[1][0] == seen[2][0]
-
-
-def test_precision_asks_each_context() -> None:
-    """Useful, not useful, useful is (1 + 2/3) / 2, from one request a context."""
-    replies = [{"is_useful": flag} for flag in (True, False, True)]
-    assert asked("contextual_precision", *replies) == ["usefulness"] * 3
-    assert score("contextual_precision", *replies).value == pytest.approx(5 / 6, abs=1e-12)
 
 
 def test_equal_contexts_are_asked_about_anew() -> None:

@@ -173,9 +173,8 @@ def test_fewer_verdicts() -> None:
 
 
 def test_ambiguous_claims() -> None:
-    """Borderline claims pass, unless they are penalised."""
+    """Borderline claims fail if they are penalised."""
     replies = ({"truths": ["t"]}, {"claims": ["a", "b", "c"]}, verdicts("yes", "borderline", "no"))
-    assert score(quiet(Faithfulness), *replies).value == pytest.approx(2 / 3)
     assert score(quiet(Faithfulness, penalize_ambiguous_claims=True), *replies).value == pytest.approx(1 / 3)
 
 
@@ -250,8 +249,6 @@ def test_missing_fields(metric: Any) -> None:
     ("metric", "replies"),
     [
         (ContextualRelevancy, [verdicts(), verdicts()]),
-        (ContextualPrecision, [verdicts()]),
-        (ContextualRecall, [verdicts()]),
         (Faithfulness, [{"truths": []}, {"claims": []}]),
         (AnswerRelevancy, [{"statements": []}]),
     ],

@@ -68,6 +68,15 @@ def answer(question: Question[Any]) -> dict[str, Any]:
     raise AssertionError(question.kind)
 
 
+def untold(question: Question[Any]) -> dict[str, Any]:
+    """The same answers by a judge that does not tell contradicted from not stated."""
+    found = answer(question)
+    if isinstance(question, Support):
+        found |= {"tells_contradicted": False}
+        found |= {} if found["label"] == "supported" else {"label": "unsupported", "evidence": []}
+    return found
+
+
 def computed(
     rows: list[dict[str, Any]], family: str, judge: ScriptedJudge, out: Path, **options: Any
 ) -> DefinitionTables:
@@ -95,26 +104,12 @@ def value(tables: Tables, definition: str, sample: str = "capital") -> float | N
         ("context_relevance", 0.5),
         ("context_relevance(unit=context)", 2 / 3),
         ("context_relevance(unit=sentence)", 2 / 6),
-        ("ragas-0.0.12:context_relevancy", 2 / 4),
         ("ragas-0.1.9:context_relevancy", 2 / 6),
-        ("nvidia:context_relevance", 1.0),
-        ("spring-ai-ragas:context_relevance", 0.5),
         ("axion:contextual_relevancy", 2 / 3),
-        ("axion:contextual_relevancy(mode=holistic, mode_effect=documented)", 1.0),
-        ("deepeval-4.3.1:contextual_relevancy", 2 / 6),
-        ("trulens:context_relevance", 5 / 9),
-        ("ares:context_relevance", 2 / 3),
         ("ragas-0.1.9:context_precision", 1.0),
-        ("axion:contextual_ranking", (1 + 2 / 3) / 2),
-        ("ragchecker:context_precision", 1 / 3),
-        ("ragas-0.0.12:faithfulness", 0.5),
-        ("nvidia:response_groundedness", 0.5),
         ("axion:faithfulness", 0.0),
         ("deepeval-4.3.1:faithfulness", 0.5),
-        ("ares:answer_faithfulness", 0.0),
         ("axion:answer_relevancy", 0.5),
-        ("trulens:relevance", 2 / 3),
-        ("ares:answer_relevance", 1.0),
         ("deepeval-4.3.1:contextual_recall", 1.0),
     ],
 )
@@ -129,13 +124,7 @@ def test_each_definition_makes_its_own_number_of_the_same_verdicts(
     ("definition", "expected"),
     [
         ("context_relevance", None),
-        ("spring-ai-ragas:context_relevance", None),
-        ("trulens:context_relevance", None),
         ("ragas-0.1.9:context_relevancy", 0.0),
-        ("axion:contextual_relevancy", 0.0),
-        ("deepeval-4.3.1:contextual_relevancy", 0.0),
-        ("nvidia:context_relevance", 0.0),
-        ("ragas-0.1.9:context_precision", 0.0),
         ("faithfulness", 0.0),
     ],
 )
@@ -167,14 +156,6 @@ def test_every_form_says_what_it_leaves_out() -> None:
 
 def test_a_judge_that_does_not_tell_contradicted_gives_no_biased_number(tmp_path: Any) -> None:
     """Definitions that need contradicted told apart are Undefined for every sample, not for the bad ones only."""
-
-    def untold(question: Question[Any]) -> dict[str, Any]:
-        found = answer(question)
-        if isinstance(question, Support):
-            found |= {"tells_contradicted": False}
-            found |= {} if found["label"] == "supported" else {"label": "unsupported", "evidence": []}
-        return found
-
     good = {**ROW, "response": "Paris is the capital."}
     found = computed([good], Lineage.FAITHFULNESS, ScriptedJudge.by(untold), tmp_path / "r")
     tables = {Lineage.FAITHFULNESS: found}
@@ -249,14 +230,6 @@ def test_the_rank_correlation_is_over_the_common_samples(tmp_path: Path) -> None
 
 def test_a_definition_with_few_scores_is_named_and_not_compared(tmp_path: Path) -> None:
     """One that scored a rare kind of sample alone does not take the others out of the comparison."""
-
-    def untold(question: Question[Any]) -> dict[str, Any]:
-        found = answer(question)
-        if isinstance(question, Support):
-            found |= {"tells_contradicted": False}
-            found |= {} if found["label"] == "supported" else {"label": "unsupported", "evidence": []}
-        return found
-
     rows = [{**ROW, "id": f"s{place}"} for place in range(6)]
     rows += [{**ROW, "id": "nothing", "response": " "}]
     tables = computed(rows, Lineage.FAITHFULNESS, ScriptedJudge.by(untold), tmp_path / "run")

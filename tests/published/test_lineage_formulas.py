@@ -338,9 +338,3 @@ def test_a_formula_equals_its_definition_without_statements(definition: str) -> 
 def test_a_formula_equals_its_definition_without_contexts(definition: str) -> None:
     """A retriever that found nothing has the same outcome by the formula and by the definition."""
     assert_equal(definition, Judgement.drawn(1, contexts=0, statements=2))
-
-
-@each_case("definition", [*NOT_COMPARABLE, *RATES_THE_WHOLE])
-def test_an_omission_is_stated_with_the_formula(definition: str) -> None:
-    """A formula that cannot equal its definition states what it leaves out."""
-    assert FORMS[definition].left_out

@@ -49,13 +49,11 @@ def test_a_composite_of_composites_is_refused(tmp_path: Path) -> None:
 
 
 def test_published_composites_are_known_by_name() -> None:
-    """`ragas-0.0.12:ragas_score` is found and written as metrics are, and its parts are published metrics."""
+    """`ragas-0.0.12:ragas_score` is found and written as metrics are."""
     composite = parse_metric("ragas-0.0.12:ragas_score")
     assert type(composite) is find_metric("ragas-0.0.12:ragas_score")
     assert type(composite) in published_metrics()
     assert metric_text(composite) == "ragas-0.0.12:ragas_score"
-    parts: tuple[str, ...] = composite.parts
-    assert [metric_text(parse_metric(part)) for part in parts] == list(parts)
 
 
 DEFAULT = ("answer_relevancy", "context_relevancy", "faithfulness", "context_recall")

@@ -106,14 +106,6 @@ def test_more_claims_than_a_text_can_make() -> None:
         drive(parse_metric("ragchecker:claim_recall").plan(SAMPLE), Checker({"the reference": ["c"] * 51}))
 
 
-def test_nothing_to_count() -> None:
-    """No claims: 0, as published."""
-    silent = Checker({"the response": [], "the reference": ["g1"]})
-    outcome = drive(parse_metric("ragchecker:hallucination").plan(SAMPLE), silent)
-    assert isinstance(outcome, Score)
-    assert outcome.value == 0.0
-
-
 def test_claims_per_prompt() -> None:
     """At least one claim stands in a prompt."""
     with pytest.raises(UsageError, match="claims_per_prompt"):

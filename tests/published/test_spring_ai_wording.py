@@ -144,34 +144,6 @@ def test_several_models(here: Here) -> None:
     assert "  0.375 (37.5%) — Низкая релевантность\n" in shown
     assert "сырая оценка (0–2): 2, 1, нормализованная оценка (0–1):" in shown
     assert "сырая оценка (0–2): 0, нормализованная оценка (0–1): 0.0" in shown
-    only = here.merilo("run", "data.jsonl", *judges, "--metrics", f"{METRIC}(models=b)", "--out", "only", "--full")
-    assert only.returncode == 0, only.stderr
-    assert "  0.5 (50%) — Смешанная релевантность\n" in only.stdout
-
-
-def test_an_unknown_model(here: Here) -> None:
-    """A model that is no judge of the run is refused before the first question."""
-    here.write("data.jsonl", [LEARNING])
-    judge = _script(here, "judge.jsonl", {"": 1}, "ru")
-    ran = here.merilo(
-        "run", "data.jsonl", "--judge", f"a={judge}", "--metrics", f"{METRIC}(models=c)", "--out", "out", "--full"
-    )
-    assert ran.returncode == 2
-    assert "asks the model 'c', which is no judge of this run; there are a." in ran.stderr
-
-
-def test_an_english_run(here: Here) -> None:
-    """English data is asked and told in English, and so is data marked as a language without words."""
-    data = {"id": "x", "user_input": "Who?", "retrieved_contexts": ["Ann."]}
-    here.write("data.jsonl", [data])
-    judge = _script(here, "judge.jsonl", {"Ann.": 2}, "en")
-    ran = here.merilo(
-        "run", "data.jsonl", "--judge", judge, "--metrics", METRIC, "--language", "de", "--out", "out", "--full"
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert (
-        "  1.0 (100%) — High relevance\n  Interpretation: Excellent — all contexts are highly relevant\n" in ran.stdout
-    )
 
 
 def test_no_score_no_words(here: Here) -> None:

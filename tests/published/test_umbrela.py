@@ -26,7 +26,6 @@ SAMPLE = Sample("s", user_input="How long is the Rhine?", retrieved_contexts=["I
         ("O: 1 ... O: 2", 2),
         ("##final score: 3\n##final score: 0", 0),
         ("**Final score**: 2", 2),
-        ("Relates to 3 topics. ##final score: 1", 3),
         ("There are 3 of them, so 2.", 2),
         ("Due to: 3 reasons. ##final score: 1", 3),
         ("The score is 2. Relevance category: 1", 2),
