@@ -160,19 +160,12 @@ def test_the_signals_are_printed_as_on_the_page() -> None:
     signals: Any = executed(ContextualRelevancy(judge=JUDGE), FRANCE).signals
     name, _, inside = str(signals).partition("(\n")
     assert name == "ContextualRelevancyResult"
-    assert json.loads(inside.removesuffix(")")) == {
-        "relevancy_score": 0.67,
-        "total_chunks": 3,
-        "relevant_chunks": 2,
-        "chunk_breakdown": [
-            {"chunk_text": text, "is_relevant": text in YES} for text in FRANCE.retrieved_content or ()
-        ],
-    }
-    assert list(json.loads(inside.removesuffix(")"))) == [
-        "relevancy_score",
-        "total_chunks",
-        "relevant_chunks",
-        "chunk_breakdown",
+    breakdown = [{"chunk_text": text, "is_relevant": text in YES} for text in FRANCE.retrieved_content or ()]
+    assert [*json.loads(inside.removesuffix(")")).items()] == [
+        ("relevancy_score", 0.67),
+        ("total_chunks", 3),
+        ("relevant_chunks", 2),
+        ("chunk_breakdown", breakdown),
     ]
     assert signals.relevancy_score == 2 / 3
     assert repr(signals) == str(signals)
@@ -203,13 +196,6 @@ def test_the_page_runs_without_a_key(capsys: pytest.CaptureFixture[str]) -> None
     assert "Chunk 4: Healthy eating includes fruits and vegetables...." in printed
 
 
-def test_two_retrievers_are_compared_by_their_means() -> None:
-    """The means of two result lists are those of the page's examples."""
-    first, second = run([FRANCE, QUANTUM]), run([PHOTOSYNTHESIS, DIABETES])
-    means = [sum(result.score or 0 for result in results) / len(results) for results in (first, second)]
-    assert means == [pytest.approx(1 / 3), 0.75]
-
-
 def test_results_stand_in_data_set_order() -> None:
     """Item by item, and within an item metric by metric, under the classes' names; mappings are items too."""
     results = run([QUANTUM, {"query": "q?", "retrieved_content": ["short"], "id": "own"}], *relevance_family())
@@ -232,22 +218,6 @@ def test_equal_ids_are_no_trouble() -> None:
         [DatasetItem(query="q?", retrieved_content=["short"], id="1"), DatasetItem(**vars(FRANCE) | {"id": "1"})]
     )
     assert [result.score for result in results] == [1.0, 2 / 3]
-
-
-def counting(asked: list[Question[Any]]) -> Callable[[Question[Any]], Given]:
-    def answer(question: Question[Any]) -> Given:
-        asked.append(question)
-        return free_text(question)
-
-    return answer
-
-
-def test_relevancy_and_ranking_ask_once() -> None:
-    """Two metrics over the same items share their verdicts: one request an item."""
-    asked: list[Question[Any]] = []
-    judge = merilo.ScriptedJudge.by(counting(asked), answers=frozenset({Completion}))
-    run([FRANCE, DIABETES], *relevance_family(), judge=judge)
-    assert len(asked) == 2
 
 
 def test_a_failure_is_shared_too() -> None:
@@ -413,14 +383,8 @@ def test_nothing_retrieved_scores_0(judge: Any) -> None:
 @pytest.mark.parametrize(
     ("item", "what"),
     [
-        (
-            DatasetItem(query="q?", id="a1"),
-            "Item 'a1' has no retrieved_content",
-        ),
-        (
-            DatasetItem(query=" "),
-            "The item has no query and no retrieved_content",
-        ),
+        (DatasetItem(query="q?", id="a1"), "Item 'a1' has no retrieved_content"),
+        (DatasetItem(query=" "), "The item has no query and no retrieved_content"),
     ],
 )
 def test_a_missing_field_is_told_in_one_sentence(item: DatasetItem, what: str) -> None:
