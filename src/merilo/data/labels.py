@@ -138,8 +138,8 @@ class _Reader:
         """Return the record; None if problems make it unusable."""
         name = self._record.get("task")
         if not isinstance(name, str) or name not in set(Task):
-            label_file = "; a label file of merilo label has no texts" if "ticket" in self._record else ""
-            self._wrong(f"one of {', '.join(Task)}{label_file}", name, "task")
+            advice = "; attach labels of merilo label to their run: merilo label RUN --labels FILE"
+            self._wrong(f"one of {', '.join(Task)}{advice if 'ticket' in self._record else ''}", name, "task")
             return None
         task = Task(name)
         for needed in _TEXTS[task]:
