@@ -225,13 +225,9 @@ def test_batches_as_files(tmp_path: Path) -> None:
     assert here.merilo(*command, *metrics).returncode == 6
     output.unlink()
 
-    def reply(line: dict[str, Any]) -> dict[str, Any]:
+    for line in map(json.loads, requests.read_text(encoding="utf-8").splitlines()):
         assert (line["method"], line["url"], line["body"]["model"]) == ("POST", "/v1/chat/completions", "m")
-        content = json.dumps({"reason": "It says so.", "grade": 2, "evidence": [1]})
-        body = {"model": "m", "choices": [{"message": {"content": content}, "finish_reason": "stop"}]}
-        return {"custom_id": line["custom_id"], "response": {"status_code": 200, "body": body}, "error": None}
-
-    outputs(tmp_path / "jobs", reply)
+    outputs(tmp_path / "jobs", _graded)
     done = here.merilo(*command, *metrics)
     assert done.returncode == 0, done.stderr
     assert "context_relevance  1.000" in done.stdout

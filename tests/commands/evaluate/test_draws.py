@@ -85,17 +85,8 @@ def test_the_draws_are_recomputed(here: Here) -> None:
 def test_a_plan_counts_every_draw(here: Here) -> None:
     """`merilo run --plan --draws` estimates the requests that a run sends."""
     here.write("data.jsonl", SAMPLES)
-    words = [
-        "run",
-        "--plan",
-        "data.jsonl",
-        "--judge",
-        "openai:gpt-4.1-mini",
-        "--metrics",
-        "context_relevance",
-        "--json",
-    ]
-    assert json.loads(here.merilo(*words, "--draws", "5").stdout)["typical"]["requests"] == 60
+    words = ("run", "--plan", "data.jsonl", "--judge", "openai:gpt-4.1-mini", "--metrics", "context_relevance")
+    assert here.json(*words, "--draws", "5")["typical"]["requests"] == 60
 
 
 @pytest.mark.parametrize(

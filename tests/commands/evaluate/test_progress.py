@@ -221,9 +221,10 @@ def test_a_pipe_gets_plain_lines(desk: Desk) -> None:
 
 
 def test_quiet_is_quiet(desk: Desk) -> None:
-    """With --quiet nothing is written to the terminal."""
+    """With --quiet only the summary is printed."""
     desk.server.fail_next(rate_limited("0"), reset())
-    assert desk.shown("--quiet").err == ""
+    shown = desk.shown("--quiet")
+    assert (shown.err, shown.out[:16]) == ("", "data: 48 samples")
 
 
 def test_progress_that_nobody_reads_ends_no_run(desk: Desk) -> None:

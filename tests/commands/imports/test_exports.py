@@ -97,10 +97,7 @@ def test_a_file_that_cannot_be_read_is_not_called_unknown(
     ("name", "metric", "mean", "origin"),
     [
         ("promptfoo.json", "foreign:exact", 1.0, "promptfoo results, promptfoo.json"),
-        ("inspect.json", "foreign:includes", 0.5, "Inspect log, inspect.json"),
-        ("langsmith.jsonl", "foreign:correctness", 0.5, "LangSmith runs, langsmith.jsonl"),
         ("mlflow.json", "foreign:relevance", 1.0, "MLflow traces, mlflow.json"),
-        ("deepeval.json", "foreign:Faithfulness", 1.0, "DeepEval test run, deepeval.json"),
     ],
 )
 def test_scores_become_a_run(tmp_path: Path, name: str, metric: str, mean: float, origin: str) -> None:

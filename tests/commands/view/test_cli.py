@@ -63,7 +63,6 @@ def test_serves_until_it_is_stopped(server: Started) -> None:
     process, port, secret = server
     assert get(port, "/")[0] == get(port, "/progress")[0] == 403
     assert get(port, f"/?token={secret}")[0] == 200
-    assert get(port, f"/?Token={secret}")[0] == 403
     cookie = {"Cookie": f"merilo-{port}={secret}"}
     status, page = get(port, "/", **cookie)
     assert status == 200
@@ -71,11 +70,7 @@ def test_serves_until_it_is_stopped(server: Started) -> None:
     assert address is not None
     assert get(port, address[1], **cookie)[0] == 200
     assert get(port, "/progress", **cookie)[0] == 200
-    assert get(port, "/", Host="evil.example", **cookie)[0] == 403
-    assert get(port, "/", Host=f"localhost:{port}", **cookie)[0] == 200
-    assert get(port, "/", Origin="http://evil.example", **cookie)[0] == 403
     assert get(port, "/runs/../../../../etc/passwd", **cookie)[0] == 404
-    assert get(port, "/../pyproject.toml", **cookie)[0] == 404
     if sys.platform == "linux":
         with closing(socket.socket()) as elsewhere:
             assert elsewhere.connect_ex(("127.0.0.2", port)) != 0
