@@ -189,6 +189,15 @@ def test_a_huge_value_is_not_read(whole: merilo.Run, tmp_path: Path) -> None:
         shutil.rmtree(path)
 
 
+def test_a_deeply_nested_record_is_one_sentence(whole: merilo.Run, tmp_path: Path) -> None:
+    """A record of a sample that nests too deep to be read is damage, not a bug of merilo."""
+    path = shutil.copytree(whole.path, tmp_path / "run")
+    with closing(sqlite3.connect(path / STORE)) as db, db:
+        db.execute("UPDATE samples SET record = ?", ("[" * 50_000,))
+    with pytest.raises(RunError, match="is damaged"):
+        list(merilo.Run.open(path).samples)
+
+
 def test_a_journal_that_names_a_file_is_refused(whole: merilo.Run, tmp_path: Path) -> None:
     """SQLite would delete the file that the end of a journal names."""
     shutil.copytree(whole.path, tmp_path / "run")

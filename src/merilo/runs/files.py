@@ -338,7 +338,7 @@ class StoreErrorContext:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, sqlite3.Error | ValueError | TypeError | KeyError | DataError):
+        if isinstance(error, sqlite3.Error | ValueError | TypeError | KeyError | DataError | RecursionError):
             with suppress(*ERRORS):
                 self._db.rollback()
             raise store_error(self._path, error) from error

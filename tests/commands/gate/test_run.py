@@ -509,6 +509,7 @@ def test_a_suite_is_the_same_in_toml_and_yaml(tmp_path: Path) -> None:
         ({"minimums": {"m": float("nan")}}, "minimums of m must be a finite number, got NaN"),
         ({"max_drop": -0.1}, "max_drop must be 0 or more, got -0.1"),
         ({"max_drop": {"m": True}}, "max_drop of m must be a finite number, got true"),
+        ({"max_drop": {"m": True}, "first_run": []}, "max_drop of m must be a finite number, got true"),
         ({"undefined": "best"}, "undefined must be drop or worst, got the text 'best'"),
         ({"cannot_tell": "maybe"}, "cannot_tell must be pass or fail, got the text 'maybe'"),
         ({"trust_judge": "yes"}, "trust_judge must be true or false, got the text 'yes'"),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from merilo.judges.local.card import Card
 
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _TEXTS: Final = ("config.json", "README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 
@@ -45,6 +47,8 @@ def plan_download(text: str) -> Download:
         raise UsageError(f"No local judge {name!r}. Name a model of the hub (ORG/NAME) or: {cards}.")
     revision = revision or next((each.revision for each in (lock, card) if each and each.model == model), "")
     info = _asked(model, "model_info", revision=revision or None, files_metadata=True)
+    if not _COMMIT.fullmatch(str(info.sha)):  # it becomes a part of paths
+        raise UsageError(f"Cannot get {model} from the hub: it names no commit.")
     named = [getattr(info.card_data, each, None) for each in ("license_name", "license")]
     licence = next((str(each) for each in named if each), card.licence if card is not None else "unknown")
     return Download(name, model, str(info.sha), licence, _chosen(model, info.siblings or (), card))

@@ -133,7 +133,8 @@ def _sentence(error: ValidationError, record: Mapping[str, Any]) -> str:  # Any:
     problems = error.errors(include_url=False, include_context=False)
     name = str(problems[0]["loc"][0])
     by_metric = name not in _EXPECTED and isinstance(record[name], Mapping)
-    problem = problems[-1 if by_metric else 0]  # the last one of max_drop is that of a mapping
+    own = [each for each in problems if each["loc"][0] == problems[0]["loc"][0]]
+    problem = own[-1 if by_metric else 0]  # the last one of max_drop is that of a mapping
     where = f"{name} of {problem['loc'][-1]}" if by_metric else name
     got = shown(problem["input"])
     if problem["type"] == "dict_type" and name != "max_drop":
