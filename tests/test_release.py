@@ -135,9 +135,7 @@ def test_the_bill_lists_every_pin() -> None:
     ]
     refs = [each["bom-ref"] for each in found["components"]]
     assert len({*refs}) == len(refs)
-    if version("aiohttp") in {
-        each.version for each in pinned if each.name == "aiohttp"
-    }:  # else lowest.txt
+    if version("aiohttp") in {each.version for each in pinned if each.name == "aiohttp"}:  # else lowest.txt
         assert all(SBOM._elsewhere(found, name) for name in SBOM.without_licence(found))
 
 
