@@ -49,7 +49,7 @@ class FreeProvider:
 
     def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
         """Answer requests as `BatchProvider` describes."""
-        raise NotImplementedError
+        raise NotImplementedError  # each provider has its own
 
 
 def answer_batch(

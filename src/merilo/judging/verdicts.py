@@ -154,7 +154,7 @@ class DecisionVerdict(Verdict):
     @property
     def positive(self) -> bool:
         """True if the verdict is a yes."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind has its own
 
     @property
     def value(self) -> float:

@@ -236,8 +236,8 @@ class ShownInRun(Protocol):
 class NeedsLibrary(Protocol):
     """A metric that computes with a library of an extra."""
 
-    def library(self) -> Any:  # Any: the library may be absent
-        """Return the library. Raises UsageError if it is not installed."""
+    def load_library(self) -> Any:  # Any: the library may be absent
+        """Import and return the library. Raises UsageError if it is not installed."""
         ...
 
 

@@ -527,7 +527,7 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     _row(
         ContextPrecision,
         "ragas-0.1.9:context_precision",
-        ". The response stands in for a missing reference",
+        ". The response replaces a missing reference",
         breaks=MappingProxyType({**BLANK_IS_JUDGED, "needs": "response_stands_in"}),
         response_stands_in=True,
     ),

@@ -412,7 +412,7 @@ class NoiseSensitivity(Voting):
             not right[at % expected] and self._from_focus(relevant, [verdicts[at % given] for verdicts in on_response])
             for at in range(total)
         ]
-        flags = [] if given == expected else ["one verdict was taken for several statements"]
+        flags = [] if given == expected else ["one verdict was used for several statements"]
         flags += ["statements that could not be read were shown as NaN"] * any(read.value is None for read in stated)
         for each in (*lists.reference, *lists.response, lists.right):
             flags += each.flags

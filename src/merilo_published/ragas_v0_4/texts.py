@@ -291,8 +291,8 @@ class _Overlap(_Compared):
 
     module: ClassVar[str]
 
-    def library(self) -> Any:  # Any: the library may be absent
-        """Return the library. Raises UsageError if it is not installed."""
+    def load_library(self) -> Any:  # Any: the library may be absent
+        """Import and return the library. Raises UsageError if it is not installed."""
         return optional_module(self.module, wanted_by=f"The metric {self.name}", install="merilo[overlap]")
 
 
@@ -335,7 +335,9 @@ class Bleu(Sacrebleu):
 
     def overlap(self, response: str, reference: str) -> float:
         references = [[sentence] for sentence in reference.split(". ")]
-        return min(1.0, float(self.library().corpus_bleu(response.split(". "), references, **self.given()).score) / 100)
+        return min(
+            1.0, float(self.load_library().corpus_bleu(response.split(". "), references, **self.given()).score) / 100
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,7 +357,7 @@ class Chrf(Sacrebleu):
     def overlap(self, response: str, reference: str) -> float:
         if not (response.strip() and reference.strip()):
             return 0.0
-        return min(1.0, float(self.library().corpus_chrf([response], [[reference]], **self.given()).score) / 100)
+        return min(1.0, float(self.load_library().corpus_chrf([response], [[reference]], **self.given()).score) / 100)
 
 
 RougeType = StrEnum("RougeType", {"WORDS": "rouge1", "SEQUENCE": "rougeL"})
@@ -383,7 +385,7 @@ class Rouge(_Overlap):
     mode: RougeMode = RougeMode.F1
 
     def overlap(self, response: str, reference: str) -> float:
-        scorer = self.library().RougeScorer([str(self.rouge_type)], use_stemmer=True)
+        scorer = self.load_library().RougeScorer([str(self.rouge_type)], use_stemmer=True)
         return float(getattr(scorer.score(reference, response)[str(self.rouge_type)], self.mode))
 
 

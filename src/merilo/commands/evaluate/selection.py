@@ -206,7 +206,7 @@ def _for_judges(metric: Metric, judges: Callable[[], Sequence[str]]) -> Metric:
 
 def _obstacle(metric: Metric, intake: Intake, roles: JudgeRoles) -> str | None:
     if isinstance(metric, NeedsLibrary):
-        metric.library()
+        metric.load_library()
     if (missing := missing_fields(metric, intake.in_some)) is not None:
         return missing
     lacking = (roles.lacking(metric.asks, role) for role in sorted(metric.roles))
