@@ -27,6 +27,21 @@ def printed(*words: object) -> Printed:
     return code, out.getvalue() if code != 70 else err.getvalue()
 
 
+def byte_edits(content: bytes, count: int, seed: int) -> Iterator[bytes]:
+    """Yield copies with one byte changed, removed or added."""
+    source = random.Random(seed)
+    for _ in range(count):
+        at = source.randrange(len(content))
+        new = bytes([source.choice([source.randrange(256), *b'0123456789.,:"{}[] \n'])])
+        match source.randrange(4):
+            case 0:
+                yield content[:at] + content[at + 1 :]
+            case 1:
+                yield content[:at] + new + content[at:]
+            case _:
+                yield content[:at] + new + content[at + 1 :]
+
+
 def value_edits(text: str, count: int, seed: int) -> Iterator[str]:
     """Yield copies of a JSON text, or of JSON lines, with one value changed, or one field renamed or removed."""
     source = random.Random(seed)

@@ -1,6 +1,7 @@
 """A damaged store, a full disk, a place where nothing may be written: one sentence, and never a wrong number."""
 
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -20,11 +21,11 @@ from merilo.commands.verify.replay import replay_run
 from merilo.errors import MeriloError, RunError
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.runs.database import MAX_VALUE, read_only
+from merilo.runs.database import MAX_VALUE, connected, read_only
 from merilo.runs.files import LEDGER, MANIFEST, MAX_JSON_BYTES, OUTCOMES, STORE, SUMMARY, RunLock
 from merilo.runs.manifest import read_manifest
 from merilo.runs.run import Run
-from merilo.runs.schema import STORE_SCHEMA
+from merilo.runs.schema import FORMAT, STORE_SCHEMA
 from merilo.runs.store import Store
 
 METRICS = ["context_relevance", "faithfulness"]
@@ -67,6 +68,19 @@ def test_a_damaged_store_is_told_or_does_no_harm(
         except RunError as error:
             told = str(error)
         assert not told or (str(path / STORE) in told and ADVICE in told.lower())
+
+
+@pytest.mark.parametrize("summary", ["{}", '{"samples": "many"}'])
+def test_a_summary_without_samples_is_one_sentence(summary: str, whole: merilo.Run, tmp_path: Path) -> None:
+    """A summary that lacks what every summary tells is named, with what to do."""
+    shutil.copytree(whole.path, tmp_path / "run")
+    (tmp_path / "run" / SUMMARY).write_text(summary, encoding="utf-8")
+    seal_again(tmp_path / "run")
+    with pytest.raises(
+        RunError,
+        match=r"summary\.json is damaged \(.* is missing .*\)\. Repeat the command that wrote the run",
+    ):
+        _ = merilo.Run.open(tmp_path / "run").done
 
 
 def write_data(path: Path, samples: int) -> None:
@@ -124,6 +138,15 @@ def test_a_lock_that_is_none_is_told(tmp_path: Path) -> None:
         pass
 
 
+def test_a_manifest_without_a_field_is_named_with_it(whole: merilo.Run, tmp_path: Path) -> None:
+    """The sentence says which field is missing, and of which file."""
+    shutil.copytree(whole.path, tmp_path / "run")
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps({"format": FORMAT}), encoding="utf-8")
+    seal_again(tmp_path / "run")
+    with pytest.raises(RunError, match=r"manifest\.json is damaged \(merilo is missing or has a wrong value\)"):
+        Run.open(tmp_path / "run")
+
+
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n {}) SELECT x, 'a', '{{}}' FROM n"
 MANY = """
 INSERT INTO sqlite_master WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 30000)
@@ -165,11 +188,16 @@ def test_a_schema_that_merilo_does_not_write_is_refused(name: str, whole: merilo
     assert (path / STORE).read_bytes() == before
 
 
-def test_endless_rows_are_interrupted(whole: merilo.Run, tmp_path: Path) -> None:
-    """Reading takes no more steps than the file explains; a damaged file of 1 kB may have endless rows."""
+@pytest.mark.parametrize("writing", [False, True])
+def test_endless_rows_are_interrupted(writing: bool, whole: merilo.Run, tmp_path: Path) -> None:
+    """A statement takes no more steps than the file explains by its bytes on the disk; a damaged file of 1 kB may have
+    endless rows, and holes may make it long.
+    """
     store = tmp_path / STORE
     shutil.copy(whole.path / STORE, store)
-    with closing(read_only(store, STORE_SCHEMA)) as db, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    os.truncate(store, 2**30 - 4_096)
+    db = connected(store, wait_s=0, schema=STORE_SCHEMA) if writing else read_only(store, STORE_SCHEMA)
+    with closing(db), pytest.raises(sqlite3.OperationalError, match="interrupted"):
         db.execute(f"SELECT count(*) FROM ({ENDLESS.format('')})").fetchone()  # noqa: S608  our own
 
 
@@ -223,12 +251,15 @@ def test_nothing_is_written_through_a_link(name: str, whole: merilo.Run, tmp_pat
 
 
 def test_files_of_any_size_take_little(whole: merilo.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JSON file or a line above the limits is one sentence."""
+    """A JSON file or a line above the limits, and a file of holes, are one sentence each."""
     shutil.copytree(whole.path, tmp_path / "run")
     path = tmp_path / "run" / MANIFEST
     text = path.read_bytes()
     path.write_bytes(text + b" " * MAX_JSON_BYTES)
     with pytest.raises(RunError, match=r"manifest\.json was changed"):
+        Run.open(tmp_path / "run")
+    os.truncate(path, 2**36)
+    with pytest.raises(RunError, match=r"manifest\.json has 68,719,476,736 bytes, nearly all of them holes"):
         Run.open(tmp_path / "run")
     path.write_bytes(text)
     run = Run.open(tmp_path / "run")

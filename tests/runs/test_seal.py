@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edits import line_edits, printed, readers, value_edits
+from edits import Printed, byte_edits, line_edits, printed, readers, value_edits
 from grouping import grouped
 from judged_rivers import canonical
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
@@ -214,6 +214,26 @@ def test_a_run_that_changes_while_it_is_open_is_noticed(copy: Path) -> None:
     set_values(copy / OUTCOMES)
     with pytest.raises(RunError, match="was changed after merilo wrote it"):
         run.to_frame()
+
+
+def test_random_edits_are_noticed_or_do_no_harm(here: Path, copy: Path) -> None:
+    """One byte or one JSON value of a sealed file: exit code 2, or what was printed before."""
+    commands = every_reader(copy, here)
+    chosen = [commands[name] for name in ("show --json", "compare", "gate")]
+    before = [printed(*words) for words in chosen]
+    assert {code for code, _ in before} <= {0, 1, 3}
+    for name in (MANIFEST, OUTCOMES, SUMMARY, USAGE, LABELS, SEAL):
+        content = (copy / name).read_bytes()
+        edits = [*byte_edits(content, 8, 1), *(text.encode() for text in value_edits(content.decode(), 8, 1))]
+        for place, edited in enumerate(edits):
+            (copy / name).write_bytes(edited)
+            at = place % len(chosen)
+            assert edited == content or same_or_refused(printed(*chosen[at]), before[at]), (name, place)
+        (copy / name).write_bytes(content)
+
+
+def same_or_refused(found: Printed, before: Printed) -> bool:
+    return found[0] == 2 or found == before
 
 
 def forge_seal(run: Path) -> None:

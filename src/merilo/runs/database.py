@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
 MAX_VALUE: Final = 2**27
@@ -106,11 +106,11 @@ def connected(path: Path, *, wait_s: float, schema: Collection[str] | None) -> s
         isolation_level=None,
         check_same_thread=False,
         cached_statements=_STATEMENTS,
+        factory=_Connection,
     )
     try:
         if schema is not None:
-            _restrict(db, schema)
-            db.set_progress_handler(None, 0)
+            _restrict(db, path, schema)
         db.execute(f"PRAGMA cache_size = -{_PAGES_KB}")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
@@ -132,12 +132,25 @@ def read_only(
     mode = "immutable=1" if immutable else "mode=ro"
     db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=wait_s, check_same_thread=False)
     try:
-        _restrict(db, schema)
-        db.set_progress_handler(_counting_steps(path), _STEPS)
+        _restrict(db, path, schema)
     except ERRORS:
         db.close()
         raise
     return db
+
+
+class _Connection(sqlite3.Connection):
+    """A connection for writing. A run may use it for days, so the steps of each statement are counted apart."""
+
+    steps = 0
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:  # Any: as the base class takes them
+        self.steps = 0
+        return super().execute(*arguments)
+
+    def executemany(self, *arguments: Any) -> sqlite3.Cursor:  # Any: as the base class takes them
+        self.steps = -(2**60)  # its rows come from merilo, however many
+        return super().executemany(*arguments)
 
 
 def _check_files(path: Path) -> None:
@@ -159,8 +172,8 @@ def _end_of(path: Path) -> bytes:
         return file.read()
 
 
-def _restrict(db: sqlite3.Connection, schema: Collection[str] | None) -> None:
-    """Bound the sizes of a connection's values, and compare its schema. Raises DatabaseError for another schema."""
+def _restrict(db: sqlite3.Connection, path: Path, schema: Collection[str] | None) -> None:
+    """Bound the sizes and steps of a connection, and compare its schema. Raises DatabaseError for another schema."""
     db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
     db.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _MAX_STATEMENT_CHARS)
     db.set_progress_handler(lambda: True, _SCHEMA_STEPS)
@@ -171,20 +184,22 @@ def _restrict(db: sqlite3.Connection, schema: Collection[str] | None) -> None:
             automatic = kind == "index" and sql is None and str(name).startswith("sqlite_autoindex_")
             if not automatic and " ".join(str(sql).split()) not in schema:
                 raise sqlite3.DatabaseError(f"its {kind} {name} is not one of merilo's")
-
-
-def _counting_steps(path: Path) -> Callable[[], bool]:
-    """Return a function to call every `_STEPS` steps; it returns True once they are more than the file explains."""
     steps = 0
 
     def exceeded() -> bool:
         nonlocal steps
-        steps += _STEPS
-        if steps <= _FREE_STEPS:
+        if isinstance(db, _Connection):
+            used = db.steps = db.steps + _STEPS
+        else:
+            used = steps = steps + _STEPS
+        if used <= _FREE_STEPS:
             return False
-        return steps > _STEPS_PER_BYTE * path.stat().st_size
+        found = path.stat()
+        blocks: int | None = getattr(found, "st_blocks", None)  # Windows has none
+        size = found.st_size if blocks is None else min(found.st_size, blocks * 512)  # holes explain no steps
+        return used > _STEPS_PER_BYTE * size
 
-    return exceeded
+    db.set_progress_handler(exceeded, _STEPS)
 
 
 def places(count: int) -> str:
