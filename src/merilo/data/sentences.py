@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import groupby
 from operator import add, sub
 from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
@@ -480,3 +481,70 @@ def _bytes_of(text: str, its_sentences: tuple[str, ...]) -> int:
 
 
 _cache = _Cache(_CACHED_BYTES)
+
+
+# -- tables --------------------------------------------------------------------------------------------
+
+_MAX_HEADER: Final = 60
+_MAX_GROWTH: Final = 5
+"""How much longer than the texts their cells may be: each repeats the name of its row."""
+_RULE: Final = re.compile(r"[\s|:+]*+[-=][\s|:=+-]*+")
+_SEPARATORS: Final = tuple(map(re.compile, (r"\|", r"\t", r"(?<=\S) {2,40}(?=\S)", r";(?=\S)", r",(?=\S)")))
+_GROUPED: Final = re.compile(r"\d[,;]\d{3}(?!\d)")
+
+
+class Piece(NamedTuple):
+    """A cell of a table, or text that is in none; `place` is the index of the text that it is from."""
+
+    place: int
+    text: str
+    is_cell: bool = False
+
+
+def pieces(texts: Sequence[str]) -> list[Piece]:
+    """Return the texts in order, with each table in them divided into its cells, such as "Town: Lund; Founded: 990".
+
+    A table is at least two lines in a row with the same number of cells: between `|`, tabs or columns of spaces, or as
+    CSV without a space behind the separator. The first line is the header.
+    """
+    lines = [Piece(place, line) for place, text in enumerate(texts) for line in text.split("\n")]
+    found: list[Piece] = []
+    at, room = 0, _MAX_GROWTH * sum(map(len, texts))
+    while at < len(lines) and room >= 0:
+        first = lines[at].text
+        separator = next((each for each in _SEPARATORS if each.search(first)), _RULE)
+        header, rows, end = _cells(first, separator), dict[int, list[str]](), at + 1
+        while len(header) > 1 and end < len(lines):
+            is_rule, cells = _RULE.fullmatch(lines[end].text), _cells(lines[end].text, separator)
+            if not is_rule and len(cells) != len(header):
+                break
+            rows |= {} if is_rule else {end: cells}
+            end += 1
+        rows = rows if _is_header(header, first) else {}
+        room -= sum(len(lines[row].text) + len(first) + len(header) * len(cells[0]) for row, cells in rows.items())
+        # Without a rule the first line may be a row.
+        found += lines[at:end] if not rows else lines[at : at + 1] if len(rows) == end - at - 1 else []
+        found += [Piece(lines[row].place, text, is_cell=True) for row in rows for text in _named(header, rows[row])]
+        at = end
+    if room < 0 or not any(each.is_cell for each in found):
+        return [Piece(*each) for each in enumerate(texts)]
+    runs = groupby(enumerate(found), lambda each: each[0] if each[1].is_cell else -1 - each[1].place)
+    joined = ([each for _, each in run] for _, run in runs)
+    return [run[0]._replace(text="\n".join(each.text for each in run)) for run in joined]
+
+
+def _cells(line: str, separator: re.Pattern[str]) -> list[str]:
+    plain = line.strip().removeprefix("|").removesuffix("|")
+    return [each.strip(' "') for each in separator.split(plain)]
+
+
+def _is_header(cells: Sequence[str], line: str) -> bool:
+    named = [each for each in cells if each]
+    is_short = all(len(each) <= _MAX_HEADER and each[-1] not in ".!?;," for each in named)
+    return bool(named) and is_short and not named[0][0].isdigit() and not _GROUPED.search(line)
+
+
+def _named(header: Sequence[str], cells: Sequence[str]) -> Iterator[str]:
+    name = f"{header[0]}: {cells[0]}" if header[0] else cells[0]
+    named = [f"{name}; {head}: {cell}" for head, cell in zip(header[1:], cells[1:], strict=True) if cell]
+    yield from named or [name]
