@@ -11,13 +11,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data.sentences import split
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from merilo.data.sample import Sample
     from merilo.data.sentences import Span
 
 _MAX_RANGE: Final = 20
@@ -35,7 +37,7 @@ _TOKEN: Final = re.compile(
       ) [)\]] {_LINK}
     | \[ (?P<square> [^\[\]\n]{{1,200}} ) \] {_LINK}
     | 【 (?P<lens> [^【】\n]{{1,200}} ) 】
-    | \( (?P<round> [^()\[\]【】\n]{{1,200}} ) \)
+    | [(（] (?P<round> [^()（）\[\]【】\n]{{1,200}} ) [)）]
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -46,16 +48,10 @@ _NUMBERS: Final = re.compile(
     rf"(?P<word>(?:{_WORDS})\s*+[:#.]?+\s*+)?\^?(?P<number>\d{{1,3}})(?:\s*[-–—]\s*(?P<last>\d{{1,3}}))?", re.IGNORECASE
 )
 _NAMED: Final = re.compile(rf"(?:{_WORDS}|id)\s*[:#]\s*(?P<id>\S+)", re.IGNORECASE)
-_DEFINITION: Final = re.compile(
-    r"^[ ]{0,3}\[(?:\^[^\[\]\n]{1,64}\]:|[^\[\]\n]{1,64}\]:[ \t]*<?(?:https?:|www\.|/))[^\n]*\n?", re.MULTILINE
-)
-_LIST_LINE: Final = re.compile(r"\s*(?:[-*•]\s|\d{1,3}[.)]\s|[\[【(][^\[\]【】()\n]{1,64}[\]】)])")
-_HEADING: Final = re.compile(
-    r"[\s#*_]*(?:references|sources|citations|bibliography|quellen|fuentes|fonti|источники|литература)[\s*_:]*",
-    re.IGNORECASE,
-)
 _WORD: Final = re.compile(r"\w")
 _LIST_NUMBER: Final = re.compile(r"\A[\s>]*\d{1,3}[.)]")
+_INDEXED: Final = re.compile(r"(?<![^\W_])[a-z]\Z|[=<>∈] ?\Z")
+"""A variable or a value: "a[1]" and "x = [1]" are not citations."""
 _CLOSING: Final = re.compile(r"[\s.,;:!?…。)]|\Z")
 
 
@@ -83,44 +79,69 @@ class CitedText:
         return sum(len(each.contexts) + len(each.unknown) for each in self.sentences)
 
 
-def cited(text: str, ids: Sequence[str | None], *, first: int = 1, language: str | None = None) -> CitedText:
+class Contexts(NamedTuple):
+    """What tells a citation from content: the texts that may contain the same, and the ids of the contexts."""
+
+    texts: tuple[str, ...] = ()
+    ids: tuple[str | None, ...] = ()
+
+    @classmethod
+    def of(cls, sample: Sample) -> Contexts:
+        """Return the contexts of a sample, and the question as one more text."""
+        own, contexts = sample.retrieved_context_ids, sample.retrieved_contexts or ()
+        ids = own if own is not None and len(own) == len(contexts) else tuple([each.id for each in contexts])
+        return cls((*[each.text for each in contexts], sample.user_input or ""), ids)
+
+
+NO_CONTEXTS: Final = Contexts()
+
+
+def cited(text: str, contexts: Contexts, *, first: int = 1, language: str | None = None) -> CitedText:
     """Return the text without its markers, and the contexts that each sentence cites.
 
-    `ids`: one for each context, None if it has none. `first`: the number of the first context. A number is a position;
-    if there is no such position, it may be an id. A marker belongs to the sentence before it, or to the sentence after
-    it at the beginning of a line. Definitions of footnotes and a closing list of sources are removed.
+    `first`: the number of the first context. A number is a position; if there is no such position, it may be an id. A
+    marker belongs to the sentence before it, or to the sentence after it at the beginning of a line. A bracket that a
+    context has too, behind the same word, is no marker.
     """
-    reader = _Reader({name: place for place, name in reversed([*enumerate(ids)]) if name}, len(ids), first)
-    reader.read(_body(text))
+    reader = _Reader(contexts, first)
+    reader.read(text)
     clean = "".join(reader.parts)
     spans = split(clean, language)
     starts, breaks = [span.start for span in spans], [found.start() for found in re.finditer("\n", clean)]
-    contexts: list[dict[int, None]] = [{} for _ in spans]
+    known: list[dict[int, None]] = [{} for _ in spans]
     unknown: list[dict[str, None]] = [{} for _ in spans]
     for mark in reader.marks if spans else ():
         at = _sentence_of(mark, spans, starts, breaks)
-        contexts[at] |= dict.fromkeys(mark.contexts)
+        known[at] |= dict.fromkeys(mark.contexts)
         unknown[at] |= dict.fromkeys(mark.unknown)
     return CitedText(
         clean,
         tuple(
-            CitedSentence(clean[start:end], tuple(known), tuple(none))
-            for (start, end), known, none in zip(spans, contexts, unknown, strict=True)
+            CitedSentence(clean[start:end], tuple(own), tuple(none))
+            for (start, end), own, none in zip(spans, known, unknown, strict=True)
         ),
     )
 
 
-def _body(text: str) -> str:
-    """Return the text without definitions of footnotes and without a closing list of sources under its heading."""
-    text = _DEFINITION.sub("", text) if "]:" in text else text
-    lines = text.splitlines(keepends=True)
-    last = len(lines)
-    while last and (not lines[last - 1].strip() or _LIST_LINE.match(lines[last - 1])):
-        last -= 1
-    body, listed = "".join(lines[: last - 1]), "".join(lines[last:])
-    if last and body.strip() and listed.strip() and _HEADING.fullmatch(lines[last - 1]):
-        return body.rstrip()
-    return text
+def without_brackets(text: str, contexts: Contexts, is_source: Callable[[str], bool], *, marks: bool) -> str:
+    """Return the text without brackets that `is_source` accepts, and without markers unless `marks`."""
+    if _TOKEN.search(text) is None:
+        return text
+    reader = _Reader(contexts, is_source=is_source, keeps_marks=marks)
+    reader.read(text)
+    return "".join(reader.parts)
+
+
+def _word_before(found: re.Match[str]) -> str:
+    """Return the last word before a bracket, in lower case."""
+    words = found.string[max(0, found.start() - 40) : found.start()].split()
+    return words[-1].casefold() if words else ""
+
+
+@lru_cache(maxsize=64)
+def _pairs(texts: tuple[str, ...]) -> frozenset[tuple[str, str]]:
+    """Return each bracket of the texts in lower case, with the word before it."""
+    return frozenset((_word_before(found), found[0].casefold()) for text in texts for found in _TOKEN.finditer(text))
 
 
 class _Mark(NamedTuple):
@@ -155,27 +176,35 @@ def _sentence_of(mark: _Mark, spans: Sequence[Span], starts: list[int], breaks: 
 class _Reader:
     """Reads a text from left to right; keeps what is not a marker."""
 
-    places: dict[str, int]
+    contexts: Contexts
+    first: int = 1
+    is_source: Callable[[str], bool] = field(default=lambda _: False)
+    keeps_marks: bool = False
+    places: dict[str, int] = field(init=False)
     """Id of a context → its index."""
-    count: int
-    first: int
     parts: list[str] = field(default_factory=list[str])
     marks: list[_Mark] = field(default_factory=list[_Mark])
     _length: int = 0
     _opens_line: bool = True
 
+    def __post_init__(self) -> None:
+        self.places = {name: place for place, name in reversed([*enumerate(self.contexts.ids)]) if name}
+
     def read(self, text: str) -> None:
         """Read the whole text."""
-        position = 0
+        position, pairs = 0, _pairs(self.contexts.texts)
         for found in _TOKEN.finditer(text):
-            names = self._names(found)
-            if names is None:
+            inside, names = found[found.lastgroup or 0], self._names(found)
+            stays = self.keeps_marks if names else found["code"] is not None or not self.is_source(inside)
+            is_variable = _INDEXED.search(text, max(0, found.start() - 2), found.start())
+            if stays or is_variable or (_word_before(found), found[0].casefold()) in pairs:
                 continue
             self._keep(text[position : found.start()])
             position = found.end()
             if _CLOSING.match(text, position):
                 self._drop_spaces()
-            self.marks.append(_Mark(self._length, self._opens_line, names.contexts, names.unknown))
+            if names:
+                self.marks.append(_Mark(self._length, self._opens_line, names.contexts, names.unknown))
         self._keep(text[position:])
 
     def _names(self, found: re.Match[str]) -> _Names | None:
@@ -196,6 +225,8 @@ class _Reader:
                 return None
             known += names.contexts
             unknown += names.unknown
+        if self.first and "0" in unknown and len(unknown) + len(known) > 1:
+            return None  # an interval, such as [0, 1]
         return _Names(tuple(known), tuple(unknown))
 
     def _id(self, item: str) -> _Names | None:
@@ -218,7 +249,7 @@ class _Reader:
 
     def _context(self, number: int) -> int | None:
         place = number - self.first
-        return place if 0 <= place < self.count else self.places.get(str(number))
+        return place if 0 <= place < len(self.contexts.ids) else self.places.get(str(number))
 
     def _keep(self, text: str) -> None:
         if not text:

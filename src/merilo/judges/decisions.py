@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
+from merilo.data.answer import judged
 from merilo.judges.base import JudgeDefaults, OutgoingRequest, Packing
 from merilo.judges.decision_forms import (
     FORMS,
@@ -171,7 +172,7 @@ class DecisionJudge(JudgeDefaults):
         """Return the views of a sample, remembered while its questions are asked."""
         known = self._views.get(id(sample))
         if known is None or known[0] is not sample:
-            known = self._views[id(sample)] = (sample, SampleViews.of(sample))
+            known = self._views[id(sample)] = (sample, SampleViews.of(judged(sample)))
             if len(self._views) > _SAMPLES:
                 self._views.popitem(last=False)
         return known[1]

@@ -8,6 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 
+from merilo.data.answer import Reading, judged
 from merilo.errors import UsageError
 from merilo.judging.ask import Answer
 from merilo.judging.questions import Question
@@ -138,6 +139,8 @@ class Metric(Protocol):
     higher_is_better: ClassVar[bool]
     ranked: ClassVar[bool]
     """True if the order of the contexts matters."""
+    reads_answer: ClassVar[Reading]
+    """How the plan gets response and reference: as they are, or without what states nothing."""
     not_monotone_in: ClassVar[Kinds]
     """Question types for which a better verdict can make the value worse."""
     breaks: ClassVar[Mapping[str, str]]
@@ -187,7 +190,7 @@ class ReadsMetadata(Protocol):
 
 
 DECLARED: Final = (
-    *("name", "version", "card", "range", "higher_is_better", "ranked", "not_monotone_in", "breaks"),
+    *("name", "version", "card", "range", "higher_is_better", "ranked", "reads_answer", "not_monotone_in", "breaks"),
     *("roles", "needs", "asks", "max_questions", "plan"),
 )
 """What every metric class has."""
@@ -289,6 +292,7 @@ class MetricDefaults:
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = True
     ranked: ClassVar[bool] = False
+    reads_answer: ClassVar[Reading] = Reading.RAW
     not_monotone_in: ClassVar[Kinds] = frozenset()
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
     roles = frozenset({"judge"})
@@ -304,8 +308,8 @@ def choice(options: type[E], value: str, *, metric: str, parameter: str) -> E:
 
 
 def plan_of(metric: Metric, sample: Sample) -> Plan[Score | Undefined]:
-    """Return the metric's plan for a sample. Raises TypeError if it is not a generator."""
-    plan: object = metric.plan(sample)
+    """Return the metric's plan for a sample as the metric reads it. Raises TypeError if it is not a generator."""
+    plan: object = metric.plan(judged(sample, metric.reads_answer))
     if not isinstance(plan, Generator):
         raise TypeError(
             f"plan must be a generator, but it returned {type(plan).__name__}; a plan that asks no question needs the "

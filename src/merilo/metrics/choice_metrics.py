@@ -11,6 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
 
+from merilo.data.answer import Reading
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
@@ -70,6 +71,7 @@ class Critique(ResponseMetric):
     """
 
     name: ClassVar[str] = "critique"
+    reads_answer: ClassVar[Reading] = Reading.RAW  # the form may be what is asked about
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Choice})
 
@@ -157,6 +159,7 @@ class RubricMetric(ResponseMetric):
     """
 
     name: ClassVar[str] = "rubric_metric"
+    reads_answer: ClassVar[Reading] = Reading.RAW
     asks = Kinds({Choice})
 
     file: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from merilo.data.citations import cited
+from merilo.data.answer import Reading
+from merilo.data.citations import Contexts, cited
 from merilo.errors import UsageError
 from merilo.judging.ask import both, together
 from merilo.judging.kinds.noncommittal import Noncommittal
@@ -120,6 +121,7 @@ class _Citations(ResponseMetric):
 
     name: ClassVar[str]
     ranked: ClassVar[bool] = True
+    reads_answer: ClassVar[Reading] = Reading.MARKED
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Noncommittal, Statements, Support})
     alone: ClassVar[bool] = True
@@ -156,9 +158,7 @@ class _Citations(ResponseMetric):
         return f"0 of {samples:,} response{'s' * (samples != 1)} cite a context"
 
     def _text(self, sample: Sample) -> CitedText:
-        own, contexts = sample.retrieved_context_ids, sample.contexts
-        ids = own if own is not None and len(own) == len(contexts) else [context.id for context in contexts]
-        return cited(sample.require("response"), ids, first=self.first, language=sample.language)
+        return cited(sample.require("response"), Contexts.of(sample), first=self.first, language=sample.language)
 
     @staticmethod
     def scored(judged: _Judged) -> Score | Undefined:

@@ -25,6 +25,7 @@ from inspect import cleandoc, get_annotations
 from types import new_class
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
+from merilo.data.answer import Reading
 from merilo.metrics.base import Card, Family, MetricDefaults
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ class RetrievalMetric(Described):
 
     __slots__ = ()
 
+    reads_answer: ClassVar[Reading] = Reading.CLEAN
+
     card: ClassVar[Card] = Card("", family=Family.RETRIEVAL)
 
 
@@ -123,6 +126,8 @@ class ResponseMetric(Described):
     """A metric of merilo's own, of the response."""
 
     __slots__ = ()
+
+    reads_answer: ClassVar[Reading] = Reading.CLEAN
 
     card: ClassVar[Card] = Card("", family=Family.RESPONSE)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from merilo.data.answer import judged
 from merilo.data.sentences import judged_sentences
 from merilo.data.short_answers import stated
 from merilo.errors import RunError
@@ -344,11 +345,9 @@ def named_texts(texts: Collection[str], sample: Sample) -> str:
         return f"context {contexts.index(only) + 1}"
     if texts and set(texts) <= set(contexts):
         return "the contexts"
-    for text, name in ((sample.reference, "the reference"), (sample.response, "the response")):
-        if (
-            text is not None
-            and texts
-            and set(texts) <= {text, stated(text, sample.user_input, sample.resolved_language)}
-        ):
-            return name
+    for each in (judged(sample), sample):
+        for text, name in ((each.reference, "the reference"), (each.response, "the response")):
+            known = {text, text and stated(text, sample.user_input, sample.resolved_language)}
+            if text is not None and texts and set(texts) <= known:
+                return name
     return ""

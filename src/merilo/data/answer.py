@@ -1,0 +1,421 @@
+"""An answer as it is judged: without the parts that state nothing, which stay in the sample.
+
+Reasoning, chat tokens, HTML, Markdown, citation marks, sources, labels, lead-ins, greetings and offers of help are
+removed. `answer.toml` has their words. A part that a context has too ("Article [1]") is content and stays, as does
+code. A step that would leave no word is not done. Reading takes time linear in the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import replace
+from enum import StrEnum
+from functools import cache, lru_cache
+from html import unescape
+from importlib.resources import files
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from merilo.data.aliases import aliases
+from merilo.data.citations import NO_CONTEXTS, Contexts, without_brackets
+from merilo.data.sentences import pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.data.sample import Sample
+
+_MAX_READ: Final = 100_000
+"""Characters. Of a longer text only reasoning and later turns are removed."""
+_ROUNDS: Final = 5
+"""Readings of one text; a frame may be within another."""
+_MAX_PARTS: Final = 8
+"""Parts that are removed at each end of a text in one reading."""
+_MAX_LINES: Final = 200
+_MAX_CHARS: Final = 600
+_MAX_WORDS: Final = 60
+"""Characters and words of a sentence that are compared."""
+_MAX_LABEL: Final = 60
+_RUN: Final = 4
+"""Words in a row that a context has too, from which a part is content."""
+_MAX_LOOKUPS: Final = 400
+
+_THOUGHTS: Final = "think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|rationale|cot|sources"
+_REASONING: Final = re.compile(
+    rf"""
+    (?P<end> </(?:\w{{1,20}}:)?(?:{_THOUGHTS})> | (?-i:\[/THINK\]) | ◁/think▷ | <\|end_of_(?:{_THOUGHTS})\|>
+        | <\|channel\|>\s?final[^<>]{{0,40}}<\|message\|> | (?-i:\bassistantfinal) )
+    | <(?:\w{{1,20}}:)?(?:{_THOUGHTS})(?:\s[^<>]{{0,200}})?> | (?-i:\[THINK\]) | ◁think▷
+    | <\|begin_of_(?:{_THOUGHTS})\|> | <\|channel\|>\s?(?:analysis|commentary)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_NEXT_TURN: Final = re.compile(r"(?:<\|(?:im_start|start_header_id)\|>|<start_of_turn>)\s?(?:user|system)")
+_BLOCKS: Final = "p|div|li|ul|ol|dl|dt|dd|h[1-6]|tr|table|thead|tbody|section|article|blockquote|hr|br|pre"
+_MARKUP: Final = re.compile(
+    rf"""
+    `(?P<plain>\w(?:[\w ,:/%€$£-]|\.(?=\w)){{0,200}})`(?!`)
+    | (?P<code> ```.*?(?:```|\Z) | (?<![^\n])~~~.*?(?:\n~~~|\Z) | `[^`\n]*` )
+    | <\|(?:im_start|start_header_id|start)\|>\s?assistant(?:<\|[\w ]{{1,40}}\|>)? | <\|[\w ]{{1,40}}\|>
+    | \[/?INST\] | </?(?:bos|eos|pad|s|start_of_turn|end_of_turn)> | <!--[^<>]{{0,500}}-->
+    | \ ?<(?:sup|cite|ref)\b[^<>]{{0,80}}>(?:<a\b[^<>]{{0,200}}>)?(?:\w{{1,12}}\ )?[\[(]?\d{{1,3}}[\])]?(?:</a>)?
+        </(?:sup|cite|ref)> | </?(?:cite|ref|source)\b[^<>]{{0,200}}>
+    | (?P<block></?(?:{_BLOCKS})(?:\s[^<>]{{0,400}})?/?>) | </?(?P<tag>[A-Za-z]\w{{0,20}})(?:\s[^<>]{{0,400}})?>
+    | !?\[(?P<link>[^\[\]\n]{{1,300}})\]\((?:https?:|/|\#|mailto:)[^()\s]{{1,500}}\)
+    | (?<![0-9A-Za-z*])(?P<stars>\*{{1,3}})(?=[^\s*])(?P<strong>[^*\n]{{1,1000}})(?<!\s)(?P=stars)(?![0-9A-Za-z*])
+    | (?<!\w)(?P<bars>_{{1,3}})(?=[^\s_])(?P<under>[^_\n]{{1,1000}})(?<!\s)(?P=bars)(?!\w)
+    | ^[ \t]{{0,8}}(?P<item>[-*+•◦▪–][ \t]{{1,8}}(?=\S)|>(?![ \t]?\d)[ \t]?|(?:-{{3,40}}|[*]{{3,40}}|[_=]{{3,40}})$)
+    | ^[ ]{{0,3}}\#{{1,6}}[ \t]{{1,8}}(?P<heading>(?-i:[^a-z\n])[^\n]{{0,200}})$
+    | [\U0001F300-\U0001FAFF\u2705\u2728\uFE0F][ ]? | \ue200cite[^\ue200\ue201\n]{{1,99}}\ue201
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
+_SIGN: Final = re.compile(r"[<`*_&|\[#>•◦▪–\u2705-\U0001FAFF]|^[ \t]{0,8}[-+=]", re.MULTILINE)
+"""A sign without which a text has no markup."""
+_CLOSED: Final = re.compile(r"</(\w{1,21})")
+_ENTITY: Final = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
+_NOTE: Final = re.compile(
+    r"^[ ]{0,3}\[(?:\^[^\[\]\n]{1,64}\]:|[^\[\]\n]{1,64}\]:[ \t]*<?(?:https?:|www\.|/))[^\n]*\n?", re.MULTILINE
+)
+_RAISED: Final = re.compile(  # not of a unit such as m²
+    r"(?:(?<=[^\W\d_]{2})(?<!\b[ckmdn]m)(?<!\b(?:mc|ft|in|mi|yd))|(?<=[.,;!?”\"%]))"
+    r"[⁰¹²³⁴-⁹]{1,3}(?:[,⁻ ][⁰¹²³⁴-⁹]{1,3}){0,5}(?!\w)"
+)
+_LIST_LINE: Final = re.compile(r"\s*(?:[-*•]\s|\d{1,3}[.)]\s|[\[【(][^\[\]【】()\n]{1,64}[\]】)])")
+_FOOTNOTE: Final = re.compile(r"\s*([\[【(]\^?\d{1,3}[\])】]|[⁰¹²³⁴-⁹]{1,2}|—)[:.]?[ \t]*(?=\S)")
+_LABEL: Final = re.compile(r"^[ \t]*([^\n:：]{1,80})[:：](?!//)[ \t\n]*", re.MULTILINE)
+_END: Final = re.compile(r"(?:(?<![.!?])[.!?]++[\"'”’)\]]{0,3}(?=\s)|[。！？]|\n)\s*")
+_OPENING_END: Final = re.compile(r"[,:!.](?=\s)|[，：！。\n]")
+_WORD: Final = re.compile(r"[^\W_]+(?:['’;-][^\W_]+)*")
+_FILE: Final = re.compile(r"(?i:(?:https?://|www\.)\S|\w\.(?:pdf|md|html?|docx?|txt|csv|json|pptx?|xlsx?|xml)\b)")
+_HAN: Final = re.compile(r"[\u3400-\u9fff]")
+_PLAIN: Final = str.maketrans("‘’‚‛“”„‟", "''''\"\"\"\"") | {
+    **dict.fromkeys((0xA0, 0x202F, 0x2007), " "),
+    **dict.fromkeys((0x200B, 0x2060, 0xFEFF), ""),
+    **dict(zip(range(0xFB00, 0xFB05), ("ff", "fi", "fl", "ffi", "ffl"), strict=True)),
+}
+
+
+def one_form(text: str) -> str:
+    """Return a text with plain quotes and spaces, without zero-width characters and ligatures."""
+    return text if text.isascii() else text.translate(_PLAIN)
+
+
+class Reading(StrEnum):
+    """How much of an answer a metric reads. MARKED leaves only the citation marks of what CLEAN removes."""
+
+    RAW = "raw"
+    MARKED = "marked"
+    CLEAN = "clean"
+
+
+@lru_cache(maxsize=32)  # each metric of a sample asks for it
+def judged(sample: Sample, reading: Reading = Reading.CLEAN) -> Sample:
+    """Return the sample with response and reference as they are judged.
+
+    The reference is read without the contexts, so that it is the same for every retriever.
+    """
+    if reading is Reading.RAW:
+        return sample
+    marks, response, reference = reading is Reading.MARKED, sample.response, sample.reference
+    response = response and read_answer(response, Contexts.of(sample), marks=marks)
+    reference = reference and read_answer(reference)
+    is_same = (response, reference) == (sample.response, sample.reference)
+    return sample if is_same else replace(sample, response=response, reference=reference)
+
+
+def read_answer(text: str, contexts: Contexts = NO_CONTEXTS, *, marks: bool = False) -> str:
+    """Return an answer as it is judged.
+
+    >>> read_answer("**Answer:** According to the context, it opens at nine [1].")
+    'It opens at nine.'
+    """
+    reader = _Reader(contexts)
+    steps = [_unwrapped, reader.markup, reader.end, reader.beginning, reader.lead_ins]
+    steps.append(lambda text: without_brackets(_RAISED.sub("", text), contexts, reader.is_source, marks=marks))
+    for _ in range(_ROUNDS):
+        before = text
+        for step in steps if len(text) <= _MAX_READ else steps[:1]:
+            new = step(text)
+            text = new.strip() if new != text and _has_word(new) else text
+        if text == before:
+            break
+    return text
+
+
+def _has_word(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+def _unwrapped(text: str) -> str:
+    """Return a text without reasoning and later turns; of one block of code or a JSON object, the text in it."""
+    if (turn := _NEXT_TURN.search(text)) and _has_word(text[: turn.start()]):
+        text = text[: turn.start()]
+    kept: list[str] = []
+    position, is_inside = 0, False
+    for found in _REASONING.finditer(text):
+        if not found["end"]:
+            kept += () if is_inside else (text[position : found.start()],)
+            position, is_inside = (position if is_inside else found.end()), True
+        elif is_inside or not kept:
+            position, is_inside = found.end(), False
+    rest = text[position:]
+    if is_inside:  # it never ends: the last paragraph is the answer, unless an answer is before it
+        rest = "" if any(map(_has_word, kept)) else rest.rstrip().rpartition("\n\n")[2]
+    text = "".join([*kept, rest]).strip()
+    if text.startswith("```") and text.endswith("```") and text.count("```") == 2 and "\n" in text:
+        text = text[:-3].partition("\n")[2].strip()
+    if text[:1] != "{" or text[-1] != "}":
+        return text
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    texts = {key: value for key, value in fields.items() if isinstance(value, str) and _has_word(value)}
+    named = [value for key, value in texts.items() if aliases().field_of(key) == "response"] or [*texts.values()]
+    return named[0] if len(named) == 1 else text
+
+
+# -- words and phrases of answer.toml ------------------------------------------------------------------
+
+
+@cache
+def _lists(name: str) -> list[str]:
+    tables = tomllib.loads(files("merilo.data").joinpath("answer.toml").read_text("utf-8")).values()
+    return [table.get(name, "").casefold() for table in tables]
+
+
+@cache
+def _listed(*names: str) -> frozenset[str]:
+    return frozenset(word for name in names for text in _lists(name) for word in text.split())
+
+
+@cache
+def _han(*names: str) -> re.Pattern[str]:
+    """Return the expression of the Chinese words of lists, which no space separates from others."""
+    expression = "|".join(sorted(filter(_HAN.match, _listed(*names)), key=len, reverse=True))
+    return re.compile(expression)
+
+
+@cache
+def _phrases(*names: str) -> re.Pattern[str]:
+    """Return the expression of lists of phrases, over words that each have a space behind them."""
+    listed = re.sub(r"\|\s+", "|", ",".join(text for name in names for text in _lists(name))).split(",")
+    expression = "|".join("".join(map(_expression, each.split())) for each in listed)
+    return re.compile(expression)
+
+
+def _expression(word: str) -> str:
+    plain = re.escape(word.removesuffix("?")).replace(r"\|", "|").replace(r"\*", "[^ ]*")
+    return "(?:[^ ]+ )*?" if word == "..." else f"(?:(?:{plain}) ){'?' if word.endswith('?') else ''}"
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(one_form(text[:_MAX_CHARS]).casefold())[:_MAX_WORDS]
+
+
+def _is(words: Sequence[str], *names: str) -> bool:
+    """Return True if words are a phrase of one of the lists."""
+    return words != [] and _phrases(*names).fullmatch(" ".join([*words, ""])) is not None
+
+
+def is_courtesy(sentence: str) -> bool:
+    """Return True for a sentence that is a greeting, thanks or an offer of help from end to end."""
+    return _is(_words(sentence), "openings", "courtesies")
+
+
+def _is_known(word: str) -> bool:
+    """Return True for a word that may be in a lead-in, and for the number of a source; a longer one is a value."""
+    known, plain = _listed("sources", "leads", "around", "links"), word.rstrip("0123456789")
+    plain = plain if plain in known or plain.isascii() else _han("sources", "leads", "around").sub("", plain)
+    return plain in known if plain else len(word) < 4 or not word.isdecimal()
+
+
+def _names_source(words: Sequence[str]) -> bool:
+    """Return True if all words are known, and one names what an answer was made from."""
+    return all(map(_is_known, words)) and any(
+        each.rstrip("0123456789") in _listed("sources") or _han("sources").search(each) for each in words
+    )
+
+
+def _leads(words: Sequence[str]) -> bool:
+    """Return True for "based on the provided context"."""
+    opens = bool(words) and (words[0] in _listed("leads") or _han("leads").match(words[0]) is not None)
+    return opens and _names_source(words)
+
+
+@lru_cache(maxsize=64)
+def _folded(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f" {' '.join(_WORD.findall(one_form(each).casefold()))} " for each in texts)
+
+
+class _Reader:
+    """The steps that depend on the contexts."""
+
+    def __init__(self, contexts: Contexts) -> None:
+        self.contexts = contexts
+        self.found: dict[str, bool] = {}
+
+    def _has(self, text: str, texts: Sequence[str]) -> bool:
+        """Return True if a context has a text; a few hundred are looked for."""
+        if text not in self.found:
+            self.found[text] = len(self.found) < _MAX_LOOKUPS and any(text in each for each in texts)
+        return self.found[text]
+
+    def _is_content(self, words: Sequence[str]) -> bool:
+        """Return True if a context has these words, four of them in a row, or a number after the same word."""
+        runs = [" ".join(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1))]
+        runs += [f"{one} {other}" for one, other in pairwise(words) if other.isdecimal()]
+        return any(self._has(f" {run} ", _folded(self.contexts.texts)) for run in runs)
+
+    def markup(self, text: str) -> str:
+        """Return a text without entities, HTML, chat tokens, Markdown and tables."""
+        known, text = self.contexts.texts, one_form(text)
+        if _SIGN.search(text) is None:
+            return text
+        text = _ENTITY.sub(lambda found: found[0] if self._has(found[0], known) else unescape(found[0]), text)
+        closed = frozenset(map(str.lower, _CLOSED.findall(text)))
+
+        def plain(found: re.Match[str]) -> str:
+            kind, whole, inner = found.lastgroup, found[0], found[found.lastgroup or 0]
+            is_name = kind == "under" and found["bars"] == "__" and inner.isidentifier()  # such as __init__
+            is_open = kind == "tag" and inner.lower() not in closed
+            is_number = kind == "link" and inner.strip("[]^ ").isdigit()
+            if kind == "code" or is_name or is_open or is_number:
+                return whole
+            if kind in {"block", "tag", "under", "strong"} and self._has(whole, known):
+                return whole
+            alone = (
+                text[found.start() - 1 : found.start()] in {"", "\n"} and text[found.end() : found.end() + 1] == "\n"
+            )
+            if kind == "heading" or (kind == "strong" and alone):
+                is_title = (
+                    len(words := _words(inner)) <= 10 and inner[-1] not in ".!?" and not any(map(str.isdecimal, inner))
+                )
+                return "" if is_title and not _is(words, "lists") and text[found.end() :].strip() else f"{inner}\n"
+            return "\n" if kind in {"item", "block"} else inner if kind in {"plain", "link", "strong", "under"} else ""
+
+        text = _MARKUP.sub(plain, text)
+        text = "\n\n".join(each.text for each in pieces((text,))) if "|" in text else text
+        return text.replace("\n\n\n", "\n\n")
+
+    def end(self, text: str) -> str:
+        """Return a text without closing sentences and sources."""
+        text = _NOTE.sub("", text) if "]:" in text else text
+        for _ in range(_MAX_PARTS):
+            text = text.rstrip()
+            cut = self._list_start(text) if "\n" in text else None
+            if cut is None:
+                line = max(text.rfind("\n") + 1, len(text) - _MAX_CHARS)
+                starts = [line, *(found.end() for found in _END.finditer(text, line) if found.end() < len(text))]
+                cut = next((at for at in starts[-_MAX_PARTS:] if self._is_source_line(text[at:], text[:at])), None)
+                cut = starts[-1] if cut is None and self._is_closing(text[starts[-1] :]) else cut
+            if not cut or not _has_word(text[:cut]):
+                break
+            text = text[:cut]
+        return text
+
+    def _list_start(self, text: str) -> int | None:
+        """Return the position of the heading of a closing list of sources; None if there is none."""
+        end = len(text)
+        for _ in range(_MAX_LINES):
+            start = text.rfind("\n", 0, end) + 1
+            line, words = text[start:end], _words(text[start:end])
+            if end < len(text) and len(line) < _MAX_LABEL and _is(words, "lists"):
+                return start
+            is_listed = not words or self._is_title(line) or (_LIST_LINE.match(line) and not self._is_content(words))
+            if not start or not is_listed:
+                return None
+            end = start - 1
+        return None
+
+    def _is_source_line(self, text: str, before: str) -> bool:
+        """Return True for "Source: handbook.pdf, p. 3", "Confidence: .9", a footnote and an address."""
+        if note := _FOOTNOTE.match(text):
+            is_cited = note[1] in before if note[1] != "—" else not _listed("pages").isdisjoint(_words(text))
+            return is_cited and any(map(str.isalpha, text)) and self._is_title(text[note.end() :])
+        label, colon, rest = text.replace("：", ":").partition(":")
+        words = _words(label) if colon and len(label) < _MAX_LABEL else []
+        if _is(words, "facts"):
+            return not self._is_content(_words(rest))
+        is_address = _FILE.match(text.lstrip("<[(-*• ")) and len(text.split()) == 1
+        return bool(is_address) or (_is(words, "lists") and (not _has_word(rest) or self._is_title(rest)))
+
+    def _is_title(self, text: str) -> bool:
+        """Return True for the name of a source: an address, a number, or a title that is no sentence."""
+        plain, words = text.strip(), _words(text)
+        is_sentence = (plain[-1:] in ".!?。" and len(words) > 4) or plain.lstrip("\"'“«[(*-• ")[:1].islower()
+        is_title = not is_sentence and len(words) <= 15 and not self._is_content(words)
+        return is_title or _FILE.search(plain) is not None or all(map(_is_known, words))
+
+    def _is_closing(self, text: str) -> bool:
+        """Return True for a courtesy, an offer of help, a note about the answer, and a question to the user."""
+        words = _words(text)
+        is_closing = _is(words, "openings", "courtesies", "closings") or text.rstrip("\"')*_ ")[-1:] in "?？"
+        is_frame = _names_source(words) or (is_closing and not any(map(str.isdecimal, text)))
+        return is_frame and not self._is_content(words)
+
+    def beginning(self, text: str) -> str:
+        """Return a text without greetings, and without labels of its lines."""
+        for _ in range(_MAX_PARTS):
+            if (found := _OPENING_END.search(text, 0, _MAX_CHARS)) is None:
+                break
+            words, rest = _words(text[: found.start()]), text[found.end() :].lstrip()
+            begins = _words(rest[:_MAX_LABEL])[:1]
+            is_new = not rest[:1].islower() or (found[0] in ",:，：" and not _listed("starts").isdisjoint(begins))
+            is_frame = _is(words, "openings", "courtesies") or (found[0] in ".!。\n" and _names_source(words))
+            if not is_new or not is_frame or self._is_content([*words, *begins]):
+                break
+            text = _upper(rest)
+        for found in reversed([*_LABEL.finditer(text)][:_MAX_LINES]):
+            words, rest = _words(found[1]), text[found.end() :]
+            if _is(words, "finals") and _is(_words(text[:_MAX_LABEL].partition(":")[0]), "reasons"):
+                return _upper(rest)
+            text = text[: found.start()] + _upper(rest) if _is(words, "labels") and _has_word(rest) else text
+        return text
+
+    def lead_ins(self, text: str) -> str:
+        """Return a text without lead-ins of its sentences, and without their ends such as "as the context states"."""
+        ends = [0, *(found.end() for found in _END.finditer(text)), len(text)]
+        return "".join(self._without_lead_in(text[start:end]) for start, end in pairwise(ends))
+
+    def _without_lead_in(self, sentence: str) -> str:
+        words: list[str] = []
+        comma = link = whole = 0
+        for found in _WORD.finditer(sentence, 0, _MAX_CHARS):
+            word, opens, end = one_form(found[0]).casefold(), bool(words) and words[0] in _listed("starts"), found.end()
+            whole = whole or (found.start() if word in _listed("starts") and _leads(words) else 0)
+            if not _is_known(word):
+                break
+            words.append(word)
+            named = [*words, *(["source"] if "[" in sentence[:end] else [])]  # "According to [1],"
+            if not comma and sentence[end:].lstrip("])")[:1] in {",", ":", "，", "："} and _leads(named):
+                comma = end
+            elif word in _listed("links") and _names_source(named) and not (opens and _names_source(words[-2:-1])):
+                link = end  # unlike "the text that"
+        cut = max(comma, link) or whole
+        if cut and not self._is_content(_words(sentence[:cut])) and _has_word(sentence[cut:]):
+            return _upper(sentence[cut:].lstrip(" ]),:，：\n"))
+        bare = sentence.rstrip()
+        comma = max(bare.rfind(", "), bare.rfind("，"), 0)
+        if comma and _leads(words := _words(bare[comma:])) and not self._is_content(words):
+            return bare[:comma] + bare[-1] * (bare[-1] in ".!?。") + sentence[len(bare) :]
+        return sentence
+
+    def is_source(self, inside: str) -> bool:
+        """Return True for "Source: handbook", "a.pdf, p. 3", "see page 3" and "according to the context"."""
+        label, _, rest = inside.replace("：", ":").partition(":")
+        if _is(_words(label), "lists") or _is(_words(label), "facts"):
+            return " " in rest.strip() and not self._is_content(_words(rest))
+        words = _words(inside)
+        rest_known = all(_is_known(each) or each in _listed("pages") for each in words)
+        names = not {"p", "pp"}.isdisjoint(words) or any(_names_source([each]) for each in words)
+        is_numbered = names and rest_known and any(map(str.isdecimal, inside))
+        is_file = _FILE.search(inside) is not None and not self._has(inside, self.contexts.texts)
+        return is_numbered or is_file or _leads(words) or "†" in inside
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

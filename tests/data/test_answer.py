@@ -1,0 +1,114 @@
+"""Answers as they are judged: frames that are removed, content that looks like one, and the laws of reading."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from each_case import each_case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from merilo.data.answer import Reading, judged, one_form, read_answer
+from merilo.data.citations import Contexts
+from merilo.data.sample import Sample
+
+PLAIN = "The mill opens at nine on weekdays and closes at six in the evening."
+ROWS: list[dict[str, Any]] = [  # Any: texts and lists of texts
+    json.loads(line) for line in Path(__file__).with_name("answers.jsonl").read_text("utf-8").splitlines()
+]
+
+
+@each_case("frame", [each["frame"] for each in ROWS if "frame" in each])
+def test_a_frame_around_an_answer_is_removed(frame: str) -> None:
+    """The answer in each frame is read as the answer alone; `{l}` and `{b}` are its text within a sentence."""
+    framed = frame.replace("{p}", PLAIN).replace("{l}", PLAIN[0].lower() + PLAIN[1:]).replace("{b}", PLAIN[:-1])
+    assert read_answer(framed, Contexts((PLAIN,), ("faq-7",))) == PLAIN
+
+
+@each_case(("content", "context"), [(each["content"], each.get("context", "")) for each in ROWS if "content" in each])
+def test_content_that_looks_like_a_frame_stays(content: str, context: str) -> None:
+    """What a context has too, code, variables, names and sentences that only begin like a frame are the answer."""
+    assert read_answer(content, Contexts((context,))) == content
+
+
+PIECES = [each["frame"] for each in ROWS if "frame" in each]
+WORDS = st.text(alphabet="abcdefghij ", min_size=1, max_size=40).map(lambda text: f"{text.strip()}x".capitalize())
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=3), st.lists(WORDS, min_size=1, max_size=3))
+@settings(max_examples=400, deadline=None)
+def test_reading_twice_is_reading_once(frames: list[str], sentences: list[str]) -> None:
+    """An answer that was read has no frame left."""
+    text = ". ".join(sentences) + "."
+    for frame in frames:
+        text = frame.replace("{p}", text).replace("{l}", text).replace("{b}", text)
+    once = read_answer(text)
+    assert read_answer(once) == once
+
+
+@given(st.text(alphabet="ab .,:\n[](){}<>/&;`*_#-|12„“”'\"†【】¹", max_size=80))
+@settings(max_examples=400, deadline=None)
+def test_any_text_is_read(text: str) -> None:
+    """Reading never fails, a text with a word keeps one, and nothing is left for a second reading."""
+    once = read_answer(text)
+    assert any(map(str.isalnum, once)) is any(map(str.isalnum, text))
+    assert read_answer(once) == once
+
+
+@given(st.lists(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=2, max_size=9), min_size=1, max_size=30))
+@settings(max_examples=200, deadline=None)
+def test_a_text_of_letters_is_unchanged(words: list[str]) -> None:
+    """Without signs and words of a frame there is nothing to remove."""
+    text = " ".join(f"z{word}" for word in words)
+    assert read_answer(text) == text
+
+
+@each_case(
+    ("text", "expected"),
+    [
+        ("Sources:\n- Sun [1]\n- Wind [2]", "Sources:\n\nSun\n\nWind"),
+        ("Answer:", "Answer:"),
+        ("<think>It is old", "It is old"),
+        ("**Answer:** [1]", "[1]"),
+        ("I hope this helps!", "I hope this helps!"),
+    ],
+)
+def test_a_step_that_would_leave_no_word_is_not_done(text: str, expected: str) -> None:
+    """A list that is the answer stays, and so does an answer of frames alone."""
+    assert read_answer(text) == expected
+
+
+def test_a_table_is_read_by_its_cells() -> None:
+    """Each cell has the name of its row and the header of its column."""
+    table = "Here it is:\n\n| Town | Founded |\n|---|---|\n| Lund | 990 |\n| Visby | 900 |"
+    assert read_answer(table) == "Here it is:\n\nTown: Lund; Founded: 990\n\nTown: Visby; Founded: 900"
+
+
+def test_a_sample_is_read_as_a_metric_declares() -> None:
+    """Citation marks stay for metrics of citations; the reference is read without the contexts."""
+    sample = Sample(
+        "s", retrieved_contexts=("Article [1] is old.",), response="**It** is [1].", reference="Article [1]"
+    )
+    assert judged(sample, Reading.RAW) is sample
+    assert judged(sample, Reading.MARKED).response == "It is [1]."
+    assert judged(sample).response == "It is."
+    assert judged(sample).reference == "Article"
+    assert judged(plain := Sample("s", response="It is old.")) is plain
+
+
+def test_texts_have_one_form() -> None:
+    """Spaces, quotes and ligatures of other programs are those of plain text; zero-width characters are removed."""
+    assert one_form("\u201cof\ufb01ce\u201d\u00a0\u200bis\u202fit\u2019s") == '"office" is it\'s'
+
+
+@each_case(
+    "piece",
+    ["[1]", "(doc 1) ", "Sure! ", "source: a.pdf\n", "?", "<b>", "*a ", "| a | b |\n", "according to the text, "],
+)
+def test_a_hostile_text_takes_linear_time(piece: str) -> None:
+    """A hundred thousand characters of frames are read at once; of a longer text only reasoning is removed."""
+    for length in (100_000, 1_000_000):
+        started = time.process_time()
+        read_answer(piece * (length // len(piece)))
+        assert time.process_time() - started < 3
