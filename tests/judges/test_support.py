@@ -66,6 +66,44 @@ def test_an_echo_of_the_question_supports_no_answer() -> None:
 
 
 @each_case(
+    ("statement", "context"),
+    [
+        ("The trail is 1.5 km long.", "The trail is 1,500 m long."),
+        ("The contract ends on 3 March 2024 at 12:00.", "The contract ends on March 3, 2024 at noon."),
+        ("In der Region leben 1234567 Menschen.", "In der Region leben 1.234.567 Menschen."),
+        ("票价是250万元。", "票价是2500000元。"),
+        ("Lund | 990", "| Town | Founded |\n|---|---|\n| Lund | 990 |"),
+        ("Town: Lund; Founded: 990", "| Town | Founded |\n|---|---|\n| Lund | 990 |"),
+    ],
+)
+def test_a_copy_is_found_in_any_form(statement: str, context: str) -> None:
+    """Numbers, dates and rows of a table are the same however they are written."""
+    assert verdict(statement, context).probability == P_COPIED
+
+
+@each_case(
+    ("statement", "supported"),
+    [
+        ("In 2023 the North region had 150 and the South region had 80.", True),
+        ("In 2023 the North region had 80 and the South region had 150.", False),
+        ("In 2022 the North region had 150.", False),
+        ("The South region had 80 in 2023.", True),
+    ],
+)
+def test_a_value_of_a_table_belongs_to_its_row_and_column(statement: str, supported: bool) -> None:
+    """The sentence that is named is the row of the table."""
+    found = verdict(statement, "| Region | 2022 | 2023 |\n|---|---|---|\n| North | 120 | 150 |\n| South | 90 | 80 |")
+    assert found.supported is supported
+    assert {sentence for _, sentence in found.sentences} <= {1, 2}
+
+
+def test_exchanged_names_are_not_judged() -> None:
+    """The words are those of the context, but another one bought the other."""
+    bought = "In 2019 the firm {} bought its rival {} for 40 million dollars after long talks."
+    assert judged(Support(bought.format("Beta", "Alpha"), (bought.format("Alpha", "Beta"),))) is None
+
+
+@each_case(
     ("statement", "context", "differs"),
     [
         ("The session expires after 24 hours.", SESSION, "24 hours / 4 hours"),

@@ -24,7 +24,7 @@ from merilo.data.short_answers import affirms, taken_apart
 from merilo.errors import DataError
 from merilo.judges.copied import Position, strip_question_echoes
 from merilo.judges.encoder.model import Encoder, Encodings, PairScore, PairScorer, Reader, Weights
-from merilo.judges.slots import Difference, absent, conflict, slots, unstated
+from merilo.judges.slots import Difference, absent, conflict, reordered, slots, unstated
 from merilo.judges.words import (
     WORDS_FILE,
     coverage,
@@ -136,7 +136,7 @@ def _excerpt(model: BlendedModel, asked: Sequence[str], sentences: Sequence[str]
 
 WEIGHTS_FILE: Final = "encoder.v1.safetensors"
 CURVES_FILE: Final = "curves.v3.json"
-RULES_VERSION: Final = 9
+RULES_VERSION: Final = 10
 """Part of the judge's fingerprint: raised with any change to the reading of texts that can move a number."""
 DIGITS: Final = 6
 P_ABSENT: Final = 0.05
@@ -366,6 +366,8 @@ class BlendedModel:
             best, chosen = round(best * no_below, DIGITS), []
         elif no_below <= best < yes_from:
             raise CannotJudge("this statement")
+        elif chosen and reordered(statement, texts):
+            raise CannotJudge("the order of the names and numbers of this statement")
         cited = chosen or [_argmax(found)]
         places = [_argmax(self.features.covered(statement, texts[at])) for at in cited]
         positions = tuple(read[at].position(place) for at, place in zip(cited, places, strict=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import groupby
@@ -12,8 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from unicodedata import category, normalize
 
 from merilo.cancellation import check_cancelled
+from merilo.data.answer import is_courtesy
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, taken_apart
+from merilo.judges.slots import composed, has_values, slots
 from merilo.judges.words import stems
 
 if TYPE_CHECKING:
@@ -45,26 +46,20 @@ def noncommittal(response: str) -> bool:
 def claims(sentence: str) -> bool:
     """Return True if a sentence makes a statement: not a question, courtesy, refusal or introduction of a list."""
     check_cancelled()
-    plain = sentence.strip().replace("’", "'")
-    if (
-        not stems(sentence)
-        or is_question(sentence)
-        or _LEADS_IN.search(plain)
-        or _pattern("courtesies").fullmatch(plain)
-    ):
+    if not stems(sentence) or is_question(sentence) or _LEADS_IN.search(sentence) or is_courtesy(sentence):
         return False
     return not noncommittal(sentence)
 
 
 def _refuses(clause: str) -> bool:
-    return not clause.lower().startswith(_CONCESSIONS) and _pattern("refusals").search(clause) is not None
+    return not clause.lower().startswith(_CONCESSIONS) and _refusals().search(clause) is not None
 
 
 @cache
-def _pattern(name: str) -> re.Pattern[str]:
-    patterns: list[str] = tomllib.loads(files("merilo.judges").joinpath("refusals.toml").read_text("utf-8"))[name]
-    found = "|".join(f"(?:{each})" for each in patterns)
-    return re.compile(rf"(?:{found})\W*" if name == "courtesies" else found, re.IGNORECASE)
+def _refusals() -> re.Pattern[str]:
+    table = tomllib.loads(files("merilo.judges").joinpath("refusals.toml").read_text("utf-8"))
+    found = "|".join(f"(?:{each})" for each in table["refusals"])
+    return re.compile(found, re.IGNORECASE)
 
 
 MIN_WORDS: Final = 4
@@ -191,11 +186,13 @@ def copied_from(statement: str, contexts: Sequence[Sequence[str]]) -> tuple[Posi
     asked, said = (None if is_block else taken_apart(statement)) or ("", statement)
     if not stems(said) or is_question(said) or (asked and affirms(said) is not None):
         return ()
-    whole, parts = _normal(said), [each for each in map(_normal, sentences(said)) if each]
+    whole, parts = _normal(said), {key: text for text in sentences(said) if (key := _normal(text))}
     found: list[Position] = []
     for context, (own, places) in enumerate(zip(contexts, known, strict=True)):
-        wanted = [whole] if whole in places or len(parts) < 2 else parts
-        at = [places[each] for each in wanted if each in places]
+        wanted = {whole: said} if whole in places or len(parts) < 2 else parts
+        # "5 MW" and "5 mW" have the same normal form.
+        same = (key in places and has_values(slots(text), slots(own[places[key]])) for key, text in wanted.items())
+        at = [places[key] for key, is_same in zip(wanted, same, strict=True) if is_same]
         is_echo = asked and not any(map(stems, strip_question_echoes(asked, [own[each] for each in at])))
         if len(at) == len(wanted) and not is_echo:
             found += [Position(context, each) for each in dict.fromkeys(at)]
@@ -214,6 +211,6 @@ def _normals(own: Sequence[str]) -> dict[str, int]:
 
 def _normal(text: str) -> str:
     """Return a sentence in the form in which copies are compared."""
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    plain = text if text.isascii() else composed(normalize("NFKC", text))
     plain = _MARKS.sub("", plain, count=1).translate(_SIGNS).casefold()
     return " ".join(plain.split()).strip(_END)

@@ -14,14 +14,15 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.cancellation import check_cancelled
+from merilo.data.answer import one_form
 from merilo.data.history import ASSISTANT, USER
-from merilo.data.sentences import judged_sentences, sentences, unnumbered
+from merilo.data.sentences import judged_sentences, pieces, sentences, unnumbered
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, SupportResult, excerpts
 from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncommittal
 from merilo.judges.encoder.model import Embedder
 from merilo.judges.in_process import FreeProvider, answer_batch, question_length
-from merilo.judges.slots import FUNCTION_WORDS, differs, quoted
+from merilo.judges.slots import FUNCTION_WORDS, differs, quoted, written_alike
 from merilo.judges.words import is_english, likeness, ngram_vector
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.embeddings import Embeddings
@@ -146,6 +147,7 @@ def _relevance(model: BlendedModel, question: Relevance) -> RelevanceVerdict:
 def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
     (reference,), own = join_broken_words([question.reference], question.sentences)
     (read,) = excerpts(model, (reference, question.user_input), [own])
+    reference = written_alike(reference, [read.sentences])
     found = model.usefulness(question.user_input, reference, read.sentences)
     evidence, reason = _of_sentences(("Useful", "Not useful"), reference, own, read, found)
     return UsefulnessVerdict(found.level > 0, evidence, reason, found.probability, averaged=True)
@@ -161,7 +163,7 @@ def _of_sentences(
         return evidence, f"{verdict} No sentence is close to it.{_partly(read)}"
     best = evidence[0] if evidence else read.place(found.closest)
     where = "Evidence" if evidence else "Closest"
-    return evidence, f"{verdict} {where}: {quoted(sentences, best, about)}{_partly(read)}"
+    return evidence, f"{verdict} {where}: {quoted(sentences[best], best, about)}{_partly(read)}"
 
 
 def _statements(_: BlendedModel, question: Statements) -> StatementsVerdict:
@@ -185,6 +187,13 @@ def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     (statement,), *contexts = join_broken_words([statement], *split)
     cited, read = copied_from(statement, contexts), list[Excerpt]()
     found = SupportResult(supported=True, probability=P_COPIED, yes_from=model.curves["supported"].thresholds["yes"])
+    places: list[Sequence[int]] = [range(len(own)) for own in contexts]
+    if not cited:
+        divided = [pieces(own) for own in contexts]
+        places = [[each.place for each in own] for own in divided]
+        contexts = [tuple([each.text for each in own]) for own in divided]
+        statement = statement if taken_apart(statement) else written_alike(statement, contexts)
+        cited = copied_from(statement, contexts)
     if not cited:
         read = excerpts(model, (statement,), contexts)
         found = model.support(statement, [each.sentences for each in read])
@@ -192,24 +201,29 @@ def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     return SupportVerdict(
         SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED,
         tuple(dict.fromkeys(each.context for each in cited)) if found.supported else (),
-        _support_reason(statement, contexts, cited, found) + _partly(*read),
+        _support_reason(statement, contexts, places, cited, found) + _partly(*read),
         found.probability,
         tells_contradicted=False,
-        sentences=tuple((each.context, each.sentence) for each in cited),
+        sentences=tuple(dict.fromkeys((each.context, places[each.context][each.sentence]) for each in cited)),
         averaged=True,
     )
 
 
 def _support_reason(
-    statement: str, contexts: Sequence[Sequence[str]], cited: Sequence[Position], found: SupportResult
+    statement: str,
+    contexts: Sequence[Sequence[str]],
+    places: Sequence[Sequence[int]],
+    cited: Sequence[Position],
+    found: SupportResult,
 ) -> str:
-    """Return the reason of a verdict. `cited`: sentences of the contexts, the best one first."""
+    """Return the reason of a verdict. `cited`: texts of the contexts, the best one first; `places`: their sentences."""
     verdict = f"{'Supported' if found.supported else 'Not supported'} {_figures(found.probability, found.yes_from)}"
     if not cited:
         return f"{verdict}.{differs(found.difference)}"
     # A single text may be a reference or a response, so it is not called a context.
     where = f"context {cited[0].context + 1}, " if len(contexts) > 1 else ""
-    where += quoted(contexts[cited[0].context], cited[0].sentence, statement)
+    context, at = cited[0]
+    where += quoted(contexts[context][at], places[context][at], statement)
     return f"{verdict} by {where}" if found.supported else f"{verdict}. Closest: {where}{differs(found.difference)}"
 
 
@@ -322,7 +336,7 @@ _LINE_END: Final = re.compile(r"[-\u2010\u00ad][ \t]*+\r?\n")
 
 
 def join_broken_words(*groups: Sequence[str]) -> list[tuple[str, ...]]:
-    r"""Return groups of texts in which each word that a line end divides is whole.
+    r"""Return groups of texts in one form, in which each word that a line end divides is whole.
 
     A part that begins with a capital keeps its hyphen ("Saint-", "Denis"). Any other word loses it, unless only the
     hyphenated word occurs elsewhere in the texts.
@@ -331,7 +345,7 @@ def join_broken_words(*groups: Sequence[str]) -> list[tuple[str, ...]]:
     [('two brothers',), ('a well-known house',), ('well-known',)]
     """
     if not any("\n" in text and _LINE_END.search(text) for group in groups for text in group):
-        return [tuple(group) for group in groups]
+        return [tuple(map(one_form, group)) for group in groups]
     whole = {
         word for group in groups for text in group for word in _WORD.findall(text.replace("\u2010", "-").casefold())
     }
@@ -343,7 +357,7 @@ def join_broken_words(*groups: Sequence[str]) -> list[tuple[str, ...]]:
             return plain
         return compound if compound.casefold() in whole or two[0].isupper() else plain
 
-    return [tuple(_joined(text, joined) for text in group) for group in groups]
+    return [tuple(one_form(_joined(text, joined)).replace("\u00ad", "") for text in group) for group in groups]
 
 
 def _joined(text: str, joined: Callable[[re.Match[str]], str]) -> str:

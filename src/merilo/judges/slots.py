@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.judges.words import shares, stems
+from merilo.judges.words import coverage, shares, stems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,10 @@ _WORDS: Final = _counted("ones", 0) | {word: 10 * at for word, at in _counted("t
 _SCALES: Final = dict(_sized(_TABLES["scales"]))
 _ORDINAL_ENDS: Final = frozenset({"st", "nd", "rd", "th"})
 _UNITS: Final = {word: (dimension, size) for dimension, text in _TABLES["units"].items() for word, size in _sized(text)}
+_COUNTED: Final = frozenset({*_UNITS, *_SCALES})
 _MONTHS: Final = {word[:size]: at for word, at in _counted("months", 1).items() for size in (3, 4, len(word))}
+_OTHER_MONTHS: Final = {word: at for text in _TABLES["other_months"] for at, word in enumerate(text.split(), 1)}
+"""Of other languages, in lower case; they are read only beside a day."""
 _WEEKDAYS: Final = _counted("weekdays", 1)
 _NEGATIONS: Final = _set(_TABLES["negations"])
 _LIMITING: Final = _set("only either both some most any if unless")
@@ -50,14 +53,23 @@ _OPPOSITES: Final = [tuple(map(_set, text.split("/"))) for text in _TABLES["oppo
 _UNWEIGHED: Final = _NEGATIONS.union(*(one | other for one, other in _OPPOSITES))
 FUNCTION_WORDS: Final = _set(_TABLES["function_words"])
 """Common English words without content. Lower case."""
+_PERCENTS: Final = ("per cent", "pour cent", "por ciento")
+_SAME_AS: Final = dict.fromkeys(("noon", "midday"), "12:00") | {"midnight": "0:00"} | dict.fromkeys(_PERCENTS, "%")
 _CLOCK: Final = re.compile(r"(?P<hour>2[0-4]|[01]?\d)(?::(?P<minute>[0-5]\d))?(?P<half>\s?[ap]m)?")
 _TOKEN: Final = re.compile(
-    r"(?P<clock>\b(?:2[0-4]|[01]?\d)(?::[0-5]\d(?:\s?[ap]m)?|\s?[ap]m)\b)"
-    r"|(?P<number>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:\.\d+)?(?!\w)|\d+(?:[.,]\d+)*)"
-    r"|(?P<word>km/h|m/s|[^\W\d_]+(?:['’][^\W\d_]+)*[²³]?)|(?P<symbol>[%$€£¥₹°~≈−–—:/-])"
+    r"(?P<clock>\b(?:2[0-4]|[01]?\d)(?::[0-5]\d(?:\s?[ap]\.?m\b\.?)?|\s?[ap]\.?m\b\.?)|\b(?:noon|midday|midnight)\b)"
+    r"|(?P<number>(?:(?<![^\s(\[,;:])[-−–])?(?:\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?:[.,]\d+)?(?!\w)|\d+(?:[.,]\d+)*))"
+    r"|(?P<word>km/h|m/s|per cent|pour cent|por ciento|(?<=[\d万亿])(?:[万亿年月日元米天]|公里|公斤|小时|个月)"
+    r"|[^\W\d_]+(?:['’][^\W\d_]+)*[²³]?)|(?P<symbol>[%$€£¥₹°~≈−–—:/-])"
 )
 _DASHES: Final = _set("- – — −")
-_CURRENCY: Final = _set("$ € £ ¥ ₹")
+_CURRENCY: Final = _set("$ € £ ¥ ₹ usd eur gbp jpy inr")
+_OTHER_DIGIT: Final = re.compile(r"(?![0-9])\d")
+_DOTTED: Final = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}\.\d{3},\d+")
+"""Thousands as German and other languages write them."""
+_DAY_MONTH_YEAR: Final = re.compile(r"(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.([12]\d{3})")
+_DOTTED_ONCE: Final = re.compile(r"\D{0,4}[1-9]\d{0,2}\.\d{3}(?![\d.,])")
+"""Either thousands or a decimal fraction."""
 _HEDGES: Final = _set("about around approximately roughly nearly almost some circa ca ~ ≈")
 _MAX_CACHED: Final = 1_000
 """Characters. The slots of a longer text are read each time."""
@@ -67,6 +79,10 @@ _MIN_NAMES: Final = 0.75
 """The same for a name: a sentence often has another one, or a pronoun."""
 _RIVAL: Final = 0.8
 """Fraction of the best sentence's share from which another sentence may be meant as well."""
+_ALL: Final = 0.9
+"""Fraction of the words from which two sentences have the same words."""
+_MAX_CLOSE: Final = 20
+_JOINED: Final = re.compile(r"[;,]? (?:and|while|whereas|but) |;")
 _EXACT: Final = 1e-6
 _HEDGED: Final = 0.1
 _YEARS: Final = range(1000, 2101)
@@ -116,6 +132,11 @@ class Slots:
     denied: tuple[str, ...]
     """The stem of the first content word after each negation; empty if there is none."""
 
+    @property
+    def values(self) -> tuple[Number | Date, ...]:
+        """The numbers and the dates."""
+        return (*self.numbers, *self.dates)
+
 
 def slots(text: str) -> Slots:
     """Return the slots of a text; those of short texts are cached."""
@@ -127,13 +148,20 @@ def _cached(text: str) -> Slots:
     return _Reader(text).read()
 
 
+def composed(text: str) -> str:
+    """Return a text in NFC, with digits 0 to 9."""
+    plain = text if text.isascii() else unicodedata.normalize("NFC", text)
+    return plain if text.isascii() else _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
+
+
 class _Reader:
     """One pass over the tokens of a text."""
 
     def __init__(self, text: str) -> None:
-        self.text = text if text.isascii() else unicodedata.normalize("NFC", text)
+        self.text = composed(text)
         self.found = list(_TOKEN.finditer(self.text))
-        self.low = [each.group().lower().replace("’", "'") for each in self.found]
+        low = (each.group().lower().replace("’", "'") for each in self.found)
+        self.low = [_SAME_AS.get(each, each) for each in low]
         self.used = set[int]()
         self.numbers: list[Number] = []
         self.dates: list[Date] = []
@@ -168,26 +196,32 @@ class _Reader:
     def _date(self, place: int) -> int:
         """Read 12 March 2020, March 12, 2020, 2020-03-12, a weekday or a year; return the end, 0 if there is none."""
         number, capital = self.integer(place), self.found[place].group()[0].isupper()
+        if written := _DAY_MONTH_YEAR.fullmatch(self.low[place]):
+            day, month, year = map(int, written.groups())
+            return self._dated(place, place + 1, (year, month, day, 0))
         if capital and self.word(place) in _WEEKDAYS:
             return self._dated(place, place + 1, (0, 0, 0, _WEEKDAYS[self.word(place)]))
         month, day = self.integer(place + 2), self.integer(place + 4)
-        if number in _YEARS and self.word(place + 1) == self.word(place + 3) == "-" and 1 <= month <= 12:
-            return self._dated(place, place + 5, (number, month, day, 0))
+        signs = self.word(place + 1) + self.word(place + 3)
+        if number in _YEARS and signs in {"--", "年月"} and 1 <= month <= 12:
+            return self._dated(place, place + 5 + (self.word(place + 5) == "日"), (number, month, day, 0))
         day, at = 0, place
         if 1 <= number <= 31:
             day, at = number, place + 1 + (self.word(place + 1) in _ORDINAL_ENDS)
-            at += self.word(at) == "of"
+            at += self.word(at) in {"of", "de"}
         month = _MONTHS.get(self.word(at), 0)
         if not month or not self.found[at].group()[0].isupper():
+            month = _OTHER_MONTHS.get(self.word(at), 0) if day else 0
+        if not month:
             return self._dated(place, place + 1, (number, 0, 0, 0)) if self._is_year(place) else 0
-        end = at + 1
+        end = at + 1 + (self.word(at + 1) == "de")
         if not day and 1 <= self.integer(end) <= 31:
             day, end = self.integer(end), end + 1 + (self.word(end + 1) in _ORDINAL_ENDS)
         year = self.integer(end) if self.integer(end) in _YEARS else 0
         return self._dated(place, end + bool(year), (year, month, day, 0))
 
     def _is_year(self, place: int) -> bool:
-        priced, counted = self.word(place - 1) in _CURRENCY, self.word(place + 1) in {*_UNITS, *_SCALES}
+        priced, counted = self.word(place - 1) in _CURRENCY, self.word(place + 1) in _COUNTED
         return self.integer(place) in _YEARS and not priced and not counted
 
     def _dated(self, first: int, end: int, parts: tuple[int, int, int, int]) -> int:
@@ -195,13 +229,13 @@ class _Reader:
         return end
 
     def _clock(self, place: int) -> int:
-        """Read 14:30 and 2 pm as minutes; return the end, 0 if there is none."""
-        found = _CLOCK.fullmatch(self.low[place]) if self.found[place]["clock"] else None
+        """Read 14:30, 2 pm and noon as minutes; return the end, 0 if there is none."""
+        found = _CLOCK.fullmatch(self.low[place].replace(".", "")) if self.found[place]["clock"] else None
         if found is None:
             return 0
         hour, half = int(found["hour"]), (found["half"] or "").strip()
         value = 60.0 * (hour % 12 + 12 * (half == "pm") if half else hour) + int(found["minute"] or 0)
-        self.numbers.append(Number(value, "clock", value, self.take(place, place + 1), "", hedged=False))
+        self.numbers.append(Number(value, "clock", value / 60, self.take(place, place + 1), "", hedged=False))
         return place + 1
 
     def _number(self, place: int) -> int:
@@ -218,22 +252,29 @@ class _Reader:
         if before in _CURRENCY:
             first, dimension = place - 1, _UNITS[before][0]
         at = end + (self.word(end) in _DASHES and self.gap(end) == "" and self.gap(end + 1) == "")
-        if not ordinal and not dimension and self._is_unit(at):
-            dimension, size = _UNITS[self.word(at)]
+        if not ordinal and not dimension and (unit := self._unit(at)):
+            dimension, size = unit
             value, end = value * size, at + 1
+            scale = (self._unit(end) or ("",))[0] if dimension == "degree" and not self.gap(end).strip() else ""
+            if scale in {"degree", "fahrenheit"}:  # "degrees Celsius"
+                dimension, end = scale, end + 1
         counted = "".join(stems(self.word(end) if self.word(end) not in FUNCTION_WORDS else ""))
         hedged = self.word(first - 1) in _HEDGES
         self.numbers.append(Number(value, dimension, raw, self.take(first, end), counted, hedged))
         return end
 
-    def _is_unit(self, place: int) -> bool:
+    def _unit(self, place: int) -> tuple[str, float] | None:
+        """Return the dimension and the size of a unit. The case counts if the list has both: mW and MW."""
         written = self.found[place].group() if place < len(self.found) else ""
-        return written.lower() in _UNITS and (len(written) > 1 or not written.isupper() or written in "WVCF")
+        is_unit = len(written) > 1 or not written.isupper() or written in "WVCF"
+        return (_UNITS.get(written) or _UNITS.get(self.low[place])) if written and is_unit else None
 
     def _value(self, place: int) -> tuple[float, int]:
         word = self.word(place)
         if self.found[place]["number"]:
-            plain = re.sub("[ \u00a0\u202f]|,(?=\\d{3}(?!\\d))", "", word).replace(",", ".")
+            word = word.replace(".", "") if _DOTTED.fullmatch(word) else word
+            plain = re.sub("[ \u00a0\u202f'’]|,(?=\\d{3}(?!\\d))", "", word).replace(",", ".")
+            plain = plain.replace("−", "-").replace("–", "-")
             return (float(plain), place + 1) if plain.count(".") < 2 else (0.0, place)
         total, end = 0.0, place
         while self.word(end) in _WORDS and (
@@ -246,7 +287,7 @@ class _Reader:
             elif self.word(end) == "-" and self.word(end + 1) in _WORDS and total % 100 >= 20:
                 end += 1
         # "One" is a pronoun more often than a number.
-        return (total, end) if end > place and (total != 1.0 or self.word(end) in _UNITS) else (0.0, place)
+        return (total, end) if end > place and (total != 1.0 or self.word(end) in _COUNTED) else (0.0, place)
 
     def _names(self) -> Iterator[str]:
         for place, each in enumerate(self.found):
@@ -267,26 +308,78 @@ class _Reader:
                 yield "".join(stems(next(after, "")))
 
 
+def written_alike(statement: str, contexts: Iterable[Sequence[str]]) -> str:
+    """Return a statement with its numbers and dates as the closest sentences of contexts write equal ones.
+
+    >>> written_alike("The trail is 1.5 km long.", [["The trail is 1,500 m long."]])
+    'The trail is 1,500 m long.'
+    """
+    mine, texts, written = slots(statement), [text for context in contexts for text in context], composed(statement)
+    values = [each for each in mine.values if isinstance(each, Date) or not each.hedged]
+    ranked = sorted(zip(shares(mine.rest, texts if values else ()), texts, strict=False), key=lambda each: -each[0])
+    close = [slots(text) for share, text in ranked[:_MAX_CLOSE] if share >= _MIN_OTHER]
+    for each in values:
+        others = (other for own in close for other in own.values if _is_same(each, other))
+        if (other := next(others, None)) is not None:
+            text = re.escape(each.text)
+            written = re.sub(rf"(?<![\d.,]){text}(?!\d)", other.text, written, count=1)
+    return written
+
+
+def _is_same(one: Number | Date, other: Number | Date) -> bool:
+    if isinstance(one, Number) and isinstance(other, Number):
+        return not other.hedged and _equal(one, other)
+    return type(one) is type(other) and one[:4] == other[:4]
+
+
+def has_values(mine: Slots, own: Slots) -> bool:
+    """Return True if a sentence has each number and date of a statement."""
+    return all(_has_number(each, own) for each in mine.numbers) and all(_has_date(each, own) for each in mine.dates)
+
+
+def reordered(statement: str, contexts: Iterable[Sequence[str]]) -> bool:
+    """Return True if sentences have the words of a statement, but none has its names and numbers in the same order.
+
+    "Lund beat Visby" and "Visby beat Lund" have the same words, and so have two values that are exchanged.
+    """
+    mine, texts = slots(statement), [text for context in contexts for text in context]
+    close = [slots(text) for share, text in zip(shares(mine.rest, texts), texts, strict=True) if share >= _ALL]
+    same = [[*zip(_order(mine), _order(own), strict=True)] for own in close if coverage(own.rest, [statement]) >= _ALL]
+    differ = any(one != other and sorted(one) == sorted(other) for pairs in same for one, other in pairs)
+    return differ and not any(all(one == other for one, other in pairs) for pairs in same)
+
+
+def _order(own: Slots) -> tuple[list[str], list[str]]:
+    return [" ".join(stems(each)) for each in own.names], [f"{each.value} {each.dimension}" for each in own.numbers]
+
+
 def conflict(statement: str, contexts: Sequence[Sequence[str]]) -> Difference | None:
     """Return the slot in which a statement differs from the sentences of contexts that it is closest to, or lacks.
 
-    None if no slot conflicts: a sentence that could be meant has them all, or no sentence is about the same.
+    None if no slot conflicts: a sentence that could be meant has them all, or no sentence is about the same. If each
+    part of a statement has a number and a name, each is compared alone.
     """
+    parts = _JOINED.split(statement)
+    if len(parts) > 1 and all(each.numbers and each.names for each in map(slots, parts)):
+        return next(filter(None, (conflict(part, contexts) for part in parts)), None)
     mine = slots(statement)
     places = [(context, at) for context in contexts for at in range(len(context))]
-    found = shares(mine.rest, (context[at] for context, at in places))
-    best = max(found, default=0.0)
+    held = shares(mine.rest, (context[at] for context, at in places))
+    best = max(held, default=0.0)
     differing: Difference | None = None
     if best >= _MIN_OTHER:
-        for share, (context, at) in sorted(zip(found, places, strict=True), key=lambda each: -each[0]):
+        for share, (context, at) in sorted(zip(held, places, strict=True), key=lambda each: -each[0]):
             if share < _RIVAL * best:
                 break
             near = "\n".join((context[0][:300], *(context[max(0, at - 1) : at]), *context[at + 1 : at + 2]))
-            own = next(_differences(mine, slots(context[at]), slots(near), share), None)
-            if own is None:
+            own = slots(context[at])
+            found = next(_differences(mine, own, slots(near), share), None)
+            row = context[at].partition("; ")[0]  # other cells of it may have the other values
+            cells = [each for each in context[max(0, at - _MAX_CLOSE) : at + _MAX_CLOSE] if each.startswith(row)]
+            if found is None and has_values(mine, slots("\n".join(cells))):
                 differing = None
                 break
-            differing = differing or own
+            differing = differing or found
     return differing or absent(statement, contexts)
 
 
@@ -383,14 +476,17 @@ def _has_number(number: Number, source: Slots) -> bool:
 
 def _equal(one: Number, other: Number) -> bool:
     """Return True if a statement's number is that of a source: equal, or nearly so after "about"."""
-    if one.dimension != other.dimension:
-        return (
-            "" in {one.dimension, other.dimension}
-            and "ordinal" not in {one.dimension, other.dimension}
-            and one.raw == other.raw
-        )
+    kinds = {one.dimension, other.dimension}
+    if len(kinds) > 1:
+        is_hour = "clock" not in kinds or not (one.counted or other.counted)
+        return "" in kinds and "ordinal" not in kinds and is_hour and one.raw == other.raw
     tolerance = _HEDGED if one.hedged or other.hedged else _EXACT
-    return abs(one.value - other.value) <= tolerance * max(one.value, other.value)
+    values = [(mine, their) for mine in _values(one) for their in _values(other)]
+    return any(abs(mine - their) <= tolerance * max(abs(mine), abs(their)) for mine, their in values)
+
+
+def _values(number: Number) -> tuple[float, ...]:
+    return (number.value, number.value * 1000) if _DOTTED_ONCE.match(number.text) else (number.value,)
 
 
 def _has_date(date: Date, source: Slots) -> bool:
@@ -418,9 +514,9 @@ _MAX_SHARED: Final = 300
 _WORD: Final = re.compile(r"\w+")
 
 
-def quoted(sentences: Sequence[str], at: int, about: str) -> str:
+def quoted(sentence: str, at: int, about: str) -> str:
     """Return the number and the text of a sentence, shortened around the words of `about`."""
-    return f"sentence {at + 1}: '{excerpt(sentences[at], about)}'."
+    return f"sentence {at + 1}: '{excerpt(sentence, about)}'."
 
 
 def differs(difference: Difference | None) -> str:
