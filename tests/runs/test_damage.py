@@ -263,7 +263,7 @@ def test_files_of_any_size_take_little(whole: merilo.Run, tmp_path: Path, monkey
         Run.open(tmp_path / "run")
     path.write_bytes(text)
     run = Run.open(tmp_path / "run")
-    monkeypatch.setattr("merilo.data.json_records.MAX_VALUES", 20)
+    monkeypatch.setattr("merilo.data.check.MAX_VALUES", 20)
     with pytest.raises(RunError, match=r"manifest\.json is damaged \(it has more than 20 values\)"):
         read_manifest(path)
     with pytest.raises(RunError, match=r"outcomes\.jsonl is damaged \(it has more than 20 values\)"):

@@ -11,12 +11,13 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.attributes import decoded, finite, first, items_of
+from merilo.adapters.attributes import decoded, first, items_of
 from merilo.data import check
-from merilo.data.history import ROLES
+from merilo.data.content import is_unreadable, names, passage_of, passages_in
+from merilo.data.messages import text_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 _Names = tuple[str, ...]
 
@@ -70,33 +71,11 @@ class SpanFile:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentKeys:
-    """Keys of a retrieved document."""
-
-    inside: _Names
-    text: _Names
-    id: _Names
-    score: _Names
-    metadata: _Names
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """Keys of JSON objects in inputs and outputs."""
-
-    input: _Names
-    output: _Names
-    documents: _Names
-    document: DocumentKeys
-
-
-@dataclass(frozen=True, slots=True)
 class Conventions:
     """The whole table."""
 
     names: SpanNames
     files: tuple[SpanFile, ...]
-    keys: Keys
     evaluation: Mapping[str, str]
     """The event with which results are written, and its attributes."""
 
@@ -113,11 +92,9 @@ def conventions() -> Conventions:
     for row in rows:
         kinds.update({kind.upper(): ours for kind, ours in row.get("kinds", {}).items()})
         events.update(row.get("message_events", {}))
-    keys = _frozen(table["keys"])
     return Conventions(
         names=SpanNames(kinds=kinds, message_events=events, **joined),
         files=tuple(SpanFile(**_frozen(row)) for row in table["files"]),
-        keys=Keys(document=DocumentKeys(**keys.pop("document")), **keys),
         evaluation=table["evaluation"],
     )
 
@@ -128,18 +105,25 @@ def _frozen(value: Any) -> Any:  # Any: a value of TOML
     return tuple(map(_frozen, value)) if check.is_list(value) else value
 
 
-_MAX_DEPTH: Final = 8
-_PAIR: Final = 2  # a document and its score
+_MAX_DEPTH: Final = 32
 
 
 def question_in(value: object) -> str | None:
     """Return the user's text in an input: the last message of the user, or the value of a known key."""
-    return _text(value, "user", 0)
+    return _text(value, "user_input")
 
 
 def answer_in(value: object) -> str | None:
     """Return the answer in an output: the last message of the assistant, or the value of a known key."""
-    return _text(value, "assistant", 0)
+    return _text(value, "response")
+
+
+def _text(value: object, name: str) -> str | None:
+    """Return the text of a field; a dump that cannot be understood is no text: another span may have the text."""
+    inner = with_lists(decoded(value))
+    if isinstance(inner, str):
+        return None if is_unreadable(inner) else inner
+    return text_in(inner, name)
 
 
 def documents_in(value: object) -> list[dict[str, object]]:
@@ -147,129 +131,32 @@ def documents_in(value: object) -> list[dict[str, object]]:
 
     A document without text keeps its id only; a value without documents gives an empty list.
     """
-    return list(_documents(decoded(value), 0))
+    inner = with_lists(decoded(value))
+    items = passages_in(inner)
+    if items is None:
+        items = [*inner] if check.is_list(inner) else []
+    return [found for item in items if (found := _document(item))]
 
 
-def _text(value: object, role: str, depth: int) -> str | None:
-    if isinstance(value, str):
-        inner = decoded(value)
-        return value if isinstance(inner, str) else _text(inner, role, depth + 1) or value
-    if depth > _MAX_DEPTH or value is None:
-        return None
-    if items := items_of(value):
-        return _text_of_items(items, role, depth)
-    if not check.is_record(value):
-        return None
-    if _role(value) is not None:
-        return _content(value, depth) if _role(value) == role else None
-    keys = conventions().keys
-    for key in keys.input if role == "user" else keys.output:
-        if (found := value.get(key)) is not None and (text := _text(found, role, depth + 1)) is not None:
-            return text
-    if len(value) == 1:
-        return _text(next(iter(value.values())), role, depth + 1)
-    return None
-
-
-def _text_of_items(items: list[object], role: str, depth: int) -> str | None:
-    """Return the text of the last message with a role; of the first item if the items are not messages."""
-    messages = [item for each in items if check.is_record(item := _message(each)) and _role(item) is not None]
-    if messages:
-        texts = (_content(each, depth) for each in reversed(messages) if _role(each) == role)
-        return next((text for text in texts if text), None)
-    return _text(items[0], role, depth + 1)
-
-
-def _message(item: object) -> object:
-    """Return the message in an item: OpenInference has it under `message`, LangChain in `kwargs`, or as a pair."""
-    if check.is_list(item) and len(item) == _PAIR and isinstance(item[0], str):
-        return {"role": item[0], "content": item[1]}
-    if not check.is_record(item):
-        return item
-    inner = item.get("message")
-    if check.is_record(inner) and "role" not in item:
-        return inner
-    made, names = item.get("kwargs"), item.get("id")
-    if check.is_record(made) and check.is_list(names) and names:
-        return {"role": names[-1], **made}
-    return item
-
-
-def _role(message: object) -> str | None:
-    """Return `user`, `assistant` or another role of a message; None if the value is not a message."""
-    if not check.is_record(message) or not ({"content", "parts", "contents"} & message.keys()):
-        return None
-    named = message.get("role") or message.get("type")
-    return ROLES.get(named.casefold(), named) if isinstance(named, str) else None
-
-
-def _content(message: object, depth: int) -> str | None:
-    """Return the text of a message: a string, or its parts that are text, joined."""
-    if not check.is_record(message):
-        return None
-    found = first(message, ("parts", "content", "contents"))
-    if isinstance(found, str):
-        return found
-    texts = [text for part in items_of(found) if (text := _part(part)) is not None]
-    if texts:
-        return "".join(texts)
-    return _text(found, "user", depth + 1) if check.is_record(found) else None
-
-
-def _part(part: object) -> str | None:
-    if isinstance(part, str):
-        return part
-    if check.is_record(part) and check.is_record(inner := part.get("message_content")):
-        part = inner
-    if not check.is_record(part) or part.get("type", "text") != "text":
-        return None
-    found = first(part, ("text", "content"))
-    return found if isinstance(found, str) else None
-
-
-def _documents(value: object, depth: int) -> Iterable[dict[str, object]]:
-    if depth > _MAX_DEPTH:
-        return
-    items = items_of(value)
-    if items:
-        for each in items:
-            found = _document(decoded(each), 0)
-            if found is not None:
-                yield found
-    elif check.is_record(value):
-        for key in conventions().keys.documents:
-            if (inner := decoded(value.get(key))) is not None and (items_of(inner) or check.is_record(inner)):
-                yield from _documents(inner, depth + 1)
-                return
-
-
-def _document(item: object, depth: int) -> dict[str, object] | None:
-    """Return a document as a context; None if it has neither text nor id."""
+def _document(item: object) -> dict[str, object]:
+    """Return a document as a context; empty if it has neither text nor id."""
     if isinstance(item, str):
         return {"text": item}
-    if check.is_list(item) and len(item) == _PAIR and not isinstance(item[0], str):
-        found = _document(item[0], depth + 1)
-        return _scored(found, item[1]) if found is not None else None
-    if not check.is_record(item) or depth > _MAX_DEPTH:
-        return None
-    keys = conventions().keys.document
-    for key in keys.inside:
-        if check.is_record(inner := item.get(key)) and (found := _document(inner, depth + 1)) is not None:
-            return _scored(found, first(item, keys.score))
-    made: dict[str, object] = {}
-    if isinstance(text := first(item, keys.text), str):
-        made["text"] = text
-    if isinstance(name := first(item, keys.id), str | int) and not isinstance(name, bool):
-        made["id"] = name
-    if not made:
-        return None
-    metadata = decoded(first(item, keys.metadata))
-    if check.is_record(metadata):
-        made["metadata"] = dict(metadata)
-    return _scored(made, first(item, keys.score))
+    found = passage_of(item)
+    known = names()["passage"]["id"]
+    if not check.is_record(found):
+        return {}
+    if isinstance(found.get("text"), str):
+        return {name: each for name, each in found.items() if name != "metadata" or check.is_record(each)}
+    inner = found.get("document")
+    name = first(inner if check.is_record(inner) else found, known)
+    return {"id": name} if isinstance(name, str | int) and not isinstance(name, bool) else {}
 
 
-def _scored(document: dict[str, object], score: object) -> dict[str, object]:
-    if not isinstance(score, bool) and finite(score) is not None:
-        document["score"] = score
-    return document
+def with_lists(value: object, depth: int = 0) -> object:
+    """Return a tree with a list for each object whose names are positions."""
+    if depth > _MAX_DEPTH or not (check.is_record(value) or check.is_list(value)):
+        return value
+    if items := items_of(value):
+        return [with_lists(each, depth + 1) for each in items]
+    return {name: with_lists(each, depth + 1) for name, each in value.items()} if check.is_record(value) else value

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.attributes import decoded, find, finite, first
 from merilo.adapters.base import Item
-from merilo.adapters.contents import answer_in, conventions, documents_in, question_in
+from merilo.adapters.contents import answer_in, documents_in, question_in
 from merilo.data import check
 from merilo.data.json_records import Decoder
+from merilo.data.messages import text_names
 from merilo.data.source import MAX_LINE_BYTES, MAX_UNPACKED_BYTES
 from merilo.errors import DataError, Problem
 
@@ -48,7 +49,7 @@ def promptfoo_item(row: Mapping[str, Any], place: int) -> Item:  # Any: JSON of 
         find(each, "value") for each in _list(find(row, "testCase.assert")) if find(each, "type") in _WITH_REFERENCE
     )
     output = find(row, "response.output")
-    question = first(names, conventions().keys.input)
+    question = next((names[key] for group in text_names("user_input") for key in group if names.get(key)), None)
     if question is None and len(names) == 1:
         question = next(iter(names.values()))
     record = _record(

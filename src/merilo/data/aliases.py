@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
+from merilo.data.content import is_prose, passages_in
 from merilo.data.history import SPEAKERS
 from merilo.data.sample import FIELDS, Columns
 from merilo.errors import Problem, UsageError
@@ -44,7 +45,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """The alias file: column to field, ambiguous columns with their required companions, list columns, context names.
+    """The alias file: column to field, ambiguous columns with their required companions, list columns.
 
     `usual`: names that belong to no system, read if nothing else fills their field. `meanings`: columns whose field the
     other columns decide. `doubtful`: columns that other data fills with the other field. `lists`: columns of lists for
@@ -59,10 +60,6 @@ class Aliases:
     meanings: tuple[Meaning, ...]
     doubtful: Mapping[str, str]
     lists: frozenset[str]
-    context: Mapping[str, str]
-    usual_context: Mapping[str, tuple[str, ...]]
-    text_keys: frozenset[str]
-    """The names of a context's text."""
     words: Mapping[str, frozenset[str]]
     languages: Mapping[str, str]
     exact: Mapping[str, str]
@@ -101,11 +98,6 @@ def aliases() -> Aliases:
         meanings=meanings,
         doubtful=tables["doubtful"],
         lists=frozenset(tables["lists"]),
-        context=dict(tables["context"]),
-        usual_context={key: tuple(names) for key, names in tables["usual_context"].items()},
-        text_keys=frozenset(
-            ["text", *tables["usual_context"]["text"], *(key for key, to in tables["context"].items() if to == "text")]
-        ),
         words={name: frozenset(words) for name, words in tables["words"].items()},
         languages={name: code for code, names in tables["languages"].items() for name in names},
         # As `letters`, which is not called: this runs at the start of every command.
@@ -309,7 +301,7 @@ class Planner:
             if column in self.mapping or other is None:
                 continue
             if name == other and alias in special:
-                self.columns.doubtful[column] = "response"
+                self.columns.doubtful[column] = "response" if name in TEXT_FIELDS else "retrieved_contexts"
             elif name != other and other not in filled and (name == "response" or "response" not in filled):
                 self.columns.doubtful[column] = other
 
@@ -361,20 +353,16 @@ _IDS: Final = frozenset({"retrieved_context_ids", "reference_context_ids"})
 _MAX_ID: Final = 200
 _ADDRESS: Final = re.compile(r"\s*(?:https?|file|s3)://\S*\s*")
 _LISTED: Final = re.compile(r"\s*(?:\[|array\(|\()")
-_ENVELOPES: Final = ("kwargs", "node", "id_", "blob")
-"""Keys of a serialised document of LangChain, LlamaIndex or Haystack."""
 
 
 def fitting(value: object) -> frozenset[str]:
     """Return the fields whose form a value has; empty for a missing value."""
-    text_keys = aliases().text_keys
     if isinstance(value, str):
         return _of_text(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return frozenset({"id"})
     if check.is_record(value):
-        listed = columns_of(value) or [{}]
-        return _CONTEXTS if not listed[0].keys().isdisjoint(text_keys) else frozenset()
+        return _CONTEXTS if passages_in(value) is not None else frozenset()
     if not check.is_list(value) or not value:
         return frozenset()
     first = value[0]
@@ -383,16 +371,12 @@ def fitting(value: object) -> frozenset[str]:
     if isinstance(first, str):
         own = _IDS if all(isinstance(each, str) and _is_id(each) for each in value) else frozenset[str]()
         texts = {"reference", "history"} | (
-            _CONTEXTS if any(isinstance(each, str) and _is_prose(each) for each in value) else frozenset[str]()
+            _CONTEXTS if any(isinstance(each, str) and is_prose(each) for each in value) else frozenset[str]()
         )
         return own | texts
     if isinstance(first, int):
         return _IDS
-    if check.is_record(first):
-        is_context = not first.keys().isdisjoint((*text_keys, *_ENVELOPES))
-    else:
-        is_context = check.is_list(first) and len(first) == 2 and isinstance(first[0], str)
-    return _CONTEXTS if is_context else frozenset()
+    return _CONTEXTS if passages_in(value) is not None else frozenset()
 
 
 def are_messages(value: object) -> bool:
@@ -409,32 +393,19 @@ def are_messages(value: object) -> bool:
     )
 
 
-def columns_of(value: Mapping[str, object]) -> list[dict[str, object]] | None:
-    """Return an object of lists of equal length, one for each key, as a list of objects; None for any other object."""
-    lists = [item for item in value.values() if check.is_list(item)]
-    if not lists or len(lists) < len(value) or len({len(each) for each in lists}) != 1:
-        return None
-    return [dict(zip(value, items, strict=True)) for items in zip(*lists, strict=True)]
-
-
 def _of_text(text: str) -> frozenset[str]:
     found: set[str] = set()
     if not text.strip() or _ADDRESS.fullmatch(text):
         return frozenset()
     if _LISTED.match(text):
         found |= {"reference", "history", *_CONTEXTS, *_IDS}
-    if _is_prose(text):
+    if is_prose(text):
         found |= {"user_input", *_CONTEXTS}
-    if _is_prose(text) or not _is_id(text) or text.strip(".,;:!?'\"").isalpha():
+    if is_prose(text) or not _is_id(text) or text.strip(".,;:!?'\"").isalpha():
         found |= {"response", "reference"}
     if _is_id(text):
         found.add("id")
     return frozenset(found)
-
-
-def _is_prose(text: str) -> bool:
-    """Return True for several words, or for text in a script that need not divide words by spaces."""
-    return len(text.split()) > 1 or any(ord(char) >= 0x0E00 for char in text[:_MAX_ID])
 
 
 def _is_id(text: str) -> bool:

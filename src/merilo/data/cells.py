@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from merilo.data import check
-from merilo.data.json_records import MAX_VALUES, has_too_many_values
 
 _DEPTH: Final = 32
 """Maximum levels of nesting in a printed list."""
@@ -20,6 +19,8 @@ _LIST: Final = re.compile(
     rf"\s*(?:\[|(?:{_SEQUENCES}|Index|(?:frozen)?set)\(\s*[\[{{].*\)\s*\Z|<\w*Array>\s*\[)", re.DOTALL
 )
 """The beginning of a printed list. pandas prints the texts of an `Index` without escapes, so it is never exact."""
+_NOTE: Final = re.compile(r"""\s*\[[^\]\['"{}(),]{1,200}\][ \t:]+[^\s\]]""")
+"""A text that begins with words in brackets, such as `[1] The mill ...` or `[Note] The mill ...`."""
 _SPACE: Final = re.compile(r"\s*+")
 _STRING: Final = re.compile(r"""'[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+'|"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+\"""")
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
@@ -45,17 +46,17 @@ class CellError(ValueError):
 def list_in_cell(cell: str) -> list[object] | None:
     """Return the items of a printed list, or None if the cell is plain text.
 
-    A cell counts as a list if it begins with `[`, or if all of it is `array([...])`, `list([...])`, `deque([...])` or
-    a Python tuple of texts.
+    A cell counts as a list if it begins with `[` and is not a text after a note in brackets, or if all of it is
+    `array([...])`, `list([...])`, `deque([...])` or a Python tuple of texts.
 
     Raises CellError for a list that cannot be read exactly, such as pandas' `Index([`, and for a printed set, which
     has lost the order.
     """
     cell = cell.lstrip("\ufeff")
-    if not _LIST.match(cell):
+    if not _LIST.match(cell) or _NOTE.match(cell):
         return _texts_in_other_brackets(cell)
-    if has_too_many_values(cell):
-        raise CellError(f"{check.shown(cell)}, with more than {MAX_VALUES:,} values")
+    if check.has_too_many_values(cell):
+        raise CellError(f"{check.shown(cell)}, with more than {check.MAX_VALUES:,} values")
     try:
         value: object = json.loads(cell, object_pairs_hook=check.without_repeated_keys)
     except (ValueError, RecursionError):
@@ -63,6 +64,11 @@ def list_in_cell(cell: str) -> list[object] | None:
     if not check.is_list(value):
         raise CellError(check.shown(cell))
     return [*value]
+
+
+def value_in(text: str) -> object:
+    """Return the value of a literal as Python prints it. Raises CellError."""
+    return _Reader(text).whole()
 
 
 def _texts_in_other_brackets(cell: str) -> list[object] | None:

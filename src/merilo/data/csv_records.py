@@ -47,7 +47,7 @@ def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iter
         except csv.Error as error:
             yield RawRecord(place, None, (Problem("a CSV row", f"one that is damaged ({error})"), *too_long))
         else:
-            if row or too_long:
+            if too_long or any(cell and not cell.isspace() for cell in row):
                 yield _csv_record(header, row, place, tuple(too_long))
         too_long.clear()
 

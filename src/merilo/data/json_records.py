@@ -16,10 +16,6 @@ from merilo.errors import DataError, Problem
 
 MAX_JSON_BYTES: Final = 192 * 2**20
 """Maximum size in memory of the text of one value of a JSON file: a record of its array, or the value of a key."""
-MAX_VALUES: Final = 2_000_000
-"""Maximum number of values in one record. A few megabytes of brackets would become gigabytes of objects."""
-
-_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _WHOLE: Final = "a complete file"
 _NEAR_END: Final = 16
@@ -227,17 +223,6 @@ class JsonText:
         return not self._ended
 
 
-def has_too_many_values(text: str, start: int = 0) -> bool:
-    """Return True for JSON of more than `MAX_VALUES` values, counted by its brackets and commas outside of texts."""
-
-    def marks(part: str) -> int:
-        return part.count(",") + part.count("[") + part.count("{")
-
-    if len(text) - start <= MAX_VALUES or marks(text) <= MAX_VALUES:
-        return False
-    return marks(_STRING.sub("", text[start:])) > MAX_VALUES
-
-
 def _skip_space(text: str, start: int) -> int:
     found = _SPACE.match(text, start)
     return found.end() if found else start
@@ -264,8 +249,8 @@ class Decoder:
         """Return the value that begins at `start` and its end, or the problem; `before`: characters left out before."""
         self.repeated.clear()
         self.may_be_cut = self.is_cut = False
-        if has_too_many_values(text, start):
-            return Problem(f"a record of at most {MAX_VALUES:,} values", "more")
+        if check.has_too_many_values(text, start):
+            return Problem(f"a record of at most {check.MAX_VALUES:,} values", "more")
         try:
             return _Value(*self._json.raw_decode(text, start))
         except json.JSONDecodeError as error:

@@ -20,19 +20,29 @@ from merilo.data.aliases import (
     Planner,
     aliases,
     are_messages,
-    columns_of,
     language_code,
 )
 from merilo.data.cells import CellError, list_in_cell
+from merilo.data.content import at_path, held, is_unreadable, passage_of, passages_in
 from merilo.data.conversations import unfolded
 from merilo.data.csv_records import MAX_COLUMNS
 from merilo.data.history import USER, history_of, text_of_message
 from merilo.data.lines import ForeignRecords, RawRecord, adapted
+from merilo.data.messages import text_in
 from merilo.data.objects import plain, role_of
 from merilo.data.problem_report import mapping_advice, named_columns
 from merilo.data.remote import fetched_file, is_url
-from merilo.data.sample import CONTEXT_KEYS, FIELDS, BadRecord, Columns, Context, Dataset, Sample, in_language
-from merilo.data.shapes import plain_record, records_in, unwrapped
+from merilo.data.sample import (
+    FIELDS,
+    UNREADABLE,
+    BadRecord,
+    Columns,
+    Context,
+    Dataset,
+    Sample,
+    in_language,
+)
+from merilo.data.shapes import flat, plain_record, records_in
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
 
@@ -258,15 +268,18 @@ class _Reader:
         return replace(problem, got=f"{problem.got} in the column {columns[0]!r}")
 
     def _present(self, record: Mapping[str, object]) -> dict[str, object]:
-        """Return a record without the ignored columns, with None for each missing value."""
-        return {
+        """Return a record without the ignored columns, with None for each missing value, and with mapped paths."""
+        found = {
             name: None if type(value) not in _JSON_TYPES and check.is_missing(value) else value
             for name, value in record.items()
             if name not in self.rules.ignored
         }
+        paths = [name for name in self.rules.planner.mapping if name not in record and ("." in name or "[" in name)]
+        values = {name: value for name in paths if (value := at_path(found, name)) is not None}
+        return {**flat(found), **values}
 
-    def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
-        record = self._present(record)
+    def _sample(self, given: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
+        record = self._present(given)
         if len(record) > MAX_COLUMNS:
             problems.append(Problem(f"at most {MAX_COLUMNS:,} columns", f"{len(record):,}"))
             return None
@@ -288,8 +301,10 @@ class _Reader:
         if self.rules.language is not None:
             values["language"] = self.rules.language
         problems += self._without_field(plan)
-        if plan.kept or "metadata" in values:
-            values["metadata"] = _metadata(record, plan.kept, values.get("metadata"), cells=self.cells)
+        noted = self._unreadable(values, plan)
+        if plan.kept or noted or "metadata" in values:
+            own = _metadata(record, plan.kept, values.get("metadata"), cells=self.cells)
+            values["metadata"] = _with_metadata(own, noted, "column")
         try:
             return Sample(**cast("dict[str, Any]", values))  # the constructor checks every value
         except DataError as error:
@@ -301,14 +316,15 @@ class _Reader:
         if field in LIST_FIELDS:
             return self._list(value, field, source, problems)
         column = source.columns[0]
+        value = _text(value, field)
         if field == "user_input" and check.is_list(value) and len(value) == 1 and isinstance(value[0], str):
             return value[0]
         if type(value) is int and field in ("response", "reference"):
             return str(value)
         if field == "response" and check.is_list(value) and source.form is ColumnFormat.PLAIN:
-            is_doubtful = aliases().name_of(column) in aliases().doubtful
-            choices = (shlex.quote(f"{column}={each}") for each in ("reference", "response")[not is_doubtful :])
-            advice = f"use --map {' or --map '.join(choices)} to take the first item"
+            advice = f"use --map {shlex.quote(f'{column}=response')} to join the texts"
+            if aliases().name_of(column) in aliases().doubtful:
+                advice += f", or --map {shlex.quote(f'{column}=reference')} to take the first one"
             problems.append(
                 Problem("one text", f"a list of {len(value)} in the column {column!r}", field, advice=advice)
             )
@@ -321,6 +337,16 @@ class _Reader:
             if self.cells and field in TEXT_FIELDS and value in _PRINTED_MISSING:
                 self.rules.planner.columns.printed_missing[field] = None
         return value
+
+    def _unreadable(self, values: Mapping[str, object], plan: ColumnPlan) -> dict[str, object]:
+        """Return the note of a text that still is JSON or a printed object, unless the user mapped its column."""
+        for field, (source, *_) in plan.fields:
+            value = values.get(field)
+            is_given = field in TEXT_FIELDS and source.form is not ColumnFormat.MAPPED
+            if is_given and isinstance(value, str) and is_unreadable(value):
+                self.rules.planner.columns.unreadable[source.columns[0]] = field
+                return {UNREADABLE: field}
+        return {}
 
     def _without_field(self, plan: ColumnPlan) -> list[Problem]:
         """Return the problem of a record without a known column; none for any other."""
@@ -380,21 +406,25 @@ class _Reader:
             problems.append(
                 Problem("one text", f"a list of {len(value)} in the column {column!r}", field, advice=advice)
             )
+        if field == "response" and all(isinstance(each, str) for each in value):
+            return "\n".join(map(str, value))
         return text_of_message(items[0]) if items else None
 
     def _list(self, value: object, field: str, source: FieldSource, problems: list[Problem]) -> object:
         takes_text = self.cells or source.form is ColumnFormat.MAPPED or field in _CONTEXT_FIELDS
         if isinstance(value, str) and takes_text:
             value = self._items(value, field, problems)
-        if field in _CONTEXT_FIELDS and check.is_record(value):
-            value = columns_of(value) or value
+        if field in _CONTEXT_FIELDS and not (check.is_list(value) and {*map(type, value)} <= {str, Context}):
+            value = passages_in(value) or value
         if field not in _CONTEXT_FIELDS or not check.is_list(value):
             return value
-        if all(isinstance(item, str) for item in value):
+        if all(isinstance(item, str) and item[:1] != "{" for item in value):
             return value
         return [_context(item, self.rules.language) for item in value]
 
     def _items(self, value: str, field: str, problems: list[Problem]) -> object:
+        if check.is_record(found := held(value)):
+            return found if passages_in(found) else [value]
         if (found := _printed(value, field, problems)) is not value:
             return found
         if field not in _CONTEXT_FIELDS and _SEVERAL_IDS.search(value):
@@ -402,6 +432,15 @@ class _Reader:
             problems.append(Problem("a list of ids", check.shown(value), field, advice=advice))
         self.rules.planner.columns.single[field] = None
         return [value]
+
+
+def _text(value: object, field: str) -> object:
+    """Return the text in an object, in JSON or in messages, of which a text field has one; otherwise the value."""
+    is_turns = field in ("response", "reference") and check.is_list(value) and are_messages(value)
+    if field in TEXT_FIELDS and (is_turns or check.is_record(value) or (isinstance(value, str) and value[:1] in "{[")):
+        found = text_in(value, field, strict=True)
+        return value if found is None else found
+    return value
 
 
 def _printed(cell: str, field: str, problems: list[Problem]) -> object:
@@ -415,43 +454,11 @@ def _printed(cell: str, field: str, problems: list[Problem]) -> object:
 
 
 def _context(item: object, language: str | None) -> object:
-    """Return a context in the form of `Context.from_record`: known names renamed, others moved into its metadata."""
+    """Return a context in the form of `Context.from_record`, in a language if one is given."""
     if isinstance(item, Context):
         return item if language is None else replace(item, language=language)
-    if check.is_list(item) and len(item) == 2 and isinstance(item[0], str) and check.is_list(item[1]):
-        item = {"title": item[0], "text": item[1]}  # HotpotQA: a title and its sentences
-    if not check.is_record(item):
-        return item
-    item = _with_usual_names(unwrapped(item))
-    names = aliases().context
-    found: dict[str, object] = {}
-    other: dict[str, object] = {}
-    for key, value in item.items():
-        name = names.get(key, key)
-        if name in CONTEXT_KEYS and (name == key or (name not in item and name not in found)):
-            found[name] = value
-        else:
-            other[key] = value
-    if "text" not in found:
-        return item  # rejected, with its actual names, when the sample is created
-    if other:
-        found["metadata"] = _with_metadata(found.get("metadata"), other, "field")
-    return found if language is None else found | {"language": language}
-
-
-def _with_usual_names(item: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a context with the only usual name of a key that no known name fills; a list of sentences is one text."""
-    names = aliases().context
-    filled = {names.get(key, key) for key in item}
-    found: dict[str, object] = dict(item)
-    for key, usual in aliases().usual_context.items():
-        present = [name for name in usual if isinstance(item.get(name), (str, int)) or check.is_list(item.get(name))]
-        if key not in filled and len(present) == 1:
-            found[key] = found.pop(present[0])
-    text = found.get("text")
-    if check.is_list(text) and text and all(isinstance(each, str) for each in text):
-        found["text"] = " ".join(str(each).strip() for each in text)
-    return found
+    found = passage_of(item)
+    return {**found, "language": language} if language is not None and check.is_record(found) else found
 
 
 def _question_in(messages: object, problems: list[Problem], *, has_history: bool) -> dict[str, object]:

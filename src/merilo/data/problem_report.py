@@ -111,12 +111,17 @@ def _map_options(columns: Mapping[str, frozenset[str]], missing: Collection[str]
         field, name = _near(column)
         if field is not None and field in forms and field in (*missing, "id"):
             found.setdefault(field, name)
-    lists = [name for name, forms in columns.items() if _kind(forms) == " (lists of texts)"]
+    lists = [name for name, forms in columns.items() if _kind(forms) == " (lists of texts)" and not _is_other(name)]
     if "retrieved_contexts" in missing and len(lists) == 1 and lists[0] not in found.values():
         found.setdefault("retrieved_contexts", lists[0])
     if found.keys() <= {"id"}:
         return ""
     return " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())
+
+
+def _is_other(column: str) -> bool:
+    """Return True for a name with a word that makes a passage something else, such as a negative one."""
+    return not aliases().words["other"].isdisjoint(letters(word) for word in _WORDS.findall(column))
 
 
 def _near(column: str) -> tuple[str | None, str]:
@@ -128,6 +133,8 @@ def _near(column: str) -> tuple[str | None, str]:
     base = _NUMBER.sub("", column)
     spelled = [word.lower() for word in _WORDS.findall(base)]
     expected = not words["expected"].isdisjoint(spelled)
+    if _is_other(column):
+        return None, column
     for word in reversed(spelled):
         if word in words["none"]:
             return None, column

@@ -251,10 +251,14 @@ _EXPECTED: Final = {
     "reference": "expected answer",
     "reference_contexts": "expected contexts",
     "response": "answer of your system",
+    "retrieved_contexts": "text that was retrieved",
 }
 
 PIPELINE_ERROR: Final = "merilo:pipeline_error"
 """Key of the metadata with the error of the pipeline that should have answered. No metric is computed then."""
+
+UNREADABLE: Final = "merilo:unreadable"
+"""Key of the metadata with the text field that is JSON or a printed object. No metric that reads it is computed."""
 
 _KEYS: Final = frozenset({"id", *FIELDS, "history", "language", "metadata"})
 _MAX_NUMBER: Final = 18
@@ -471,6 +475,7 @@ class Columns:
     - `unseen`: columns that the user mapped and no record had;
     - `single`: list fields for which a plain text was read as the only item;
     - `printed_missing`: text fields with a cell such as `nan`, which is read as text;
+    - `unreadable`: columns of text fields that still are JSON or a printed object, with the field;
     - `separated`: what separates the cells of a table whose name does not say it, such as "tab-separated";
     - `note`: returns the adapter's own sentences about the records that were read;
     - `cluster`: the field whose equal values are dependent records, if the adapter knows one.
@@ -482,6 +487,7 @@ class Columns:
     unseen: dict[str, str] = field(default_factory=dict)
     single: dict[str, None] = field(default_factory=dict)
     printed_missing: dict[str, None] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
     separated: str = ""
     note: Callable[[], str] | None = None
     cluster: str | None = None
@@ -535,6 +541,9 @@ class Columns:
                 f"Read cells such as nan or None in {', '.join(self.printed_missing)} as text; leave a cell empty if "
                 "its value is missing."
             )
+        for column, name in self.unreadable.items():
+            option = shlex.quote(f"{column}={name}")
+            parts.append(f"{column} has JSON or a printed object: not judged. If it is the text, add --map {option}.")
         if self.unseen:
             parts.append(f"No record has the mapped columns: {', '.join(self.unseen)}.")
         if self.note is not None and (note := self.note()):

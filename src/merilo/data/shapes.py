@@ -7,12 +7,16 @@ key, columns of values, or records by their ids.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
 from merilo.data.aliases import TEXT_FIELDS, aliases, are_messages
+from merilo.data.content import held, names
 from merilo.data.history import texts_in
+from merilo.data.messages import are_messages as are_messages_of
+from merilo.data.messages import messages_in
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import FIELDS
 from merilo.errors import DataError, Problem
@@ -24,14 +28,6 @@ _CONTEXTS: Final = "retrieved_contexts"
 _OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
 """Outputs of the components of a Haystack pipeline that belong to a sample."""
 _ANSWER: Final = {"query": "user_input", "data": "response", "documents": _CONTEXTS}
-_NODE_ONLY: Final = frozenset(
-    "excluded_embed_metadata_keys excluded_llm_metadata_keys relationships metadata_template metadata_separator "
-    "mimetype start_char_idx end_char_idx text_template class_name text_resource image_resource audio_resource "
-    "video_resource embedding id_ hash".split()
-)
-"""Fields of a LlamaIndex node that say nothing about its text."""
-_BINARY: Final = frozenset({"blob", "embedding", "sparse_embedding"})
-"""Fields of a Haystack document that hold no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +57,8 @@ def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None
     for name, value in record.items():
         if isinstance(value, str):  # nearly all values
             found[name] = value
+        elif name in names()["message"]["list"] and name not in mapped and are_messages_of(value):
+            found[name] = messages_in(value) if _has_objects(value) else value
         elif name not in mapped and role_of(value) is Role.RESULT:
             fields = plain(value)
             inner |= fields if check.is_record(fields) else {}
@@ -74,6 +72,31 @@ def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None
     filled = {aliases().fields.get(name) for name in found} if inner else set[str | None]()
     found |= {name: value for name, value in inner.items() if aliases().fields.get(name, name) not in filled}
     return PlainRecord(found, renamed)
+
+
+def _has_objects(value: object) -> bool:
+    return check.is_list(value) and not all(check.is_record(each) or check.is_list(each) for each in value)
+
+
+def flat(record: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a record whose inputs and outputs are objects with their keys beside its own.
+
+    Only if no column of the record itself is known. A response in an object of expected values is a reference.
+    """
+    known = aliases()
+    if any(known.field_of(name) in FIELDS for name in record) or _MESSAGES in record:
+        return record
+    found: dict[str, object] = {}
+    for name, value in record.items():
+        inner = held(value)
+        if not check.is_record(inner) or not any(known.field_of(key) in FIELDS for key in inner):
+            found[name] = value
+            continue
+        is_expected = not known.words["expected"].isdisjoint(re.split(r"[\W_]+", name.lower()))
+        for key, each in inner.items():
+            new = "reference" if is_expected and known.field_of(key) == "response" else key
+            found[f"{name}.{key}" if new in found else new] = each
+    return found
 
 
 def _are_documents(value: object) -> bool:
@@ -136,24 +159,6 @@ def _reply_text(reply: object) -> object:
     return reply
 
 
-def unwrapped(item: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a context without the envelope in which LangChain, LlamaIndex and Haystack serialise it."""
-    if item.get("lc") == 1 and check.is_record(inner := item.get("kwargs")):
-        return {name: value for name, value in inner.items() if name != "type" and value is not None}
-    if check.is_record(node := item.get("node")) and item.keys() <= {"node", "score", "class_name"}:
-        found = unwrapped(node)
-        return found if item.get("score") is None else {**found, "score": item["score"]}
-    if "id_" in item and "excluded_embed_metadata_keys" in item:
-        resource = item.get("text_resource")
-        text = item.get("text", resource.get("text") if check.is_record(resource) else None)
-        own = {name: value for name, value in item.items() if name not in _NODE_ONLY and value is not None}
-        return {"text": text, "id": item["id_"], **own}
-    if "blob" in item and "content" in item:
-        named = {"metadata" if name == "meta" else name: value for name, value in item.items()}
-        return {name: value for name, value in named.items() if value is not None and name not in _BINARY}
-    return item
-
-
 WRAPPERS: Final = ("samples", "data", "rows")
 """Keys whose array holds the records, whatever the other keys hold."""
 _MESSAGES: Final = "messages"
@@ -166,6 +171,9 @@ def records_in(
 ) -> list[Mapping[str, object]]:
     """Return the records that an object holds in one of the forms that tools write. `choose`: advice for several lists.
 
+    An object that fills a field and another, or one that its inner records fill, too, is the record itself; what else
+    it fills belongs to each of its records.
+
     Raises DataError for several lists of records, for columns of different lengths and for anything else.
     """
     known = {name: field for name in value if (field := aliases().field_of(name)) in FIELDS}
@@ -176,11 +184,16 @@ def records_in(
     records = records or ({} if is_one else listed)
     if check.is_list(names := value.get("columns")) and check.is_list(rows := value.get("data")):  # pandas: split
         return [dict(zip(map(str, names), row, strict=False)) for row in rows if check.is_list(row)]
+    of_items = {aliases().field_of(key) for items in records.values() for item in items for key in item}
+    own = {field for key, field in known.items() if not check.is_missing(value[key])}
+    if is_one and records.keys().isdisjoint(WRAPPERS) and (len(own) > 1 or own & of_items):
+        return [value]
     if len(records) > 1:
         named = ", ".join(f"{name!r} ({len(items):,})" for name, items in records.items())
         raise DataError.of(Problem("one list of records", f"several: {named}", advice=choose))
     if records:
-        return [*next(iter(records.values()))]
+        shared = {key: each for key, each in value.items() if key in known and known[key] not in of_items}
+        return [{**shared, **item} for items in records.values() for item in items]
     if is_one:
         return [value]
     if (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, cast
 
-from merilo.data.sample import PIPELINE_ERROR
+from merilo.data.sample import PIPELINE_ERROR, UNREADABLE
 from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.completion import CompletionVerdict
@@ -52,8 +52,11 @@ class PlanRun:
         """
         self._reject = reject
         error = self.sample.metadata.get(PIPELINE_ERROR)
+        unreadable = self.sample.metadata.get(UNREADABLE)
         if isinstance(error, str):
             self._end(Failed(Failure(FailureKind.PIPELINE, error)))
+        elif isinstance(unreadable, str) and unreadable in self.metric.needs:
+            self._end(Failed(Failure(FailureKind.PIPELINE, f"unreadable {unreadable}: JSON or a printed object")))
         else:
             self._advance(None)
         return self

@@ -20,7 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Self
 
-from merilo.data import json_records
+from merilo.data import check
 from merilo.errors import DataError, RunError
 from merilo.runs.database import ERRORS, StoreProblem, connected, error_text, problem_of, read_only
 from merilo.runs.schema import FORMAT
@@ -114,10 +114,10 @@ def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 def check_values(content: bytes | str) -> None:
     """Raise ValueError for JSON whose values would take many times its size: each empty list takes 64 bytes."""
-    if len(content) > json_records.MAX_VALUES:
+    if len(content) > check.MAX_VALUES:
         text = content if isinstance(content, str) else content.decode("utf-8", "replace")
-        if json_records.has_too_many_values(text):
-            raise ValueError(f"it has more than {json_records.MAX_VALUES:,} values")
+        if check.has_too_many_values(text):
+            raise ValueError(f"it has more than {check.MAX_VALUES:,} values")
 
 
 # -- replacement in one step -----------------------------------------------------------------------------

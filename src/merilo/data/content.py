@@ -1,0 +1,254 @@
+"""One normal form of what retrievers, stores, services and tools return: a list of passages, each with its text.
+
+JSON in a text is what it holds, if the whole text is JSON. An object with one list of passages, at any depth, is that
+list. A passage is a text, or an object with one text: under a known name, or in a nested object. Each value is looked
+at once, and at most `_MAX_OBJECTS` in all; what cannot be read is returned as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import deque
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from merilo.data import check
+from merilo.data.cells import CellError, list_in_cell, value_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_JSON: Final = 2_000_000
+"""Maximum characters of a text that is read as JSON."""
+_MAX_DEPTH: Final = 6
+_MAX_OBJECTS: Final = 2_000
+"""Maximum objects and lists in which a list of passages is looked for."""
+_MAX_INSIDE: Final = 100
+"""Maximum objects within one passage in which its text is looked for."""
+_PAIR: Final = 2  # a passage and its score
+_LOOKED_AT: Final = 5
+"""Items of a list that must be passages; the others are read when they are used."""
+_SCRIPTS_WITHOUT_SPACES: Final = 0x0E00
+_PRINTED: Final = re.compile(
+    r"\s*(?:<[\w.]{1,80} object at 0x|[A-Z]\w{2,60}\(\w{1,60}=|(?:id|content|text|messages|page_content)=['\"\[{N])"
+)
+"""The beginning of an object as Python prints it."""
+
+
+@cache
+def names() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Return the names in `content.toml`."""
+    tables = tomllib.loads(files("merilo.data").joinpath("content.toml").read_text("utf-8"))
+    return {table: {name: tuple(each) for name, each in rows.items()} for table, rows in tables.items()}
+
+
+def held(value: object) -> object:
+    """Return the object or list that a text is as JSON, or as Python prints it; any other value as it is."""
+    if not isinstance(value, str) or value[:1] not in _OPENING or len(value) > MAX_JSON:
+        return value
+    bare = value.strip()
+    if (bare[:1], bare[-1:]) not in {("{", "}"), ("[", "]")} or check.has_too_many_values(bare):
+        return value
+    try:
+        found: object = json.loads(bare, object_pairs_hook=check.without_repeated_keys)
+    except (ValueError, RecursionError):
+        try:
+            found = value_in(bare) if bare[0] == "{" else list_in_cell(bare)
+        except CellError:
+            return value
+    return found if check.is_record(found) or check.is_list(found) else value
+
+
+_OPENING: Final = frozenset("{[ \n\r\t\ufeff")
+
+
+def is_unreadable(text: str) -> bool:
+    """Return True for a text that is JSON or an object as Python prints it: an export or a log, and no answer."""
+    return _PRINTED.match(text) is not None or held(text) is not text
+
+
+def is_prose(text: str) -> bool:
+    """Return True for several words, or for text in a script that need not divide words by spaces."""
+    return len(text.split(None, 1)) > 1 or any(ord(char) >= _SCRIPTS_WITHOUT_SPACES for char in text[:200])
+
+
+def passages_in(value: object) -> list[object] | None:
+    """Return the only list of passages in a value; None if there is none, or several and none under a known name."""
+    found: list[tuple[str, list[object]]] = []
+    waiting: deque[tuple[str, object, int]] = deque([("", value, 0)])
+    for _ in range(_MAX_OBJECTS):
+        if not waiting:
+            break
+        name, each, depth = waiting.popleft()
+        each = held(each)
+        if check.is_list(each):
+            if each and all(map(_is_passage, each[:_LOOKED_AT])):
+                found.append((name, [*each]))
+        elif check.is_record(each):
+            rows = columns_of(each)
+            if rows is not None and _is_passage(rows[0]):
+                found.append((name, [*rows]))
+            elif depth == 0 and _text_key(each) is not None:
+                return [each]
+            elif depth < _MAX_DEPTH:
+                waiting.extend((key, inner, depth + 1) for key, inner in islice(each.items(), _MAX_OBJECTS))
+    known = [items for name, items in found if name in names()["around"]["lists"]] if len(found) > 1 else []
+    if len(known) == 1 or len(found) == 1:
+        return known[0] if known else found[0][1]
+    return [value] if not found and check.is_record(value) and len(_path(value)) > 1 else None
+
+
+_STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d{0,6})\]")
+
+
+def at_path(value: object, path: str) -> object:
+    """Return what an object holds at a path such as `outputs.answer` or `contexts[].metadata.text`; None if nothing.
+
+    `[]` stands for each item of a list.
+    """
+    for found in _STEP.finditer(path):
+        value = held(value)
+        if found[1] is not None:
+            value = value.get(found[1]) if check.is_record(value) else None
+        elif found[2]:
+            value = value[int(found[2])] if check.is_list(value) and int(found[2]) < len(value) else None
+        else:
+            rest = path[found.end() :].lstrip(".")
+            items = [at_path(each, rest) for each in value] if check.is_list(value) else []
+            return [each for each in items if each is not None] or None
+    return value
+
+
+def columns_of(value: Mapping[str, object]) -> list[dict[str, object]] | None:
+    """Return an object of lists of equal length, one for each key, as a list of objects; None for any other object.
+
+    The lists may each be in a list of one, as for one query of several.
+    """
+    lists = {name: each for name, each in value.items() if each is not None}
+    if len(lists) > _MAX_INSIDE or not all(check.is_list(each) and each for each in lists.values()):
+        return None
+    if lists and all(check.is_list(each) and len(each) == 1 and check.is_list(each[0]) for each in lists.values()):
+        lists = {name: each[0] for name, each in lists.items() if check.is_list(each)}
+    columns = [[*each] for each in lists.values() if check.is_list(each)]
+    if len({len(each) for each in columns}) != 1 or not columns[0] or (len(columns) == 1 and len(lists) < len(value)):
+        return None
+    return [dict(zip(lists, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def passage_of(item: object) -> object:
+    """Return a passage as an object with `text`, and id, score, language and metadata where known; others as they are.
+
+    Keys of the object that has the text, and of those around it, that have no such meaning become metadata.
+    """
+    if isinstance(item, str):
+        return passage_of(found) if check.is_record(found := held(item)) and _path(found) else item
+    if check.is_list(item) and len(item) == _PAIR:
+        first, second = item
+        if isinstance(first, str) and check.is_list(second):
+            return passage_of({"title": first, "text": second})  # HotpotQA: a title and its sentences
+        found = {"text": first} if isinstance(first, str) else passage_of(first)
+        return {**found, "score": second} if check.is_record(found) and isinstance(second, int | float) else item
+    if not check.is_record(item):
+        return item
+    if item.get("lc") == 1 and check.is_record(inner := item.get("kwargs")):  # LangChain's serialised object
+        item = {name: value for name, value in inner.items() if name != "type"}
+    parts: dict[str, object] = {}
+    other: dict[str, object] = {}
+    for each, below in _path(item) or [(item, "")]:
+        keys = {
+            role: key for role in names()["passage"] if (key := _part(each, role)) and (role != "text" or not below)
+        }
+        parts |= {role: each[key] for role, key in keys.items() if role not in parts and role != "metadata"}
+        used = {*keys.values(), below, *names()["around"]["noise"]}
+        rest = {name: value for name, value in each.items() if name not in used and not check.is_missing(value)}
+        own = held(each[keys["metadata"]]) if keys.get("metadata", below) != below else None
+        if own is not None and not check.is_record(own):
+            parts["metadata"] = own  # rejected, with its field, when the sample is created
+        other |= {f"field {name}" if check.is_record(own) and name in own else name: rest[name] for name in rest}
+        other |= own if check.is_record(own) else {}
+    if "text" not in parts:
+        return item
+    parts["text"] = parts["text"] if isinstance(parts["text"], str) else _joined(parts["text"]) or parts["text"]
+    return {"metadata": other, **parts} if other else parts
+
+
+def _is_passage(item: object) -> bool:
+    if isinstance(item, str):
+        return is_prose(item)
+    if check.is_list(item):
+        return len(item) == _PAIR and isinstance(item[1], int | float) and _is_passage(item[0])
+    return check.is_record(item) and bool(_path(passage_of(item) if "lc" in item else item))
+
+
+def _part(item: Mapping[str, object], role: str) -> str | None:
+    """Return the key of a part of a passage; None if there is none."""
+    if role == "text" and (key := _text_key(item)) is not None:
+        return key
+    known = [key for key in names()["passage"][role] if _fits(item.get(key), role)]
+    usual = [key for key in names()["usual"][role] if role != "text" and _fits(item.get(key), role)]
+    return (
+        known[0] if known else usual[0] if len(usual) == 1 else role if not check.is_missing(item.get(role)) else None
+    )
+
+
+def _fits(value: object, role: str) -> bool:
+    """Return True if a value has the form of a part of a passage."""
+    if value is None or isinstance(value, bool):
+        return False
+    match role:
+        case "id":
+            return isinstance(value, str | int) and value != ""
+        case "score":
+            return isinstance(value, int | float) and not check.is_missing(value)
+        case "metadata":
+            return check.is_record(held(value))
+        case _:
+            return isinstance(value, str)
+
+
+def _text_key(item: Mapping[str, object]) -> str | None:
+    """Return the known name under which an object has its text, or the parts of it; None if it has none itself."""
+    table = names()
+    known = next((key for key in table["passage"]["text"] if key in item and _joined(item[key])), None)
+    if known is not None:
+        return known
+    usual = [key for key in table["usual"]["text"] if key in item and _joined(item[key])]
+    return usual[0] if len(usual) == 1 else None
+
+
+def _path(
+    item: Mapping[str, object], left: list[int] | None = None, depth: int = 0
+) -> list[tuple[Mapping[str, object], str]]:
+    """Return the objects from a passage to the one that has its text, each with the key of the next.
+
+    Empty if there is none, or if several have a text and none is under a known name.
+    """
+    left = [_MAX_INSIDE] if left is None else left
+    left[0] -= 1
+    if _text_key(item) is not None:
+        return [(item, "")]
+    if depth >= _MAX_DEPTH or left[0] < 0:
+        return []
+    known = [key for key in names()["around"]["inside"] if key in item]
+    others = [key for key in islice(item, _MAX_INSIDE) if key not in known]
+    found: list[list[tuple[Mapping[str, object], str]]] = []
+    for key in (*known, *others):
+        if check.is_record(inner := held(item[key])) and (path := _path(inner, left, depth + 1)):
+            if key in known:
+                return [(item, key), *path]
+            found.append([(item, key), *path])
+    return found[0] if len(found) == 1 and left[0] >= 0 else []
+
+
+def _joined(value: object) -> str:
+    """Return a text, or the texts of its parts joined; empty for anything else, such as JSON."""
+    if isinstance(value, str):
+        return "" if held(value) is not value else value.strip() and value
+    if not check.is_list(value) or not value:
+        return ""
+    texts = [each.get("text") if check.is_record(each) else each for each in value]
+    return " ".join(str(each).strip() for each in texts) if all(isinstance(each, str) for each in texts) else ""

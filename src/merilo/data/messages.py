@@ -1,0 +1,441 @@
+"""Messages of all dialects in one form: who speaks, the text, which tools are called, and what tools returned.
+
+Read are the messages of OpenAI (chat, and items of Responses and Agents), Anthropic, Gemini, LangChain (dumped, stored,
+and objects), LlamaIndex, Haystack, Pydantic AI, smolagents, DeepEval, Bedrock, ShareGPT and of traces, as JSON or as
+objects. A type is never imported: a message is known by the names in `content.toml`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from merilo.data import check
+from merilo.data.content import held, is_prose, names, passages_in
+from merilo.data.history import ASSISTANT, SYSTEM, TOOL, USER, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+_MAX_DEPTH: Final = 6
+_PAIR: Final = 2
+_LAST: Final = 50
+_CALL: Final = "call"
+_SILENT: Final = "silent"
+_ENDINGS: Final = ("item", "block", "chunk", "part", "message", "step")
+_FINAL: Final = "is_final_answer"
+_STEP: Final = ("task", "observations", "action_output", _FINAL, "additional_kwargs", "artifact", "origin")
+"""Further attributes of messages and steps."""
+
+
+class Call(NamedTuple):
+    """The call of a tool."""
+
+    id: str
+    name: str
+    query: str
+
+
+class Result(NamedTuple):
+    """What a tool returned."""
+
+    id: str
+    name: str
+    value: object
+
+
+@dataclass(slots=True)
+class Message:
+    """One message. `columns`: its other keys, such as `retrieved_contexts`."""
+
+    role: str
+    text: str = ""
+    calls: list[Call] = field(default_factory=list[Call])
+    results: list[Result] = field(default_factory=list[Result])
+    columns: dict[str, object] = field(default_factory=dict[str, object])
+
+
+class Retrieval(NamedTuple):
+    """What one call of a tool retrieved; `query` is empty if it is unknown."""
+
+    query: str
+    passages: list[object]
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What happened between a text of the user and the end of the answer to it."""
+
+    question: str
+    answer: str = ""
+    retrievals: list[Retrieval] = field(default_factory=list[Retrieval])
+    others: dict[str, object] = field(default_factory=dict[str, object])
+    """Texts that tools returned which do not retrieve, by the name of the tool."""
+    columns: dict[str, object] = field(default_factory=dict[str, object])
+    before: list[Turn] = field(default_factory=list[Turn])
+    """Texts of the system, and of the assistant before the question."""
+
+    def contexts(self) -> list[object]:
+        """Return each retrieved passage once, at its first place."""
+        return [*{repr(each): each for found in self.retrievals for each in found.passages}.values()]
+
+
+def messages_in(items: object) -> list[Message] | None:
+    """Return the messages in a list in any dialect; None if an item is no message."""
+    found: list[Message] = []
+    for item in items if check.is_list(items) else ():
+        read = [*_read(item, 0)]
+        if not read:
+            return None
+        found += read
+    return found or None
+
+
+def list_in(value: object, depth: int = 0) -> list[object] | None:
+    """Return the list of messages in an object, under one of their names; None if there is none."""
+    record = _record(held(value))
+    for name in names()["message"]["list"] if check.is_record(record) and depth < _PAIR else ():
+        inner = held(record.get(name))
+        if check.is_list(inner) and are_messages(inner):
+            return [*inner]
+        if check.is_record(inner) and (found := list_in(inner, depth + 1)) is not None:
+            return found
+    return None
+
+
+def are_messages(value: object) -> bool:
+    """Return True for a list whose first items are messages; the others are read when they are used."""
+    return check.is_list(value) and bool(messages_in(value[:5]))
+
+
+def exchanges_in(messages: Iterable[Message], tools: frozenset[str] | None = None) -> Iterator[Exchange]:
+    """Yield each text of the user with the answer to it. It ends when the user speaks again.
+
+    The answer is all that the assistant says after the last call of a tool, otherwise what it said with it. `tools`:
+    the names of those that retrieve; None: those whose results are passages.
+    """
+    now: Exchange | None = None
+    said, with_call = list[str](), ""
+    calls: dict[str, Call] = {}
+    before, columns = list[Turn](), dict[str, object]()
+    for each in (*messages, None):
+        if each is None or (each.role == USER and each.text.strip()):
+            answer = "\n".join(said) or with_call
+            if now is not None and answer:
+                now.answer = answer
+                yield now
+                now, said, with_call = None, [], ""
+            if each is None:
+                break
+            question = each.text if now is None else f"{now.question}\n{each.text}"
+            now = Exchange(question, before=before, columns={**columns, **each.columns})
+            before, columns = [], {}
+        elif now is None:
+            before += [Turn(each.role, each.text)] if each.role in {SYSTEM, ASSISTANT} and each.text.strip() else []
+            columns |= each.columns
+        elif each.role == SYSTEM:
+            now.before += [Turn(SYSTEM, each.text)] if each.text.strip() else []
+        else:
+            now.columns |= each.columns
+            calls |= {call.id: call for call in each.calls}
+            for result in each.results:
+                _retrieved(now, result, calls.get(result.id), tools)
+            if each.calls:
+                said, with_call = [], each.text or with_call
+            elif each.role == ASSISTANT and each.text.strip():
+                said.append(each.text)
+
+
+def _retrieved(now: Exchange, result: Result, call: Call | None, tools: frozenset[str] | None) -> None:
+    name = result.name or (call.name if call else "")
+    passages = passages_returned(result.value)
+    if tools is not None:
+        passages = (passages or [result.value]) if name in tools else None
+    if passages is not None:
+        now.retrievals.append(Retrieval(call.query if call else "", passages))
+    elif result.value not in (None, "", [], {}):
+        now.others[name or "tool"] = result.value
+
+
+def passages_returned(value: object) -> list[object] | None:
+    """Return what a tool returned as passages: those that it holds, or its text; None if it is neither."""
+    value = held(value)
+    if check.is_list(value) and value and all(_kind_of(each) == "text" for each in value):
+        found = [passages_returned(_text_of(each)) for each in value]
+        return [item for each in found if each for item in each] or None
+    if isinstance(value, str):
+        return [value] if is_prose(value) else None
+    return passages_in(value)
+
+
+def answer_in(messages: Sequence[object], tools: frozenset[str] | None = None) -> dict[str, object]:
+    """Return the fields of the last answer in a conversation; empty if it has none."""
+    *_, last = (None, *exchanges_in(messages_in(messages) or (), tools))
+    return {} if last is None else fields_of(last)
+
+
+def fields_of(exchange: Exchange) -> dict[str, object]:
+    """Return the columns of a sample."""
+    found: dict[str, object] = {**exchange.columns, "user_input": exchange.question, "response": exchange.answer}
+    if exchange.retrievals:
+        found["retrieved_contexts"] = exchange.contexts()
+    if exchange.others:
+        found["tools"] = exchange.others
+    return found
+
+
+def _record(item: object) -> object:
+    """Return the known attributes of an object as a record; other values as they are."""
+    if item is None or isinstance(item, (str, int, float, list, tuple, Turn, Message)) or check.is_record(item):
+        return item
+    given = ((name, getattr(item, name, None)) for name in (*_used(), *names()["message"]["list"], *_STEP))
+    found = {name: each for name, each in given if each is not None and not callable(each)}
+    is_named = any(isinstance(_plain(found.get(name)), str) for name in names()["message"]["role"])
+    return found if is_named else {"type": type(item).__name__, **found}
+
+
+def _plain(value: object) -> object:
+    """Return the value of an enumeration; other values as they are."""
+    return getattr(value, "value", value)
+
+
+@cache
+def _kinds() -> Mapping[str, str]:
+    return {kind: ours for ours, kinds in names()["kinds"].items() for kind in kinds}
+
+
+@cache
+def _kind(name: str) -> str | None:
+    """Return what a name of a speaker or kind means: a role, a call, a text, something silent; None if unknown."""
+    letters = "".join(filter(str.isalnum, name[:60].casefold()))
+    for _ in range(_PAIR):
+        if letters in _kinds():
+            return _kinds()[letters]
+        letters = next((letters.removesuffix(end) for end in _ENDINGS if letters.endswith(end)), letters)
+    return _kinds().get(letters)
+
+
+def _kind_of(item: object) -> str | None:
+    """Return the kind of an item by the name of its speaker, or by the only key that is a kind."""
+    record = _record(item)
+    if not check.is_record(record):
+        return None
+    for name in names()["message"]["role"]:
+        if isinstance(given := _plain(record.get(name)), str):
+            return _kind(given)
+    constructor = record.get("id")
+    if record.get("lc") == 1 and check.is_list(constructor) and constructor:
+        return _kind(str(constructor[-1]))
+    kinds = {_kind(name) for name in islice(record, 10) if check.is_record(record[name])} & {_CALL, TOOL}
+    return next(iter(kinds)) if len(kinds) == 1 else "text" if isinstance(record.get("text"), str) else None
+
+
+def _read(item: object, depth: int) -> Iterator[Message]:
+    """Yield what one item says; several messages if its parts have several speakers, none if it is no message."""
+    if isinstance(item, Turn | Message):
+        yield item if isinstance(item, Message) else Message(item.role, item.text)
+        return
+    if check.is_list(item) and len(item) == _PAIR and isinstance(item[0], str):  # a pair of role and text
+        item = {"role": item[0], "content": item[1]}
+    record = _record(item)
+    if not check.is_record(record) or depth > _MAX_DEPTH:
+        return
+    if isinstance(record.get("task"), str) or "observations" in record:
+        yield from _step(record)
+    elif check.is_record(given := record.get("prompt")) and check.is_record(made := record.get("output")):  # Bedrock
+        found = record.get("retrievedPassages")
+        yield Message(USER, _text_of(given))
+        yield Message(ASSISTANT, _text_of(made), results=[] if found is None else [Result("", "", found)])
+    else:
+        yield from _of_kind(record, depth, has_columns=check.is_record(item))
+
+
+def _of_kind(record: Mapping[str, object], depth: int, *, has_columns: bool) -> Iterator[Message]:
+    kind = _kind_of(record)
+    for name in names()["message"]["inner"]:
+        if check.is_record(inner := _record(record.get(name))):
+            kind = kind if kind in {USER, ASSISTANT, SYSTEM, TOOL} else _kind_of(inner)
+            record = {**record, **inner}
+    if kind == _CALL:
+        found = record.get("results")
+        results = [] if found is None else [Result("", _name(record), found)]
+        yield Message(ASSISTANT, calls=[_call(record)], results=results)
+    elif kind == TOOL:
+        yield Message(TOOL, results=[_result(record)])
+    elif kind == _SILENT:
+        yield Message(ASSISTANT)
+    elif kind in {USER, ASSISTANT, SYSTEM}:
+        yield from _spoken(record, kind, depth, has_columns=has_columns)
+
+
+def _spoken(record: Mapping[str, object], role: str, depth: int, *, has_columns: bool) -> Iterator[Message]:
+    table = names()["message"]
+    message = Message(role)
+    if has_columns:
+        message.columns |= {name: each for name, each in record.items() if name not in _NO_COLUMNS | _used()}
+    extra = record.get("additional_kwargs")
+    for each in (record, extra if check.is_record(extra) else {}):
+        for name in table["call"]:
+            given = each.get(name)
+            message.calls += [_call(call) for call in (given if check.is_list(given) else [given]) if call]
+    content = next((each for name in table["text"] if (each := record.get(name)) is not None), None)
+    texts: list[str] = []
+    for part in content if check.is_list(content) else [content]:
+        kind = _kind_of(part)
+        if kind == _SILENT:
+            continue
+        if kind not in {USER, ASSISTANT, SYSTEM, TOOL, _CALL}:
+            texts.append(_text_of(part))
+            continue
+        for each in _read(part, depth + 1):
+            if each.role not in {role, TOOL}:
+                yield each
+                continue
+            message.calls += each.calls
+            message.results += each.results
+            texts.append(each.text)
+    message.text = "\n".join(filter(None, texts))
+    if message.text or message.calls or message.results or not content:
+        yield message
+
+
+def _step(record: Mapping[str, object]) -> Iterator[Message]:
+    """Yield what a step of smolagents says: the task, the calls and what they returned, or the final answer."""
+    if isinstance(task := record.get("task"), str):
+        yield Message(USER, task)
+    elif record.get(_FINAL):
+        yield Message(ASSISTANT, str(record.get("action_output")))
+    elif record.get("observations") is not None:
+        calls = record.get("tool_calls")
+        call = next((_call(each) for each in (calls if check.is_list(calls) else ()) if each), Call("", "", ""))
+        yield Message(ASSISTANT, calls=[call])
+        yield Message(TOOL, results=[Result(call.id, call.name, record["observations"])])
+
+
+def _first(record: Mapping[str, object], what: str) -> object:
+    return next((each for name in names()["message"][what] if (each := record.get(name)) is not None), None)
+
+
+def _name(record: Mapping[str, object]) -> str:
+    named = _first(record, "name")
+    named = named.get("name") if check.is_record(named) else named
+    return named if isinstance(named, str) else ""
+
+
+def _id(record: Mapping[str, object]) -> str:
+    found = _first(record, "id")
+    return found if isinstance(found, str) else ""
+
+
+def _inside(item: object) -> Mapping[str, object]:
+    """Return a call or a result without the object of one key around it, and with its function beside its id."""
+    record = _record(item)
+    if not check.is_record(record):
+        return {}
+    inner = {*names()["message"]["inner"], *(name for name in islice(record, 10) if _kind(name) in {_CALL, TOOL})}
+    for each in [_record(record[name]) for name in inner if name in record]:
+        record = {**record, **(each if check.is_record(each) else {})}
+    return record
+
+
+def _call(item: object) -> Call:
+    record = _inside(item)
+    given = held(_first(record, "query"))
+    return Call(_id(record), _name(record), text_in(given, "user_input") or _only_text(given))
+
+
+def _result(item: object) -> Result:
+    record = _inside(item)
+    origin = record.get("origin")
+    call = _call(origin) if origin is not None else Call("", "", "")
+    given = (record.get(name) for name in names()["message"]["result"])
+    value = plain_value(next((each for each in given if each not in (None, "", [])), ""))
+    return Result(_id(record) or call.id, _name(record) or call.name, value)
+
+
+def plain_value(value: Any) -> object:  # Any: what a tool of any package returned
+    """Return documents and nodes in a value as records; imported late, since `objects` reads conversations, too."""
+    from merilo.data.objects import plain
+
+    return plain(getattr(value, "source_nodes", None) or value)
+
+
+def _only_text(value: object) -> str:
+    """Return a text, or the only one in an object; empty otherwise."""
+    texts = [each for each in value.values() if isinstance(each, str)] if check.is_record(value) else [value]
+    return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else ""
+
+
+def _text_of(value: object, depth: int = 0) -> str:
+    """Return the text of a part of a message; empty if it has none."""
+    value = _record(value)
+    if isinstance(value, str):
+        return value
+    if depth > _MAX_DEPTH or value is None:
+        return ""
+    if check.is_list(value):
+        return "\n".join(filter(None, (_text_of(each, depth + 1) for each in value)))
+    if check.is_record(value):
+        known = (*names()["message"]["text"], "answer", "output")
+        return next((text for name in known if name in value and (text := _text_of(value[name], depth + 1))), "")
+    return ""
+
+
+def text_in(value: object, name: str, depth: int = 0, *, strict: bool = False) -> str | None:
+    """Return the text for a field of a sample in an input or output: of the last message, or under a known name.
+
+    None if there is none; with `strict`, also if several columns of tables have different texts.
+    """
+    value = held(value)
+    if isinstance(value, str):
+        return value if depth else None
+    if depth > _MAX_DEPTH or value is None:
+        return None
+    if check.is_list(value):
+        messages = messages_in(value[-_LAST:])
+        if messages is None:
+            return text_in(value[0], name, depth + 1, strict=strict) if value else None
+        role = USER if name == "user_input" else ASSISTANT
+        return next(
+            (each.text for each in reversed(messages) if each.role == role and each.text and not each.calls), None
+        )
+    if not check.is_record(value):
+        return None
+    if _kind_of(value) in {USER, ASSISTANT, SYSTEM, TOOL} and any(key in value for key in names()["message"]["text"]):
+        return text_in([value], name, depth)
+    columns, others = text_names(name)
+    found = [text_in(value[key], name, depth + 1, strict=strict) for key in columns if key in value]
+    texts = [each for each in found if each is not None]
+    if strict and len({*texts}) > 1:
+        return None
+    texts = texts or [text for key in others if (text := text_in(value.get(key), name, depth + 1)) is not None][:1]
+    return texts[0] if texts else text_in(next(iter(value.values())), name, depth + 1) if len(value) == 1 else None
+
+
+@cache
+def text_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of a text field, and further names of it in inputs and outputs.
+
+    For a reference also those of a response: in an object of expected values its name is often that of the answer.
+    """
+    from merilo.data.aliases import aliases
+
+    wanted = {"reference": ("reference", "response")}.get(name, (name,))
+    known = [each for each in (*aliases().fields, *aliases().usual) if aliases().field_of(each) in wanted]
+    return tuple(known), names()["texts"][USER if name == "user_input" else ASSISTANT]
+
+
+@cache
+def _used() -> frozenset[str]:
+    table = names()["message"]
+    return frozenset(name for what in table if what != "list" for name in table[what])
+
+
+_NO_COLUMNS: Final = frozenset(
+    "status artifact additional_kwargs response_metadata usage_metadata invalid_tool_calls _meta _name example "
+    "refusal annotations audio usage model_name timestamp provider_name finish_reason instructions lc phase "
+    "provider_details provider_response_id run_id conversation_id".split()
+)
+"""Keys of a message that are no columns of a sample."""
