@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.judging.json_types import Json, as_list, as_object, scanner
 
@@ -31,6 +31,9 @@ _REASONING_END = re.compile(
 _OPENING = re.compile(r"\{|\[(?=\s*\{)")
 _MAY_BEGIN = re.compile(r"\{\s*[\"'“”«\w]|\[")
 _BEGINS_OBJECT = re.compile(r"\[?\s*\{\s*[\"'“”«]?\w+[\"'“”»]?\s*:")
+_QUOTES = re.compile(r"(?<=[{\[,:])(\s{0,20})[“”„«»]|[“”„«»](?=\s{0,20}[}\],:])")
+_DIGITS = re.compile(r"(?<=[:\[,])(\s{0,20})([^\W_a-zA-Z0-9]{1,9})(?=\s{0,20}[,}\]])")
+"""A number in digits that are not those of JSON."""
 _FENCED = re.compile(r"\s*```[\w-]*+\n?(.*?)```\s*", re.DOTALL)
 MAX_REPLY_CHARACTERS: Final = 400_000
 """Maximum length of a reply that is parsed or stored, in characters. A longer reply is unreadable."""
@@ -242,8 +245,22 @@ def _wanted(value: object, shape: JsonShape) -> Json | list[object] | None:
     fields = as_object(value)
     if fields is None or shape.keys[0] in fields:
         return fields
-    inner = as_object(next(iter(fields.values()))) if len(fields) == 1 else None
-    return inner if inner is not None and shape.keys[0] in inner else None
+    inner = next(iter(fields.values())) if len(fields) == 1 else fields.get("arguments", fields.get("parameters"))
+    try:
+        inner = as_object(_DECODER.decode(inner) if isinstance(inner, str) else inner)
+    except ValueError:
+        inner = None
+    if inner is not None and shape.keys[0] in inner:
+        return inner
+    folded = _folded(fields)
+    return None if folded == fields else _wanted(folded, shape)
+
+
+def _folded(value: object) -> Any:  # Any: JSON of the same form
+    """Return a value with the keys of its objects in lower case."""
+    if (fields := as_object(value)) is not None:
+        return _object([(name.strip().lower(), _folded(inner)) for name, inner in fields.items()])
+    return [_folded(inner) for inner in items] if (items := as_list(value)) is not None else value
 
 
 def _repaired(text: str, shape: JsonShape) -> Json | list[object]:
@@ -254,6 +271,9 @@ def _repaired(text: str, shape: JsonShape) -> Json | list[object]:
         raise ReplyParseError("Your reply is not valid JSON: its brackets do not close.")
     if len(text) > _MAX_REPAIRED:
         raise ReplyParseError("Your reply is not valid JSON.")
+    if '"' not in text:
+        text = _QUOTES.sub(r'\1"', text)
+    text = _DIGITS.sub(lambda found: found[1] + (str(int(found[2])) if found[2].isdecimal() else found[2]), text)
     try:
         value: object = repair_json(text, return_objects=True, skip_json_loads=True)
     except ValueError:  # raised by json-repair for deep nesting

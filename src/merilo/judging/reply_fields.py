@@ -23,7 +23,9 @@ NUMBERS: Final = {"type": "array", "items": PLACE}
 _MAX_LISTED: Final = 24
 """Most places that a schema lists: a longer list costs more tokens than it saves, and some endpoints reject it."""
 
-_WHOLE = re.compile(r"\s*(-?\d{1,9})(?:\.0+)?\s*")
+_WHOLE = re.compile(r"\s*(-?\d{1,9})(?:\.0+)?\s*(?:/\s*\d{1,2}\s*)?")
+_NOTHING: Final = frozenset({"none", "n/a", "null", "nothing", "-", "–", "—"})
+"""What models write into a field that has to be empty, in lower case and without a full stop."""
 _LONGEST_SHOWN = 60
 
 
@@ -107,6 +109,12 @@ def indices(fields: Fields, name: str) -> tuple[int, ...]:
 def text(fields: Fields, name: str) -> str:
     """Return the text in a field; empty if it is missing."""
     return "" if name not in fields or fields[name] is None else item_text(fields[name], name)
+
+
+def if_any(fields: Fields, name: str) -> str:
+    """Return the text in a field that is empty if there is nothing to state; models write `None` or `N/A` there."""
+    found = text(fields, name)
+    return "" if found.rstrip(".").lower() in _NOTHING else found
 
 
 def text_of_sentence(item: object) -> tuple[str, int]:
