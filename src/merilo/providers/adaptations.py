@@ -7,6 +7,7 @@ names nothing changes nothing.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, replace
 from math import ceil
@@ -25,6 +26,12 @@ _POSITIVE: Final = "0.01"
 LIMIT: Final = "max_tokens"
 SIZE: Final = "reply length"
 """The adaptation that makes the limit of replies smaller."""
+DEMANDED: Final = "demanded parameter"
+"""The adaptation that sends a parameter with the value that the endpoint named."""
+_DEMAND: Final = re.compile(
+    r"(?:^|[\s.\"'`])([a-z][a-z0-9_]{2,40})[\"'`]? (?:must|has to|needs to|should) be (?:set to )?"
+    r"[\"'`]?(true|false|null|\d{1,6})\b"
+)
 _REJECTED: Final = frozenset({400, 422})
 _REJECTED_BY_NAME: Final = frozenset({404, 405, 500, 501})
 """Statuses with which some endpoints reject a part of a request that their message names."""
@@ -167,6 +174,11 @@ class Adaptations:
             return None
         return float(form) if form is not None and request.temperature == 0 else request.temperature
 
+    def demanded(self) -> dict[str, object]:
+        """Return the parameter that the endpoint demanded, with its value; empty if it demanded none."""
+        name, _, value = self.done.get(DEMANDED, "").partition("=")
+        return {name: json.loads(value)} if value else {}
+
     @property
     def unsure(self) -> bool:
         """True if a form has changed since the last request that succeeded."""
@@ -204,6 +216,10 @@ class Adaptations:
                 return True
             # a limit that was accepted before: the prompt itself is too long
             return limited > self._longest and self._step(self.forms[LIMIT], problem, last=True)
+        if (found := _DEMAND.search(problem.message)) and found[1] not in self.forms and DEMANDED not in self.done:
+            sent = f"{found[1]}={found[2]}"
+            self._set(DEMANDED, Step(sent, f"{sent} is sent"), problem)
+            return True
         return any(
             ((form.name in used and (form.name, used[form.name]) not in self._proven) or problem.code in form.codes)
             and self._step(form, problem)
@@ -248,10 +264,10 @@ class Adaptations:
 
     def _state(self) -> dict[str, str]:
         """Return the present form of each part that is not in its first one."""
-        return {name: self.done[name] for name in (*self.forms, SIZE) if name in self.done}
+        return {name: self.done[name] for name in (*self.forms, SIZE, DEMANDED) if name in self.done}
 
     def _restore(self, state: Mapping[str, str]) -> None:
-        for name in (*self.forms, SIZE):
+        for name in (*self.forms, SIZE, DEMANDED):
             self.done.pop(name, None)
         self.done.update(state)
 

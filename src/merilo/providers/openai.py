@@ -125,7 +125,7 @@ class OpenAIBodies(Bodies):
         parameters = self._parameters(request)
         if LIMIT in parameters:
             parameters[self.done.get(LIMIT, self._limit)] = parameters.pop(LIMIT)
-        return {**body, **parameters, **self._extra}
+        return {**body, **parameters, **self._adaptations.demanded(), **self._extra}
 
 
 def read_reply(bodies: OpenAIBodies, received: Received) -> Reply:
