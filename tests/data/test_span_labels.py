@@ -173,5 +173,5 @@ def test_span_labels_need_documents() -> None:
 
 def test_trec_qrels_score_trec_runs_only() -> None:
     """Records with TREC qrels are refused in one sentence, instead of one for each line that is not a TREC line."""
-    with pytest.raises(UsageError, match=r"TREC run only, but a\.jsonl has records.*span labels"):
+    with pytest.raises(UsageError, match=r"TREC run only \(six fields.*a\.jsonl is read as records.*span labels"):
         load_judged("a.jsonl", "b.trec", None)

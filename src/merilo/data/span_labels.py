@@ -24,7 +24,7 @@ from merilo.data.sample import BadRecord, Context, Dataset, Sample
 from merilo.data.sentences import MAX_GRADE, DenseSpan, Span, dense
 from merilo.data.source import Format, RecordFile
 from merilo.data.span_view import LOCATED, SPAN_LABELS
-from merilo.data.trec import load_trec
+from merilo.data.trec import RUN_FIELDS, load_trec
 from merilo.errors import Problem, UsageError
 
 if TYPE_CHECKING:
@@ -203,8 +203,8 @@ def load_judged(
             raise UsageError("Span labels need the documents that they are about: add --documents documents.jsonl.")
         if qrels is not None and (not path or path.removesuffix(".gz").endswith(_RECORDS)):
             raise UsageError(
-                f"--qrels {qrels} is in TREC format, which can score a TREC run only, but {path or 'the data'} has "
-                "records. "
+                f"--qrels {qrels} is in TREC format, which can score a TREC run only ({RUN_FIELDS}), but "
+                f"{path or 'the data'} is read as records. "
                 "Use span labels (.jsonl) with --documents, or put the ids into reference_context_ids."
             )
         return data if qrels is None else load_trec(path, qrels)

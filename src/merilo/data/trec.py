@@ -27,7 +27,7 @@ from merilo.data.json_records import JsonText
 from merilo.data.lines import BOM, BUFFER_BYTES, SHOWN_PROBLEMS, Lines, refusal
 from merilo.data.sample import Dataset, Sample, matching_id
 from merilo.data.source import data_name, no_such_file, open_unpacked, unreadable
-from merilo.errors import Problem
+from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ _MAX_LINE_BYTES: Final = 2**20
 _HEAD_BYTES: Final = 256
 _END: Final = "\1"
 """Marks the end of a line among the fields of a block."""
-_RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
+RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
 _QRELS_FIELDS: Final = "four fields: topic iteration document grade"
 _ADVICE: Final = "name the columns of a table in its first line: query-id corpus-id score"
 _NAMES: Final = {
@@ -66,7 +66,7 @@ def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
 
     Both files are read at once. Raises DataError with the file and line of at most 20 problems: a wrong number of
     fields, an invalid score or grade, a document twice under one topic, an empty file. Also raises DataError for a
-    gzip file that unpacks to more than `MAX_UNPACKED_BYTES`.
+    gzip file that unpacks to more than `MAX_UNPACKED_BYTES`, and if the files have no topic in common.
     """
     retrieved, judged = _Table(Path(run).name, of_run=True), _Table(Path(qrels).name, of_run=False)
     problems: list[Problem] = []
@@ -76,6 +76,10 @@ def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
         raise refusal(problems)
     topics = dict.fromkeys((*judged.values, *retrieved.values))
     samples = tuple(_sample(topic, retrieved, judged) for topic in topics)
+    if retrieved.values.keys().isdisjoint(judged.values):
+        first, other = next(iter(retrieved.values)), next(iter(judged.values))
+        got, advice = f"none ({first!r} against {other!r})", f"name the topics as in {retrieved.name}"
+        raise DataError.of(Problem("a topic of the run in the qrels", got, source=judged.name, advice=advice))
     return Dataset(data_name(Path(run)), lambda: iter(samples))
 
 
@@ -89,7 +93,7 @@ class _Table:
     tag: str = ""
 
     def take(self, fields: list[str], problem: Callable[[str, str], None]) -> None:
-        expected = _RUN_FIELDS if self.of_run else _QRELS_FIELDS
+        expected = RUN_FIELDS if self.of_run else _QRELS_FIELDS
         if len(fields) != (6 if self.of_run else 4):
             problem(expected, f"{len(fields)}")
             return
