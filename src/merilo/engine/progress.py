@@ -70,10 +70,10 @@ class Progress(Protocol):
 
 
 class ProgressDispatcher:
-    """Passes progress to all callbacks of one evaluation; their errors do not reach it."""
+    """Passes progress to all callbacks of one evaluation; their errors do not reach it. True and False are none."""
 
-    def __init__(self, *watchers: Progress | None) -> None:
-        self._watchers: list[Progress] = [watcher for watcher in watchers if watcher is not None]
+    def __init__(self, *watchers: Progress | bool | None) -> None:
+        self._watchers: list[Progress] = [each for each in watchers if each is not None and not isinstance(each, bool)]
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, run: Path, samples: int) -> None:
