@@ -134,7 +134,9 @@ def columns_of(value: Mapping[str, object]) -> list[dict[str, object]] | None:
     if lists and all(check.is_list(each) and len(each) == 1 and check.is_list(each[0]) for each in lists.values()):
         lists = {name: each[0] for name, each in lists.items() if check.is_list(each)}
     columns = [[*each] for each in lists.values() if check.is_list(each)]
-    if len({len(each) for each in columns}) != 1 or not columns[0] or (len(columns) == 1 and len(lists) < len(value)):
+    if len({len(each) for each in columns}) != 1 or not columns[0]:
+        return None
+    if len(columns) == 1 and (len(value) > 1 or not isinstance(columns[0][0], str)):
         return None
     return [dict(zip(lists, row, strict=True)) for row in zip(*columns, strict=True)]
 
