@@ -362,7 +362,8 @@ def fitting(value: object) -> frozenset[str]:
     if isinstance(value, int) and not isinstance(value, bool):
         return frozenset({"id"})
     if check.is_record(value):
-        return _CONTEXTS if passages_in(value) is not None else frozenset()
+        found = passages_in(value)
+        return _CONTEXTS if found and found[0] is not value else frozenset()
     if not check.is_list(value) or not value:
         return frozenset()
     first = value[0]

@@ -59,6 +59,8 @@ _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"
 _AHEAD: Final = 20
 """Maximum number of records that are read before it is decided whether a column's values have the form of its field."""
 
+_TRIED: Final = 3
+"""Records on which advice is tried."""
 _JSON_TYPES: Final[frozenset[type]] = frozenset({str, int, bool, list, dict})
 """Types of nearly all values, which are never missing."""
 
@@ -242,8 +244,10 @@ class _Reader:
         for raw in records:
             ahead.append(raw)
             record = {} if isinstance(raw, Sample) else self._present(raw.value or {})
+            self.rules.planner.columns.first += [record] if record and len(ahead) <= _TRIED else []
             if len(ahead) == _AHEAD or len(record) > MAX_COLUMNS or not self.rules.planner.awaits(record):
                 break
+        self.rules.planner.columns.filled = self._filled
         for number, raw in enumerate(chain(ahead, records), start=1):
             if isinstance(raw, Sample):
                 language = self.rules.language
@@ -254,6 +258,14 @@ class _Reader:
                 yield sample if sample is not None and not problems else self._bad(raw.place, problems)
         if not number:
             raise DataError.of(Problem("at least one record", "none", source=self.name))
+
+    def _filled(self, mapping: Mapping[str, str]) -> set[str]:
+        """Return the fields that a mapping fills in the first records."""
+        first = self.rules.planner.columns.first
+        planner = replace(self.rules.planner, mapping={**self.rules.planner.mapping, **mapping}, columns=Columns())
+        reader = replace(self, rules=replace(self.rules, planner=planner))
+        read = (reader._sample({**record}, 1, []) for record in first)  # noqa: SLF001  another reader
+        return {name for sample in read if sample is not None for name in sample.present}
 
     def _bad(self, place: int, problems: list[Problem]) -> BadRecord:
         placed = [replace(p, source=self.name, line=place, unit=self.unit) for p in problems]
@@ -352,9 +364,8 @@ class _Reader:
         """Return the problem of a record without a known column; none for any other."""
         if plan.knows_a_field:
             return []
-        kept = self.rules.planner.columns.kept
         got = f"an object with {named_columns(plan.kept)}" if plan.kept else "an empty object"
-        advice = mapping_advice(kept, FIELDS) if plan.kept else ""
+        advice = mapping_advice(self.rules.planner.columns, FIELDS) if plan.kept else ""
         return [Problem(f"at least one of the fields {', '.join(FIELDS)}", got, advice=advice)]
 
     def _chosen(

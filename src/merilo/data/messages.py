@@ -8,7 +8,7 @@ objects. A type is never imported: a message is known by the names in `content.t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -245,7 +245,7 @@ def _read(item: object, depth: int) -> Iterator[Message]:
     if isinstance(record.get("task"), str) or "observations" in record:
         yield from _step(record)
     elif check.is_record(given := record.get("prompt")) and check.is_record(made := record.get("output")):  # Bedrock
-        found = record.get("retrievedPassages")
+        found = made.get("retrievedPassages", record.get("retrievedPassages"))
         yield Message(USER, _text_of(given))
         yield Message(ASSISTANT, _text_of(made), results=[] if found is None else [Result("", "", found)])
     else:
@@ -263,7 +263,12 @@ def _of_kind(record: Mapping[str, object], depth: int, *, has_columns: bool) -> 
         results = [] if found is None else [Result("", _name(record), found)]
         yield Message(ASSISTANT, calls=[_call(record)], results=results)
     elif kind == TOOL:
-        yield Message(TOOL, results=[_result(record)])
+        content = next((each for name in names()["message"]["text"] if check.is_list(each := record.get(name))), [])
+        parts = [each for each in content if _kind_of(each) == TOOL] if depth < _MAX_DEPTH else []
+        for part in parts:
+            yield from _read(part, depth + 1)
+        if not parts:
+            yield Message(TOOL, results=[_result(record)])
     elif kind == _SILENT:
         yield Message(ASSISTANT)
     elif kind in {USER, ASSISTANT, SYSTEM}:
@@ -296,9 +301,15 @@ def _spoken(record: Mapping[str, object], role: str, depth: int, *, has_columns:
             message.calls += each.calls
             message.results += each.results
             texts.append(each.text)
-    message.text = "\n".join(filter(None, texts))
+    message.text = reduce(_beside, filter(None, texts), "")
     if message.text or message.calls or message.results or not content:
         yield message
+
+
+def _beside(text: str, other: str) -> str:
+    """Return two parts of a message as one text; a sentence in parts, as between citations, stays on its line."""
+    is_one = not text or text[-1].isspace() or not (other[0].isalnum() or other[0] in "\"'(«“*_#-")
+    return text + other if is_one else f"{text}\n{other}"
 
 
 def _step(record: Mapping[str, object]) -> Iterator[Message]:

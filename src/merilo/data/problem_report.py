@@ -10,18 +10,21 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
-from merilo.data.aliases import LIST_FIELDS, aliases, letters
-from merilo.data.sample import FIELDS
+from merilo.data.aliases import LIST_FIELDS, aliases, fitting, letters
+from merilo.data.content import held
+from merilo.data.sample import DOUBT, FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from merilo.data.sample import Columns
     from merilo.errors import Problem
 
 _NEAR: Final = 0.75
 _MAX_SPANS: Final = 4
 _MAX_COLUMNS: Final = 200
 _MAX_NAMED: Final = 20
+_MAX_DEPTH: Final = 3
 _NUMBER: Final = re.compile(r"(?:[._ -]|(?<!\d))\d++$")
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -83,40 +86,65 @@ def _kind(forms: Collection[str]) -> str:
     return " (texts)" if "user_input" in forms else ""
 
 
-def unread_columns(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:
+def unread_columns(columns: Columns, missing: Collection[str]) -> str:
     """Return a sentence that names the unread columns and the options that map them; empty if all were read."""
-    if not columns:
+    if not columns.kept:
         return ""
     advice = _map_options(columns, missing)
     it = "it" if advice.count("--map") == 1 else "them"
-    return f"Unread columns: {named_columns(columns, columns)}.{f' Read {it}: {advice}' if advice else ''}"
+    return f"Unread columns: {named_columns(columns.kept, columns.kept)}.{f' Read {it}: {advice}' if advice else ''}"
 
 
-def mapping_advice(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:
-    """Return advice for data without a known column: `--map` options, or their form if no column resembles a field.
+def question_advice(columns: Columns) -> str:
+    """Return a note for data of which no column was read as the question; empty if none resembles it."""
+    advice = _map_options(columns, {"user_input"})
+    return f"{DOUBT}none was read as user_input. Read it: {advice}" if "=user_input" in advice else ""
 
-    `columns`: each with the fields whose form its value has.
-    """
+
+def mapping_advice(columns: Columns, missing: Collection[str]) -> str:
+    """Return advice for data without a known column: `--map` options, or their form if no column resembles a field."""
     options = _map_options(columns, missing) or "--map COLUMN=FIELD"
     return f"map columns with {options}"
 
 
-def _map_options(columns: Mapping[str, frozenset[str]], missing: Collection[str]) -> str:
+def _map_options(read: Columns, missing: Collection[str]) -> str:
     """Return `--map` options that can be typed as shown; empty if no column resembles a field.
 
-    Each missing field appears once, for the first column that resembles it in name and value.
+    Each missing field appears once, for the first column or path that resembles it in name and value and that fills it
+    in the first records.
     """
     found: dict[str, str] = {}
-    for column, forms in islice(columns.items(), _MAX_COLUMNS):
+    columns = dict(islice(read.kept.items(), _MAX_COLUMNS))
+    for column, forms in (*columns.items(), *_paths(read)):
         field, name = _near(column)
-        if field is not None and field in forms and field in (*missing, "id"):
-            found.setdefault(field, name)
+        if field is None or field in found or field not in forms or field not in (*missing, "id"):
+            continue
+        if field == "id" or read.filled is None or field in read.filled({name: field}):
+            found[field] = name
     lists = [name for name, forms in columns.items() if _kind(forms) == " (lists of texts)" and not _is_other(name)]
     if "retrieved_contexts" in missing and len(lists) == 1 and lists[0] not in found.values():
         found.setdefault("retrieved_contexts", lists[0])
     if found.keys() <= {"id"}:
         return ""
     return " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())
+
+
+def _paths(read: Columns) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the paths to the values within the unread columns of the first records, with the fields that these fit."""
+    first = read.first[0] if read.first else {}
+    waiting = [(name, first[name], 0) for name in islice(first, _MAX_COLUMNS) if name in read.kept]
+    for _ in range(_MAX_COLUMNS):
+        if not waiting:
+            return
+        name, value, depth = waiting.pop(0)
+        value = held(value)
+        is_items = check.is_list(value) and bool(value) and check.is_record(value[0])
+        inner = value[0] if check.is_list(value) and is_items else value
+        if depth:
+            yield name, fitting([value] if "[]" in name and isinstance(value, str) else value)
+        if check.is_record(inner) and depth < _MAX_DEPTH:
+            within = f"{name}[]" if is_items else name
+            waiting += [(f"{within}.{key}", each, depth + 1) for key, each in islice(inner.items(), _MAX_NAMED)]
 
 
 def _is_other(column: str) -> bool:

@@ -478,6 +478,8 @@ class Columns:
     - `unreadable`: columns of text fields that still are JSON or a printed object, with the field;
     - `separated`: what separates the cells of a table whose name does not say it, such as "tab-separated";
     - `note`: returns the adapter's own sentences about the records that were read;
+    - `first`: the first records, on which advice is tried;
+    - `filled`: returns the fields that a mapping fills in the first records, None before they are read;
     - `cluster`: the field whose equal values are dependent records, if the adapter knows one.
     """
 
@@ -490,6 +492,8 @@ class Columns:
     unreadable: dict[str, str] = field(default_factory=dict)
     separated: str = ""
     note: Callable[[], str] | None = None
+    first: list[Mapping[str, object]] = field(default_factory=list)
+    filled: Callable[[Mapping[str, str]], Collection[str]] | None = None
     cluster: str | None = None
     _without_id: bytearray = field(default_factory=bytearray, repr=False)
 

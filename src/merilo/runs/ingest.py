@@ -191,6 +191,6 @@ def _messages(tally: _Tally, dataset: Dataset) -> list[str]:
     messages = grouped_messages(tally.problems, records=tally.samples + len(tally.skipped))
     more = len(messages) - _SHOWN
     missing = frozenset(FIELDS) - frozenset(dataset.columns.recognised.values())
-    unread = unread_columns(dataset.columns.kept, missing=missing)
+    unread = unread_columns(dataset.columns, missing)
     named = unread and not any("Map columns with" in each for each in messages)
     return [*messages[:_SHOWN], *([f"... and {more} more."] if more > 0 else []), *([unread] if named else [])]

@@ -11,7 +11,7 @@ from merilo.commands.evaluate.settings import uses_installed_prompts
 from merilo.data.language import UNKNOWN, identify_language
 from merilo.data.lines import ForeignRecords
 from merilo.data.load import load
-from merilo.data.problem_report import named_columns
+from merilo.data.problem_report import named_columns, question_advice
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.repeated import draws_for, draws_of, reasons_of, repeated, reworded, unmeasured, wordings_of
@@ -139,7 +139,12 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
         notes=tuple(
             filter(
                 None,
-                [*dataset.columns.doubts(used, intake.in_some), dataset.columns.sentence(), _limit_note(options.limit)],
+                [
+                    *dataset.columns.doubts(used, intake.in_some),
+                    "" if "user_input" in intake.in_some else question_advice(dataset.columns),
+                    dataset.columns.sentence(),
+                    _limit_note(options.limit),
+                ],
             )
         ),
         composites={text: chosen.composite.version for text, chosen in selection.composites.items()},

@@ -127,7 +127,7 @@ def _unread(intake: Intake, missing: frozenset[str]) -> str:
     """
     columns = intake.columns
     empty = [repr(column) for column, name in columns.recognised.items() if name in missing]
-    unread = unread_columns(columns.kept, missing)
+    unread = unread_columns(columns, missing)
     said = (
         f"No record has a value in {', '.join(empty)}." if empty else "",
         *columns.doubts(missing if unread else intake.in_some, intake.in_some),
