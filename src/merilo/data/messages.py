@@ -162,12 +162,35 @@ def _retrieved(now: Exchange, result: Result, call: Call | None, tools: frozense
 def passages_returned(value: object) -> list[object] | None:
     """Return what a tool returned as passages: those that it holds, or its text; None if it is neither."""
     value = held(value)
-    if check.is_list(value) and value and all(_kind_of(each) == "text" for each in value):
+    if check.is_list(value) and value and all(map(_is_block, value)):
         found = [passages_returned(_text_of(each)) for each in value]
         return [item for each in found if each for item in each] or None
     if isinstance(value, str):
         return [value] if is_prose(value) else None
     return passages_in(value)
+
+
+def streamed(items: Iterable[object]) -> list[object] | None:
+    """Return the messages in the states or updates that an agent streams; None if one of them has no messages."""
+    found: list[object] = []
+    for each in items:
+        if (state := list_in(each)) is not None:
+            found = state  # states grow
+            continue
+        update = [inner for part in (each.values() if check.is_record(each) else ()) for inner in list_in(part) or ()]
+        if not update:
+            return None
+        found += update
+    return found or None
+
+
+def _is_block(item: object) -> bool:
+    """Return True for a part of a message that is a text and nothing else."""
+    record = _record(item)
+    if not check.is_record(record) or not isinstance(record.get("text"), str):
+        return False
+    named = record.get("type", record.get("block_type"))
+    return _kind(named) == "text" if isinstance(named, str) else len(record) == 1
 
 
 def answer_in(messages: Sequence[object], tools: frozenset[str] | None = None) -> dict[str, object]:
@@ -313,12 +336,12 @@ def _beside(text: str, other: str) -> str:
 
 
 def _step(record: Mapping[str, object]) -> Iterator[Message]:
-    """Yield what a step of smolagents says: the task, the calls and what they returned, or the final answer."""
+    """Yield what a step of smolagents says: the task, or the calls and what they returned."""
     if isinstance(task := record.get("task"), str):
         yield Message(USER, task)
-    elif record.get(_FINAL):
-        yield Message(ASSISTANT, str(record.get("action_output")))
-    elif record.get("observations") is not None:
+    elif record.get(_FINAL) or record.get("observations") is None:
+        yield Message(ASSISTANT)
+    else:
         calls = record.get("tool_calls")
         call = next((_call(each) for each in (calls if check.is_list(calls) else ()) if each), Call("", "", ""))
         yield Message(ASSISTANT, calls=[call])

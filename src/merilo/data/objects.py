@@ -17,6 +17,7 @@ from uuid import UUID
 
 from merilo.data import check
 from merilo.data.history import texts_in
+from merilo.data.messages import answer_in
 from merilo.data.sample import Context
 
 if TYPE_CHECKING:
@@ -186,6 +187,29 @@ def _dspy_example(value: Any) -> object:
     return {**found, "retrieved_contexts": [contexts]} if isinstance(contexts, str) else found
 
 
+def _chat_response(value: Any) -> object:
+    found = _of_messages([*(value.sources or ()), {"role": "assistant", "content": str(value)}])
+    return {**found, "retrieved_contexts": list(value.source_nodes)} if value.source_nodes else found
+
+
+def _agent_output(value: Any) -> object:
+    return _of_messages([*(value.tool_calls or ()), value.response])
+
+
+def _agent_run(value: Any) -> object:
+    return answer_in(value.all_messages() if hasattr(value, "all_messages") else value.to_input_list())
+
+
+def _steps(value: Any) -> object:
+    return answer_in([*value.steps, {"role": "assistant", "content": str(value.output)}])
+
+
+def _of_messages(messages: list[object]) -> dict[str, object]:
+    """Return the answer and contexts in messages after a question that the result does not have."""
+    found = answer_in([{"role": "user", "content": "?"}, *messages])
+    return {name: each for name, each in found.items() if name != "user_input"}
+
+
 def _context(text: object, id: object, score: object, metadata: dict[str, object]) -> dict[str, object]:
     found = {"text": text, "id": id, "score": score, "metadata": metadata or None}
     return {name: value for name, value in found.items() if value is not None or name == "text"}
@@ -199,6 +223,12 @@ _READERS: Final[Mapping[tuple[str, str], Reader]] = {
     ("llama_index", "Response"): Reader(Role.RESULT, _llamaindex_response),
     ("llama_index", "PydanticResponse"): Reader(Role.RESULT, _llamaindex_response),
     ("llama_index", "StreamingResponse"): Reader(Role.RESULT, _llamaindex_response),
+    ("llama_index", "AgentChatResponse"): Reader(Role.RESULT, _chat_response),
+    ("llama_index", "StreamingAgentChatResponse"): Reader(Role.RESULT, _chat_response),
+    ("llama_index", "AgentOutput"): Reader(Role.RESULT, _agent_output),
+    ("pydantic_ai", "AgentRunResult"): Reader(Role.RESULT, _agent_run),
+    ("agents", "RunResultBase"): Reader(Role.RESULT, _agent_run),
+    ("smolagents", "RunResult"): Reader(Role.RESULT, _steps),
     ("haystack", "Document"): Reader(Role.CONTEXT, _haystack_document),
     ("haystack", "ChatMessage"): Reader(Role.TEXT, _haystack_message),
     ("haystack", "GeneratedAnswer"): Reader(Role.RESULT, _haystack_answer),

@@ -10,6 +10,8 @@ import asyncio
 import hashlib
 import inspect
 import json
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +23,9 @@ from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.selection import definitions_of
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data import check
+from merilo.data.history import USER, Turn
 from merilo.data.load import load
+from merilo.data.messages import messages_in, streamed
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import PIPELINE_ERROR, BadRecord, Dataset, Sample
 from merilo.engine.progress import ProgressDispatcher
@@ -31,7 +35,7 @@ from merilo.rendering.wording import count
 from merilo.runs.directory import RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Mapping
 
     from merilo.commands.evaluate.options import PipelineOptions
     from merilo.runs.run import Run
@@ -139,7 +143,7 @@ def fields_of(output: object) -> Mapping[str, Any]:
 
     An output is a text, a pair of a text and contexts, a list of contexts, a dict, or an object that `load` reads.
     """
-    (sample,) = load([_as_record(output)])
+    *_, sample = load([_as_record(output)])  # the last answer of a conversation
     if isinstance(sample, BadRecord):
         raise DataError.of(*(replace(problem, source=None, line=None) for problem in sample.problems))
     return {name: value for name, value in sample.to_record().items() if name in _FIELDS}
@@ -148,7 +152,12 @@ def fields_of(output: object) -> Mapping[str, Any]:
 def _as_record(output: object) -> Any:  # Any: a record, checked by `load`
     if isinstance(output, str) or role_of(output) is Role.TEXT:
         return {"response": plain(output)}
+    if isinstance(output, Iterator):
+        output = [*output]
     if check.is_list(output):
+        if messages := streamed(output):
+            asked = [] if any(each.role == USER for each in messages_in(messages) or ()) else [Turn(USER, "?")]
+            return {"messages": [*asked, *messages]}
         if len(output) == 2 and isinstance(output[0], str) and check.is_list(output[1]):
             return {"response": output[0], "retrieved_contexts": plain(output[1])}
         return {"retrieved_contexts": plain(output)}
@@ -258,7 +267,56 @@ _is_haystack: Final = is_of("haystack", "PipelineBase", "Pipeline", "AsyncPipeli
 _is_dspy: Final = is_of("dspy", "Module")
 _METHODS: Final = (("ainvoke", "invoke"), ("aquery", "query"), ("aretrieve", "retrieve"))
 """Methods of LangChain's runnables and of LlamaIndex's query engines and retrievers: async, otherwise blocking."""
+_MANY: Final = 10_000
 _SHOWN_OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
+
+
+def _of_package(module: str, name: str) -> Any:  # Any: of a package that is loaded, as its agent was made
+    return getattr(sys.modules[module], name)
+
+
+def _in_loop(run: Callable[[str], Awaitable[object]]) -> Callable[[str], Awaitable[object]]:
+    """Return a function that starts a run within the event loop, as LlamaIndex's workflows need it."""
+
+    async def begun(question: str) -> object:
+        return await run(question)
+
+    return begun
+
+
+@dataclass(frozen=True)
+class _Agent:
+    """How the agents of a framework are asked. `alone`: an agent has one memory, so questions go one after another."""
+
+    is_one: Callable[[object], bool]
+    method: Callable[[Any], Callable[..., object]]  # Any: the user's object, here and below
+    given: Callable[[Any, str], tuple[object, ...]] = lambda _, question: (question,)
+    alone: bool = False
+
+
+_AGENTS: Final = (
+    _Agent(
+        is_of("langgraph", "Pregel"),
+        lambda agent: agent.ainvoke,
+        lambda _, question: ({"messages": [{"role": "user", "content": question}]},),
+    ),
+    _Agent(is_of("llama_index", "BaseWorkflowAgent", "AgentWorkflow"), lambda agent: _in_loop(agent.run)),
+    _Agent(is_of("llama_index", "BaseChatEngine"), lambda agent: agent.achat, lambda _, text: (text, []), alone=True),
+    _Agent(
+        is_of("haystack", "Agent"),
+        lambda agent: agent.run,
+        lambda _, question: ([_of_package("haystack.dataclasses", "ChatMessage").from_user(question)],),
+    ),
+    _Agent(is_of("pydantic_ai", "AbstractAgent"), lambda agent: agent.run),
+    _Agent(
+        is_of("agents", "Agent"),
+        lambda _: _of_package("agents", "Runner").run,
+        lambda agent, question: (agent, question),
+    ),
+    _Agent(
+        is_of("smolagents", "MultiStepAgent"), lambda agent: partial(agent.run, return_full_result=True), alone=True
+    ),
+)
 
 
 class PipelineCaller:
@@ -275,6 +333,9 @@ class PipelineCaller:
         )
 
     def _of(self, pipeline: Any, question_as: str | None) -> Ask:  # Any: the user's object
+        kind = None if question_as else next((each for each in _AGENTS if each.is_one(pipeline)), None)
+        if kind is not None:
+            return self._agent(kind, pipeline)
         if _is_dspy(pipeline):
             name = question_as or "question"
             call = self._async(pipeline.acall if hasattr(pipeline, "aforward") else pipeline)
@@ -289,6 +350,15 @@ class PipelineCaller:
                 f"got an object of type {type(pipeline).__name__}."
             )
         return _asking(self._async(pipeline), question_as, as_dict=False)
+
+    def _agent(self, kind: _Agent, agent: Any) -> Ask:  # Any: the user's object
+        call, turn = self._async(kind.method(agent)), asyncio.Semaphore(1 if kind.alone else _MANY)
+
+        async def ask(question: str) -> object:
+            async with turn:
+                return await call(*kind.given(agent, question))
+
+        return ask
 
     def _haystack(self, pipeline: Any, question_as: str | None) -> Ask:  # Any: a haystack.Pipeline
         places = _question_inputs(pipeline, question_as)
@@ -313,7 +383,9 @@ class PipelineCaller:
                 found = function(*args, **kwargs)
             else:
                 found = await in_thread(partial(function, *args, **kwargs))
-            return await found if inspect.isawaitable(found) else found
+            found = await found if inspect.isawaitable(found) else found
+            text = getattr(found, "get_response", None)  # LlamaIndex: a response that is still streamed
+            return await text() if inspect.iscoroutinefunction(text) else found
 
         return call
 
