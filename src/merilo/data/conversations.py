@@ -23,7 +23,7 @@ from merilo.data.sample import FIELDS, Sample
 from merilo.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 MESSAGES: Final = "messages"
 CONVERSATION: Final = "conversation_id"
@@ -39,7 +39,7 @@ _CONTEXTS: Final = "retrieved_contexts"
 
 
 def unfolded(
-    records: Iterator[RawRecord | Sample], tools: frozenset[str] | None = None
+    records: Iterator[RawRecord | Sample], tools: Collection[str] | None = None
 ) -> Iterator[RawRecord | Sample]:
     """Yield the records, with the answers of each conversation instead of the conversation itself.
 
@@ -90,7 +90,7 @@ def _joined(lines: Iterator[RawRecord | Sample]) -> RawRecord:
     return RawRecord(place, {CONVERSATION: named, MESSAGES: messages}, tuple(problems))
 
 
-def _answers(record: RawRecord | Sample, tools: frozenset[str] | None) -> Iterator[RawRecord]:
+def _answers(record: RawRecord | Sample, tools: Collection[str] | None) -> Iterator[RawRecord]:
     """Yield the record of each answer in a conversation; a record with a problem if it has none."""
     if isinstance(record, Sample) or record.value is None:
         return
@@ -117,7 +117,8 @@ def _answers(record: RawRecord | Sample, tools: frozenset[str] | None) -> Iterat
         turns += exchange.before
         if turns:
             found["history"] = turns[-MAX_EARLIER:]
-        turns += [Turn(USER, exchange.question), Turn(ASSISTANT, exchange.answer)]
+        asked = [] if exchange.question is None else [Turn(USER, exchange.question)]
+        turns += [*asked, Turn(ASSISTANT, exchange.answer)]
         yield RawRecord(record.place, found)
     if not answers and not problems:
         problems.append(Problem("a text of the user and an answer of the assistant", "none", MESSAGES))

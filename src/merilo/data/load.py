@@ -72,6 +72,7 @@ def load(
     language: str | None = None,
     limit: int | None = None,
     ignore: Collection[str] = (),
+    tools: Collection[str] | None = None,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Dataset:
     """Return the data set in a file (.jsonl, .ndjson, .json, .csv, .tsv, .gz accepted) or in memory.
@@ -86,7 +87,8 @@ def load(
     `max_line_bytes`.
 
     `mapping` (column to field) takes precedence over the names that other systems use; `language` over the samples'
-    and contexts' own. `limit` is the maximum number of records to read, good or bad; columns to `ignore` are treated
+    and contexts' own. `tools` names the tools whose results are the contexts of a conversation; None: all that return
+    passages. `limit` is the maximum number of records to read, good or bad; columns to `ignore` are treated
     as absent.
 
     Iterating yields a Sample for each good record and a BadRecord, with all its problems, for each bad one. Raises
@@ -99,7 +101,7 @@ def load(
     if is_url(source):
         source = fetched_file(str(source))
     columns = Columns(unseen=dict(mapping or {}))
-    rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore))
+    rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore), tools)
     if isinstance(source, (str, PathLike)):
         path = None if source == "-" else Path(source)
         if path is not None and (found := adapted(path)) is not None:
@@ -217,6 +219,7 @@ class _Rules:
     planner: Planner
     language: str | None
     ignored: frozenset[str]
+    tools: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +243,7 @@ class _Reader:
 
     def samples(self) -> Iterator[Sample | BadRecord]:
         number = 0
-        records, ahead = islice(unfolded(self.records()), self.limit), list[RawRecord | Sample]()
+        records, ahead = islice(unfolded(self.records(), self.rules.tools), self.limit), list[RawRecord | Sample]()
         for raw in records:
             ahead.append(raw)
             record = {} if isinstance(raw, Sample) else self._present(raw.value or {})

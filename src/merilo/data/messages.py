@@ -17,11 +17,13 @@ from merilo.data.content import held, is_prose, names, passages_in
 from merilo.data.history import ASSISTANT, SYSTEM, TOOL, USER, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 _MAX_DEPTH: Final = 6
 _PAIR: Final = 2
 _LAST: Final = 50
+ASKED: Final = "asked"
+"""The role of a message that begins an exchange whose question is not known."""
 _CALL: Final = "call"
 _SILENT: Final = "silent"
 _ENDINGS: Final = ("item", "block", "chunk", "part", "message", "step")
@@ -68,7 +70,7 @@ class Retrieval(NamedTuple):
 class Exchange:
     """What happened between a text of the user and the end of the answer to it."""
 
-    question: str
+    question: str | None
     answer: str = ""
     retrievals: list[Retrieval] = field(default_factory=list[Retrieval])
     others: dict[str, object] = field(default_factory=dict[str, object])
@@ -110,7 +112,7 @@ def are_messages(value: object) -> bool:
     return check.is_list(value) and bool(messages_in(value[:5]))
 
 
-def exchanges_in(messages: Iterable[Message], tools: frozenset[str] | None = None) -> Iterator[Exchange]:
+def exchanges_in(messages: Iterable[Message], tools: Collection[str] | None = None) -> Iterator[Exchange]:
     """Yield each text of the user with the answer to it. It ends when the user speaks again.
 
     The answer is all that the assistant says after the last call of a tool, otherwise what it said with it. `tools`:
@@ -121,7 +123,7 @@ def exchanges_in(messages: Iterable[Message], tools: frozenset[str] | None = Non
     calls: dict[str, Call] = {}
     before, columns = list[Turn](), dict[str, object]()
     for each in (*messages, None):
-        if each is None or (each.role == USER and each.text.strip()):
+        if each is None or each.role == ASKED or (each.role == USER and each.text.strip()):
             answer = "\n".join(said) or with_call
             if now is not None and answer:
                 now.answer = answer
@@ -129,7 +131,8 @@ def exchanges_in(messages: Iterable[Message], tools: frozenset[str] | None = Non
                 now, said, with_call = None, [], ""
             if each is None:
                 break
-            question = each.text if now is None else f"{now.question}\n{each.text}"
+            question = each.text if now is None or now.question is None else f"{now.question}\n{each.text}"
+            question = None if each.role == ASKED else question
             now = Exchange(question, before=before, columns={**columns, **each.columns})
             before, columns = [], {}
         elif now is None:
@@ -148,7 +151,7 @@ def exchanges_in(messages: Iterable[Message], tools: frozenset[str] | None = Non
                 said.append(each.text)
 
 
-def _retrieved(now: Exchange, result: Result, call: Call | None, tools: frozenset[str] | None) -> None:
+def _retrieved(now: Exchange, result: Result, call: Call | None, tools: Collection[str] | None) -> None:
     name = result.name or (call.name if call else "")
     passages = passages_returned(result.value)
     if tools is not None:
@@ -193,15 +196,16 @@ def _is_block(item: object) -> bool:
     return _kind(named) == "text" if isinstance(named, str) else len(record) == 1
 
 
-def answer_in(messages: Sequence[object], tools: frozenset[str] | None = None) -> dict[str, object]:
+def answer_in(messages: object) -> dict[str, object]:
     """Return the fields of the last answer in a conversation; empty if it has none."""
-    *_, last = (None, *exchanges_in(messages_in(messages) or (), tools))
+    *_, last = (None, *exchanges_in(messages_in(messages) or ()))
     return {} if last is None else fields_of(last)
 
 
 def fields_of(exchange: Exchange) -> dict[str, object]:
     """Return the columns of a sample."""
-    found: dict[str, object] = {**exchange.columns, "user_input": exchange.question, "response": exchange.answer}
+    asked = {} if exchange.question is None else {"user_input": exchange.question}
+    found: dict[str, object] = {**exchange.columns, **asked, "response": exchange.answer}
     if exchange.retrievals:
         found["retrieved_contexts"] = exchange.contexts()
     if exchange.others:

@@ -17,13 +17,13 @@ from uuid import UUID
 
 from merilo.data import check
 from merilo.data.history import texts_in
-from merilo.data.messages import answer_in
+from merilo.data.messages import ASKED, Message, Result, messages_in
 from merilo.data.sample import Context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-_AS_IS: Final[frozenset[type]] = frozenset({str, int, bool, float, type(None), Context})
+_AS_IS: Final[frozenset[type]] = frozenset({str, int, bool, float, type(None), Context, Message})
 _MAX_DEPTH: Final = 40
 _MAX_TYPES: Final = 1000  # a program that makes classes must not fill the memory
 _SCORES: Final = ("relevance_score", "score")
@@ -188,26 +188,25 @@ def _dspy_example(value: Any) -> object:
 
 
 def _chat_response(value: Any) -> object:
-    found = _of_messages([*(value.sources or ()), {"role": "assistant", "content": str(value)}])
-    return {**found, "retrieved_contexts": list(value.source_nodes)} if value.source_nodes else found
+    nodes = [Result("", "", plain(value.source_nodes))] if value.source_nodes else []
+    found = [Message("tool", results=nodes)] if nodes else value.sources or ()
+    return _conversation([Message(ASKED), *found, Message("assistant", str(value))])
 
 
 def _agent_output(value: Any) -> object:
-    return _of_messages([*(value.tool_calls or ()), value.response])
+    return _conversation([Message(ASKED), *(value.tool_calls or ()), value.response])
 
 
 def _agent_run(value: Any) -> object:
-    return answer_in(value.all_messages() if hasattr(value, "all_messages") else value.to_input_list())
+    return _conversation(value.all_messages() if hasattr(value, "all_messages") else value.to_input_list())
 
 
 def _steps(value: Any) -> object:
-    return answer_in([*value.steps, {"role": "assistant", "content": str(value.output)}])
+    return _conversation([*value.steps, Message("assistant", str(value.output))])
 
 
-def _of_messages(messages: list[object]) -> dict[str, object]:
-    """Return the answer and contexts in messages after a question that the result does not have."""
-    found = answer_in([{"role": "user", "content": "?"}, *messages])
-    return {name: each for name, each in found.items() if name != "user_input"}
+def _conversation(messages: list[object]) -> dict[str, object]:
+    return {"messages": messages_in(messages) or []}
 
 
 def _context(text: object, id: object, score: object, metadata: dict[str, object]) -> dict[str, object]:

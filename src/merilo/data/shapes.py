@@ -15,8 +15,8 @@ from merilo.data import check
 from merilo.data.aliases import TEXT_FIELDS, aliases, are_messages
 from merilo.data.content import held, names
 from merilo.data.history import texts_in
+from merilo.data.messages import answer_in, messages_in
 from merilo.data.messages import are_messages as are_messages_of
-from merilo.data.messages import messages_in
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import FIELDS
 from merilo.errors import DataError, Problem
@@ -60,8 +60,7 @@ def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None
         elif name in names()["message"]["list"] and name not in mapped and are_messages_of(value):
             found[name] = messages_in(value) if _has_objects(value) else value
         elif name not in mapped and role_of(value) is Role.RESULT:
-            fields = plain(value)
-            inner |= fields if check.is_record(fields) else {}
+            inner |= _fields_of_result(value)
         elif name not in mapped and _are_documents(value) and not _fills_contexts(name, record):
             renamed[name] = _CONTEXTS
             found[_CONTEXTS] = plain(value)
@@ -72,6 +71,14 @@ def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None
     filled = {aliases().fields.get(name) for name in found} if inner else set[str | None]()
     found |= {name: value for name, value in inner.items() if aliases().fields.get(name, name) not in filled}
     return PlainRecord(found, renamed)
+
+
+def _fields_of_result(value: object) -> Mapping[str, object]:
+    """Return the fields of a sample in a result of a chain or an agent, but not the question of an agent."""
+    fields = plain(value)
+    if not check.is_record(fields) or _MESSAGES not in fields:
+        return fields if check.is_record(fields) else {}
+    return {key: each for key, each in answer_in(fields[_MESSAGES]).items() if key != "user_input"}
 
 
 def _has_objects(value: object) -> bool:

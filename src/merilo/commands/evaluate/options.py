@@ -269,6 +269,16 @@ class Reading:
         metavar="FILE",
         in_project_file=False,
     )
+    tools: Sequence[str] | None = opt(
+        None,
+        _DATA,
+        "Tools whose results are the contexts of a conversation; all that return passages if not given.",
+        details="the names of tools whose results are the contexts of a conversation. None: all that return passages.",
+        metavar="A,B",
+        name="--tool",
+        many=True,
+        read=_metrics_or_none,
+    )
     documents: str | PathLike[str] | None = opt(
         None,
         _DATA,

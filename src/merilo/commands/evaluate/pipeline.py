@@ -23,9 +23,9 @@ from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.selection import definitions_of
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data import check
-from merilo.data.history import USER, Turn
+from merilo.data.history import USER
 from merilo.data.load import load
-from merilo.data.messages import messages_in, streamed
+from merilo.data.messages import ASKED, Message, messages_in, streamed
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import PIPELINE_ERROR, BadRecord, Dataset, Sample
 from merilo.engine.progress import ProgressDispatcher
@@ -35,7 +35,7 @@ from merilo.rendering.wording import count
 from merilo.runs.directory import RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Collection, Mapping
 
     from merilo.commands.evaluate.options import PipelineOptions
     from merilo.runs.run import Run
@@ -100,7 +100,7 @@ async def _ask_all(
 
     async def work() -> None:
         for key, question in waiting:
-            outputs.add(key, await _output(caller, question))
+            outputs.add(key, await _output(caller, question, options.reading.tools))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(options.calls.concurrency, len(missing))):
@@ -111,10 +111,10 @@ def _key(sample: Sample, options: PipelineOptions) -> str:
     return output_key(options.calls.version, sample.require("user_input"))
 
 
-async def _output(caller: PipelineCaller, question: str) -> PipelineOutput:
+async def _output(caller: PipelineCaller, question: str, tools: Collection[str] | None) -> PipelineOutput:
     """Return what the pipeline returns for a question as fields of a sample, or the message of its error."""
     try:
-        return PipelineOutput(fields_of(await caller.ask(question)))
+        return PipelineOutput(fields_of(await caller.ask(question), tools))
     except DataError as error:
         return PipelineOutput({}, _message(f"The pipeline's output cannot be read: {error}"))
     except asyncio.CancelledError as error:
@@ -138,12 +138,12 @@ def _message(text: str) -> str:
     return clean(text.replace("\0", "\\0"))[:_MAX_MESSAGE]
 
 
-def fields_of(output: object) -> Mapping[str, Any]:
+def fields_of(output: object, tools: Collection[str] | None = None) -> Mapping[str, Any]:
     """Return the fields of a sample in a pipeline's output. Raises DataError.
 
     An output is a text, a pair of a text and contexts, a list of contexts, a dict, or an object that `load` reads.
     """
-    *_, sample = load([_as_record(output)])  # the last answer of a conversation
+    *_, sample = load([_as_record(output)], tools=tools)  # the last answer of a conversation
     if isinstance(sample, BadRecord):
         raise DataError.of(*(replace(problem, source=None, line=None) for problem in sample.problems))
     return {name: value for name, value in sample.to_record().items() if name in _FIELDS}
@@ -156,7 +156,7 @@ def _as_record(output: object) -> Any:  # Any: a record, checked by `load`
         output = [*output]
     if check.is_list(output):
         if messages := streamed(output):
-            asked = [] if any(each.role == USER for each in messages_in(messages) or ()) else [Turn(USER, "?")]
+            asked = [] if any(each.role == USER for each in messages_in(messages) or ()) else [Message(ASKED)]
             return {"messages": [*asked, *messages]}
         if len(output) == 2 and isinstance(output[0], str) and check.is_list(output[1]):
             return {"response": output[0], "retrieved_contexts": plain(output[1])}

@@ -54,7 +54,7 @@ def dataset_of(data: str | PathLike[str] | Records | ForeignRecords, options: Op
         from merilo.data.span_labels import load_judged
 
         data = load_judged(data, reading.qrels, reading.documents, mapping=mapping, language=language)
-    return load(data, mapping=mapping, language=language, limit=options.limit)
+    return load(data, mapping=mapping, language=language, limit=options.limit, tools=reading.tools)
 
 
 async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], options: Options) -> Prepared:
