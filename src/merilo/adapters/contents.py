@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.adapters.attributes import decoded, first, items_of
 from merilo.data import check
 from merilo.data.content import is_unreadable, names, passage_of, passages_in
-from merilo.data.messages import text_in
+from merilo.data.history import ASSISTANT
+from merilo.data.messages import Message, exchanges_in, list_in, messages_in, passages_returned, text_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,6 +137,26 @@ def documents_in(value: object) -> list[dict[str, object]]:
     if items is None:
         items = [*inner] if check.is_list(inner) else []
     return [found for item in items if (found := _document(item))]
+
+
+def returned_in(value: object) -> list[dict[str, object]] | None:
+    """Return the documents in what a tool returned, such as a message; None if it holds no passages."""
+    inner = with_lists(decoded(value))
+    read = messages_in([inner]) or ()
+    results = [result.value for each in read for result in each.results] or [inner]
+    passages = [item for each in results for item in passages_returned(each) or ()]
+    return [found for item in passages if (found := _document(item))] or None
+
+
+def retrieved_in(*messages: object) -> list[tuple[str, list[dict[str, object]]]]:
+    """Return what tools retrieved in the last exchange of messages: the query and the documents of each call."""
+    read: list[object] = []
+    for each in messages:
+        inner = with_lists(decoded(each))
+        read += list_in(inner) or (inner if check.is_list(inner) else [])
+    *_, last = (None, *exchanges_in([*(messages_in(read) or ()), Message(ASSISTANT, "-")]))
+    found = last.retrievals if last is not None else []
+    return [(each.query, [made for item in each.passages if (made := _document(item))]) for each in found]
 
 
 def _document(item: object) -> dict[str, object]:

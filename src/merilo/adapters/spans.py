@@ -20,7 +20,7 @@ from merilo.adapters.attributes import (
     otlp_attributes,
     tree_of,
 )
-from merilo.adapters.contents import answer_in, conventions, documents_in, question_in
+from merilo.adapters.contents import answer_in, conventions, documents_in, question_in, retrieved_in, returned_in
 from merilo.data import check
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class Span:
     documents: list[dict[str, Any]] | None = None  # Any: JSON
     reranked: list[dict[str, Any]] | None = None  # Any: JSON
     """The documents that a reranker was given; None if it states none."""
+    called: list[tuple[str, list[dict[str, Any]]]] | None = None  # Any: JSON
+    """Query and documents of each call of a tool that the messages of the span have; None if they have none."""
     session: str | None = None
     response_id: str | None = None
     scores: dict[str, float] = field(default_factory=dict[str, float])
@@ -177,6 +179,12 @@ def _fill(span: Span, attributes: Tree, own_input: object, own_output: object) -
         span.documents = _documents(stated) if stated is not None else _documents(made)
         span.reranked = _documents(first(attributes, names.reranked_from))
         span.query = span.query or span.input
+    elif span.kind == "tool":
+        span.documents, span.query = returned_in(made), span.query or span.input
+    else:
+        messages = (first(attributes, names.input_messages) or given, first(attributes, names.output_messages) or made)
+        # an agent's output repeats its input
+        span.called = retrieved_in(messages[1]) or retrieved_in(*messages) or None
 
 
 def _documents(value: object) -> list[dict[str, object]] | None:

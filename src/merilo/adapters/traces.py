@@ -237,9 +237,24 @@ def _documents(spans: Sequence[Span]) -> list[dict[str, Any]] | None:  # Any: JS
 
 
 def _outer_retrievals(spans: Sequence[Span]) -> list[Span]:
-    """Return the retrievers and rerankers that state documents and are not within another one that does."""
-    inside = _inside_retrieval([span for span in spans if span.documents is not None])
-    return [span for span in spans if span.documents is not None and span.kind in RETRIEVAL and span.id not in inside]
+    """Return the retrievers and rerankers that state documents and are not within another one that does.
+
+    So are the tools that returned passages, unless a retriever within them states its documents, which have ids and
+    scores. If there is none, what tools returned is taken from the messages of the span that ended last.
+    """
+    stating = [span for span in spans if span.documents is not None]
+    parents = {span.id: span.parent for span in spans}
+    above: set[str | None] = set()
+    for span in stating:
+        place = span.parent if span.kind in RETRIEVAL else None
+        while place is not None and place not in above:
+            above.add(place)
+            place = parents.get(place)
+    inside = _inside_retrieval([span for span in stating if span.kind in RETRIEVAL])
+    found = [each for each in stating if each.id not in inside and (each.kind in RETRIEVAL or each.id not in above)]
+    with_calls = [] if found else [span for span in spans if span.called]
+    last = max(with_calls, key=lambda span: (len(span.called or ()), span.end), default=None)
+    return found if last is None else [replace(last, query=query, documents=each) for query, each in last.called or ()]
 
 
 def _key(document: dict[str, Any]) -> str:  # Any: JSON

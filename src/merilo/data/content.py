@@ -157,7 +157,8 @@ def passage_of(item: object) -> object:
     if not check.is_record(item):
         return item
     if item.get("lc") == 1 and check.is_record(inner := item.get("kwargs")):  # LangChain's serialised object
-        item = {name: value for name, value in inner.items() if name != "type"}
+        item = inner
+    item = {name: value for name, value in item.items() if (name, value) != ("type", "Document")}
     parts: dict[str, object] = {}
     other: dict[str, object] = {}
     for each, below in _path(item) or [(item, "")]:

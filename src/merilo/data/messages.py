@@ -372,9 +372,10 @@ def _inside(item: object) -> Mapping[str, object]:
     record = _record(item)
     if not check.is_record(record):
         return {}
-    inner = {*names()["message"]["inner"], *(name for name in islice(record, 10) if _kind(name) in {_CALL, TOOL})}
-    for each in [_record(record[name]) for name in inner if name in record]:
-        record = {**record, **(each if check.is_record(each) else {})}
+    for _ in range(_PAIR):
+        inner = {*names()["message"]["inner"], *(name for name in islice(record, 10) if _kind(name) in {_CALL, TOOL})}
+        for each in [_record(record[name]) for name in inner if name in record]:
+            record = {**record, **(each if check.is_record(each) else {})}
     return record
 
 

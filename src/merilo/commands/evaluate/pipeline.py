@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 _OUTPUTS: Final = RUNS.parent / "pipeline-outputs.jsonl"
 _FIELDS: Final = ("response", "retrieved_contexts", "retrieved_context_ids", "language", "metadata")
 """Fields that a pipeline's output may fill."""
+_ONLY_TEXT: Final = (
+    "The chain returned only a text. Return its documents too: "
+    "RunnablePassthrough.assign(context=retriever).assign(answer=chain)."
+)
 _MAX_MESSAGE: Final = 500
 _IF_DICT: Final = ' If the pipeline takes a dict, name the key of the question: calls=Calls(question_as="input").'
 
@@ -67,6 +71,9 @@ async def run_pipeline(pipeline: object, options: PipelineOptions) -> Run:
     found = [_answered(item, outputs, options) if isinstance(item, Sample) else item for item in items]
     takes_dicts = options.calls.question_as is None and hasattr(pipeline, "invoke")
     _check_some_answer(found, _IF_DICT if takes_dicts else "")
+    answers = [item for item in found if isinstance(item, Sample) and item.response is not None]
+    if _is_chain(pipeline) and answers and all(item.retrieved_contexts is None for item in answers):
+        questions.columns.note = lambda: _ONLY_TEXT
     answered = Dataset(questions.name, lambda: iter(found), questions.columns)
     return await run_evaluation(answered, replace(options, mapping=None, limit=None))
 
@@ -265,6 +272,7 @@ class PipelineOutputs:
 
 _is_haystack: Final = is_of("haystack", "PipelineBase", "Pipeline", "AsyncPipeline")
 _is_dspy: Final = is_of("dspy", "Module")
+_is_chain: Final = is_of("langchain_core", "Runnable")
 _METHODS: Final = (("ainvoke", "invoke"), ("aquery", "query"), ("aretrieve", "retrieve"))
 """Methods of LangChain's runnables and of LlamaIndex's query engines and retrievers: async, otherwise blocking."""
 _MANY: Final = 10_000

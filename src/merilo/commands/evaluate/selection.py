@@ -132,6 +132,7 @@ def _unread(intake: Intake, missing: frozenset[str]) -> str:
         f"No record has a value in {', '.join(empty)}." if empty else "",
         *columns.doubts(missing if unread else intake.in_some, intake.in_some),
         unread,
+        columns.note() if columns.note is not None and "retrieved_contexts" in missing else "",
     )
     return "".join(f" {each}" for each in said if each)
 
