@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
 from merilo.data.content import is_prose, passages_in
-from merilo.data.history import SPEAKERS
+from merilo.data.messages import are_messages
 from merilo.data.sample import FIELDS, Columns
 from merilo.errors import Problem, UsageError
 
@@ -378,20 +378,6 @@ def fitting(value: object) -> frozenset[str]:
     if isinstance(first, int):
         return _IDS
     return _CONTEXTS if passages_in(value) is not None else frozenset()
-
-
-def are_messages(value: object) -> bool:
-    """Return True for a list of turns of a conversation: objects that name a speaker, with a text each."""
-    return (
-        check.is_list(value)
-        and bool(value)
-        and all(
-            check.is_record(each)
-            and any(isinstance(each.get(name), str) for name in SPEAKERS)
-            and any(name in each for name in ("content", "text", "value", "data"))
-            for each in value
-        )
-    )
 
 
 def _of_text(text: str) -> frozenset[str]:

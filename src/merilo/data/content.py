@@ -184,7 +184,8 @@ def _is_passage(item: object) -> bool:
         return is_prose(item)
     if check.is_list(item):
         return len(item) == _PAIR and isinstance(item[1], int | float) and _is_passage(item[0])
-    return check.is_record(item) and bool(_path(passage_of(item) if "lc" in item else item))
+    inner = item.get("kwargs", item) if check.is_record(item) and "lc" in item else item
+    return check.is_record(inner) and bool(_path(inner))
 
 
 def _part(item: Mapping[str, object], role: str) -> str | None:
@@ -215,12 +216,13 @@ def _fits(value: object, role: str) -> bool:
 
 def _text_key(item: Mapping[str, object]) -> str | None:
     """Return the known name under which an object has its text, or the parts of it; None if it has none itself."""
-    table = names()
-    known = next((key for key in table["passage"]["text"] if key in item and _joined(item[key])), None)
-    if known is not None:
-        return known
-    usual = [key for key in table["usual"]["text"] if key in item and _joined(item[key])]
-    return usual[0] if len(usual) == 1 else None
+    lists = names()["around"]["lists"]
+    known, usual = (
+        [key for key in names()[table]["text"] if key in item and (key not in lists or isinstance(item[key], str))]
+        for table in ("passage", "usual")
+    )
+    known, usual = ([key for key in keys if _joined(item[key])] for keys in (known, usual))
+    return known[0] if known else usual[0] if len(usual) == 1 else None
 
 
 def _path(

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 from merilo.data import check
 from merilo.data.aliases import aliases
 from merilo.data.content import names
-from merilo.data.history import ASSISTANT, MAX_TURNS, USER, Turn, turn_of
+from merilo.data.history import ASSISTANT, MAX_TURNS, USER, Turn
 from merilo.data.lines import RawRecord
-from merilo.data.messages import Message, exchanges_in, fields_of, list_in, messages_in
+from merilo.data.messages import Message, exchanges_in, fields_of, list_in, one_message
 from merilo.data.sample import FIELDS, Sample
 from merilo.errors import Problem
 
@@ -132,7 +132,4 @@ def _read(items: list[object] | tuple[object, ...], problems: list[Problem]) -> 
         problems.append(Problem(f"at most {MAX_TURNS:,} turns", "more", MESSAGES))
         return
     for place, item in enumerate(items):
-        found = messages_in([Turn((USER, ASSISTANT)[place % 2], item) if isinstance(item, str) else item])
-        if found is None:
-            turn_of(item, place, f"{MESSAGES}[{place}]", problems)
-        yield from found or ()
+        yield from one_message(item, place, f"{MESSAGES}[{place}]", problems)

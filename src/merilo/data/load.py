@@ -19,16 +19,15 @@ from merilo.data.aliases import (
     FieldSource,
     Planner,
     aliases,
-    are_messages,
     language_code,
 )
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.content import at_path, held, is_unreadable, passage_of, passages_in
 from merilo.data.conversations import unfolded
 from merilo.data.csv_records import MAX_COLUMNS
-from merilo.data.history import USER, history_of, text_of_message
+from merilo.data.history import USER
 from merilo.data.lines import ForeignRecords, RawRecord, adapted
-from merilo.data.messages import text_in
+from merilo.data.messages import are_messages, history_of, text_in
 from merilo.data.objects import plain, role_of
 from merilo.data.problem_report import mapping_advice, named_columns
 from merilo.data.remote import fetched_file, is_url
@@ -138,6 +137,7 @@ def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Col
         is_once = iter(records) is records
         if isinstance(records, Dataset):
             name = shown = records.name
+            columns.note = records.columns.note
     reader = _Reader(shown, unit, lambda: _raw_records(records, rules.planner), rules, limit)
     return Dataset(name, _once(reader.read, "the iterator") if is_once else reader.read, columns)
 
@@ -422,7 +422,7 @@ class _Reader:
             )
         if field == "response" and all(isinstance(each, str) for each in value):
             return "\n".join(map(str, value))
-        return text_of_message(items[0]) if items else None
+        return _text(items[0], field) if items else None
 
     def _list(self, value: object, field: str, source: FieldSource, problems: list[Problem]) -> object:
         takes_text = self.cells or source.form is ColumnFormat.MAPPED or field in _CONTEXT_FIELDS

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.data import check
 from merilo.data.content import held, is_prose, names, passages_in
-from merilo.data.history import ASSISTANT, SYSTEM, TOOL, USER, Turn
+from merilo.data.history import ASSISTANT, MAX_CHARACTERS, MAX_TURNS, SYSTEM, TOOL, USER, Turn
+from merilo.errors import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -98,7 +99,9 @@ def messages_in(items: object) -> list[Message] | None:
 def list_in(value: object, depth: int = 0) -> list[object] | None:
     """Return the list of messages in an object, under one of their names; None if there is none."""
     record = _record(held(value))
-    for name in names()["message"]["list"] if check.is_record(record) and depth < _PAIR else ():
+    if not check.is_record(record) or depth >= _PAIR:
+        return None
+    for name in names()["message"]["list"]:
         inner = held(record.get(name))
         if check.is_list(inner) and are_messages(inner):
             return [*inner]
@@ -131,9 +134,8 @@ def exchanges_in(messages: Iterable[Message], tools: Collection[str] | None = No
                 now, said, with_call = None, [], ""
             if each is None:
                 break
-            question = each.text if now is None or now.question is None else f"{now.question}\n{each.text}"
-            question = None if each.role == ASKED else question
-            now = Exchange(question, before=before, columns={**columns, **each.columns})
+            asked = each.text if now is None or now.question is None else f"{now.question}\n{each.text}"
+            now = Exchange(None if each.role == ASKED else asked, before=before, columns={**columns, **each.columns})
             before, columns = [], {}
         elif now is None:
             before += [Turn(each.role, each.text)] if each.role in {SYSTEM, ASSISTANT} and each.text.strip() else []
@@ -171,6 +173,50 @@ def passages_returned(value: object) -> list[object] | None:
     if isinstance(value, str):
         return [value] if is_prose(value) else None
     return passages_in(value)
+
+
+def history_of(given: object, field: str, problems: list[Problem]) -> tuple[Turn, ...] | None:
+    """Return the turns in a value, or None if it is missing or empty. A turn without a text is left out."""
+    if check.is_missing(given):
+        return None
+    if not check.is_ordered(given):
+        advice = 'write [{"role": "user", "content": "..."}, ...]'
+        problems.append(Problem("a list of turns", check.shown(given), field, advice=advice))
+        return None
+    items = list(islice(given, MAX_TURNS + 1))
+    if len(items) > MAX_TURNS:
+        problems.append(Problem(f"at most {MAX_TURNS:,} turns", "more", field))
+        return None
+    each_of = (one_message(item, place, f"{field}[{place}]", problems) for place, item in enumerate(items))
+    read = [message for found in each_of for message in found]
+    texts = [(each.role, each.text or "\n".join(_text_of(result.value) for result in each.results)) for each in read]
+    turns = tuple(Turn(role, text) for role, text in texts if text.strip())
+    if sum(len(turn.text) for turn in turns) > MAX_CHARACTERS:
+        problems.append(Problem(f"at most {MAX_CHARACTERS:,} characters in all turns", "more", field))
+        return None
+    return turns or None
+
+
+def one_message(item: object, place: int, field: str, problems: list[Problem]) -> list[Message]:
+    """Return what an item of a conversation says; none after noting a problem.
+
+    `place`: the position in the conversation, which gives the role of a plain text: the user begins.
+    """
+    if isinstance(item, str):
+        item = Turn((USER, ASSISTANT)[place % 2], item)
+    record, found = _record(item), messages_in([item])
+    if check.is_record(record):
+        content = record.get("content")
+        if isinstance(content, int | float):
+            check.text(content, f"{field}.content", problems)
+        elif found is None:
+            named = next((record[name] for name in names()["message"]["role"] if name in record), None)
+            problems.append(Problem("a role: user, assistant, system or tool", check.shown(named), f"{field}.role"))
+    elif found is None:
+        problems.append(Problem("a turn: a text, or an object with role and content", check.shown(item), field))
+    for each in found or ():
+        check.text(each.text, f"{field}.content", problems)
+    return found or []
 
 
 def streamed(items: Iterable[object]) -> list[object] | None:
@@ -217,10 +263,15 @@ def _record(item: object) -> object:
     """Return the known attributes of an object as a record; other values as they are."""
     if item is None or isinstance(item, (str, int, float, list, tuple, Turn, Message)) or check.is_record(item):
         return item
-    given = ((name, getattr(item, name, None)) for name in (*_used(), *names()["message"]["list"], *_STEP))
+    given = ((name, getattr(item, name, None)) for name in (*_attributes(), *_STEP))
     found = {name: each for name, each in given if each is not None and not callable(each)}
     is_named = any(isinstance(_plain(found.get(name)), str) for name in names()["message"]["role"])
     return found if is_named else {"type": type(item).__name__, **found}
+
+
+@cache
+def _attributes() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for rows in names()["message"].values() for name in rows))
 
 
 def _plain(value: object) -> object:
@@ -281,8 +332,8 @@ def _read(item: object, depth: int) -> Iterator[Message]:
 
 def _of_kind(record: Mapping[str, object], depth: int, *, has_columns: bool) -> Iterator[Message]:
     kind = _kind_of(record)
-    for name in names()["message"]["inner"]:
-        if check.is_record(inner := _record(record.get(name))):
+    for inner in [_record(record.get(name)) for name in names()["message"]["inner"]]:
+        if check.is_record(inner):
             kind = kind if kind in {USER, ASSISTANT, SYSTEM, TOOL} else _kind_of(inner)
             record = {**record, **inner}
     if kind == _CALL:
@@ -306,13 +357,13 @@ def _spoken(record: Mapping[str, object], role: str, depth: int, *, has_columns:
     table = names()["message"]
     message = Message(role)
     if has_columns:
-        message.columns |= {name: each for name, each in record.items() if name not in _NO_COLUMNS | _used()}
+        message.columns |= {name: each for name, each in record.items() if name not in _used()}
     extra = record.get("additional_kwargs")
-    for each in (record, extra if check.is_record(extra) else {}):
+    for held_in in (record, extra if check.is_record(extra) else {}):
         for name in table["call"]:
-            given = each.get(name)
+            given = held_in.get(name)
             message.calls += [_call(call) for call in (given if check.is_list(given) else [given]) if call]
-    content = next((each for name in table["text"] if (each := record.get(name)) is not None), None)
+    content = _first(record, "text")
     texts: list[str] = []
     for part in content if check.is_list(content) else [content]:
         kind = _kind_of(part)
@@ -468,13 +519,13 @@ def text_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 @cache
 def _used() -> frozenset[str]:
+    """Return the keys of messages that are no columns of a sample."""
     table = names()["message"]
-    return frozenset(name for what in table if what != "list" for name in table[what])
+    return frozenset((*_NO_COLUMNS, *(name for what in table if what != "list" for name in table[what])))
 
 
-_NO_COLUMNS: Final = frozenset(
+_NO_COLUMNS: Final = (
     "status artifact additional_kwargs response_metadata usage_metadata invalid_tool_calls _meta _name example "
     "refusal annotations audio usage model_name timestamp provider_name finish_reason instructions lc phase "
-    "provider_details provider_response_id run_id conversation_id".split()
-)
-"""Keys of a message that are no columns of a sample."""
+    "provider_details provider_response_id run_id conversation_id"
+).split()

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from merilo.data import check
-from merilo.data.history import texts_in
 from merilo.data.messages import ASKED, Message, Result, messages_in
 from merilo.data.sample import Context
 
@@ -148,8 +147,8 @@ def _langchain_document(value: Any) -> object:
     return _context(value.page_content, getattr(value, "id", None), next(iter(scores), None), own)
 
 
-def _langchain_message(value: Any) -> object:
-    return value.content if isinstance(value.content, str) else "".join(texts_in(value.content))
+def _message(value: Any) -> object:
+    return "".join(each.text for each in messages_in([value]) or ())
 
 
 def _llamaindex_node(value: Any) -> object:
@@ -169,10 +168,6 @@ def _llamaindex_response(value: Any) -> object:
 
 def _haystack_document(value: Any) -> object:
     return _context(value.content, value.id, value.score, dict(value.meta or {}))
-
-
-def _haystack_message(value: Any) -> object:
-    return value.text
 
 
 def _haystack_answer(value: Any) -> object:
@@ -216,7 +211,7 @@ def _context(text: object, id: object, score: object, metadata: dict[str, object
 
 _READERS: Final[Mapping[tuple[str, str], Reader]] = {
     ("langchain_core", "Document"): Reader(Role.CONTEXT, _langchain_document),
-    ("langchain_core", "BaseMessage"): Reader(Role.TEXT, _langchain_message),
+    ("langchain_core", "BaseMessage"): Reader(Role.TEXT, _message),
     ("llama_index", "NodeWithScore"): Reader(Role.CONTEXT, _llamaindex_scored),
     ("llama_index", "BaseNode"): Reader(Role.CONTEXT, _llamaindex_node),
     ("llama_index", "Response"): Reader(Role.RESULT, _llamaindex_response),
@@ -229,7 +224,7 @@ _READERS: Final[Mapping[tuple[str, str], Reader]] = {
     ("agents", "RunResultBase"): Reader(Role.RESULT, _agent_run),
     ("smolagents", "RunResult"): Reader(Role.RESULT, _steps),
     ("haystack", "Document"): Reader(Role.CONTEXT, _haystack_document),
-    ("haystack", "ChatMessage"): Reader(Role.TEXT, _haystack_message),
+    ("haystack", "ChatMessage"): Reader(Role.TEXT, lambda value: value.text),
     ("haystack", "GeneratedAnswer"): Reader(Role.RESULT, _haystack_answer),
     ("haystack", "ExtractedAnswer"): Reader(Role.RESULT, _haystack_answer),
     ("dspy", "Example"): Reader(Role.RESULT, _dspy_example),  # a Prediction too

@@ -15,8 +15,9 @@ from unicodedata import normalize
 
 from merilo.data import check, sentences
 from merilo.data.check import JSON
-from merilo.data.history import Turn, TurnLike, history_of, read_turns
+from merilo.data.history import Turn, TurnLike, read_turns
 from merilo.data.language import detect_language, identify_language
+from merilo.data.messages import history_of
 from merilo.errors import DataError, MissingField, Problem, UsageError
 from merilo.renderers import render
 from merilo.short_repr import short_repr

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
-from merilo.data.aliases import TEXT_FIELDS, aliases, are_messages
+from merilo.data.aliases import TEXT_FIELDS, aliases
 from merilo.data.content import held, names
-from merilo.data.history import texts_in
-from merilo.data.messages import answer_in, messages_in
-from merilo.data.messages import are_messages as are_messages_of
+from merilo.data.messages import answer_in, are_messages, messages_in, text_in
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import FIELDS
 from merilo.errors import DataError, Problem
@@ -57,7 +55,7 @@ def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None
     for name, value in record.items():
         if isinstance(value, str):  # nearly all values
             found[name] = value
-        elif name in names()["message"]["list"] and name not in mapped and are_messages_of(value):
+        elif name in names()["message"]["list"] and name not in mapped and are_messages(value):
             found[name] = messages_in(value) if _has_objects(value) else value
         elif name not in mapped and role_of(value) is Role.RESULT:
             inner |= _fields_of_result(value)
@@ -139,7 +137,7 @@ def _of_components(record: Mapping[str, object]) -> dict[str, object]:
         fields = answer.items() if check.is_record(answer) else ()
         found = {_ANSWER.get(name, name): value for name, value in fields if name != "meta"}
     elif check.is_list(replies := plain(_only(parts, "replies", "generators"))) and replies:
-        found["response"] = _reply_text(replies[0])
+        found["response"] = replies[0] if isinstance(replies[0], str) else text_in(replies[0], "response")
     if documents is not None:
         found[_CONTEXTS] = plain(documents)
     return {name: value for name, value in found.items() if value is not None}
@@ -157,13 +155,6 @@ def _only(parts: Mapping[str, Mapping[str, object]], key: str, what: str) -> obj
 def _several(what: str, names: list[str]) -> Problem:
     advice = "keep one in the record, or wrap the pipeline in a function that returns the fields of a sample"
     return Problem("one list of documents or one answer", f"several {what}: {', '.join(names)}", advice=advice)
-
-
-def _reply_text(reply: object) -> object:
-    """Return the text of a reply that may be the dict of a chat message."""
-    if check.is_record(reply) and check.is_list(parts := reply.get("content", reply.get("_content"))):
-        return "".join(texts_in(parts))
-    return reply
 
 
 WRAPPERS: Final = ("samples", "data", "rows")
