@@ -409,8 +409,11 @@ def test_a_passage_is_judged_by_the_query_that_found_it(tmp_path: Path) -> None:
 def test_only_traces_have_hops(tmp_path: Path) -> None:
     """`#hops` after the name of another file, or of none, is an error that names the file."""
     path = written(tmp_path, {"id": "a", "user_input": "Q"}, name="rows.jsonl")
-    for source in (f"{path}#hops", tmp_path / "none.jsonl#hops"):
-        with pytest.raises(DataError, match=r"(rows|none)\.jsonl is not a file of traces"):
+    for source, message in (
+        (f"{path}#hops", "not a file of traces or of conversations"),
+        (tmp_path / "none.jsonl#hops", r"No such file.*none\.jsonl"),
+    ):
+        with pytest.raises(DataError, match=message):
             list(load(source))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -215,3 +216,14 @@ def test_nested_parts_have_a_limit(levels: int) -> None:
     for _ in range(levels):
         message = [says("user", message)]
     assert messages_in(message) is None or isinstance(messages_in(message), list)
+
+
+def test_each_call_of_a_tool_is_a_hop(tmp_path: Path) -> None:
+    """After `#hops`, each retrieval is a sample with its own query and contexts, as in traces."""
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps({"id": "c", **DIALECTS["openai chat"]}) + "\n")
+    data = load(f"{path}#hops")
+    (hop,) = data
+    assert isinstance(hop, Sample)
+    assert (hop.id, hop.user_input, [each.text for each in hop.contexts]) == ("c/1#hop1", "tower", [OLD, TALL])
+    assert (hop.metadata["hop"], hop.metadata["of"], data.columns.cluster) == (1, 1, "conversation_id")

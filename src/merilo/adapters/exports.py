@@ -26,6 +26,7 @@ from merilo.adapters.result_rows import (
 )
 from merilo.adapters.traces import hop_items, items_of_traces, whole_item
 from merilo.data import check
+from merilo.data.conversations import HOPS
 from merilo.data.lines import ForeignRecords, RawRecord
 from merilo.data.source import Format, RecordFile, data_name, format_of, open_unpacked, unreadable
 from merilo.errors import DataError, Problem, UsageError
@@ -43,8 +44,6 @@ _PLAIN: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:samples|rows)"\s*:')
 _HEAD_BYTES: Final = 256
 _LONG_BYTES: Final = 2**16
 _ARCHIVE: Final = ".eval"
-HOPS: Final = "#hops"
-"""After the name of a file of traces: each retrieval is a sample, not each trace."""
 _Rows = tuple[tuple[str, ...], ...]
 
 
@@ -285,10 +284,8 @@ def _results(records: Iterator[RawRecord], file: ResultFile, id: str | None) -> 
 
 
 def _foreign(source: object) -> ForeignRecords | None:
-    """Return the samples of an export, for `merilo.data.load`. Raises DataError if a file with hops has no traces."""
+    """Return the samples of an export, for `merilo.data.load`."""
     found = export_of(source)
-    if found is None and isinstance(source, Path) and source.name.endswith(HOPS):
-        raise DataError(f"{source.name.removesuffix(HOPS)} is not a file of traces, which {HOPS} needs.")
     return None if found is None else found.records()
 
 

@@ -63,6 +63,7 @@ def held(value: object) -> object:
     return found if check.is_record(found) or check.is_list(found) else value
 
 
+_OWN: Final = frozenset({"text", "id", "score", "language", "metadata"})
 _OPENING: Final = frozenset("{[ \n\r\t\ufeff")
 
 
@@ -156,6 +157,8 @@ def passage_of(item: object) -> object:
         return {**found, "score": second} if check.is_record(found) and isinstance(second, int | float) else item
     if not check.is_record(item):
         return item
+    if item.keys() <= _OWN and isinstance(text := item.get("text"), str) and text[:1] not in _OPENING:
+        return item  # nearly all passages
     if item.get("lc") == 1 and check.is_record(inner := item.get("kwargs")):  # LangChain's serialised object
         item = inner
     item = {name: value for name, value in item.items() if (name, value) != ("type", "Document")}

@@ -18,9 +18,9 @@ from merilo.data.aliases import aliases
 from merilo.data.content import names
 from merilo.data.history import ASSISTANT, MAX_TURNS, USER, Turn
 from merilo.data.lines import RawRecord
-from merilo.data.messages import Message, exchanges_in, fields_of, list_in, one_message
+from merilo.data.messages import Exchange, Message, exchanges_in, fields_of, list_in, one_message
 from merilo.data.sample import FIELDS, Sample
-from merilo.errors import Problem
+from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -38,22 +38,30 @@ _TEXTS: Final = frozenset({"user_input", "response"})
 _CONTEXTS: Final = "retrieved_contexts"
 
 
-def unfolded(
-    records: Iterator[RawRecord | Sample], tools: Collection[str] | None = None
-) -> Iterator[RawRecord | Sample]:
-    """Yield the records, with the answers of each conversation instead of the conversation itself.
+HOPS: Final = "#hops"
+"""After the name of a file of traces or conversations: each retrieval is a sample, not each answer."""
 
-    `tools`: the names of tools that retrieve; None: those whose results are passages.
+
+def unfolded(
+    records: Iterator[RawRecord | Sample], tools: Collection[str] | None = None, *, hops: bool = False
+) -> Iterator[RawRecord | Sample]:
+    """Yield the records, with the answers of each conversation, or its hops, instead of the conversation itself.
+
+    `tools`: the names of tools that retrieve; None: those whose results are passages. Raises DataError for a record
+    that has no hops.
     """
     read: set[str] = set()
+    answers = partial(_answers, tools=tools, hops=hops)
     for key, group in groupby(records, key=_key):
+        if key == _SAMPLE and hops:
+            raise DataError(f"The data is not a file of traces or of conversations, which {HOPS} needs.")
         if key == _SAMPLE:
             yield from group
         elif key == MESSAGES:
-            yield from chain.from_iterable(map(partial(_answers, tools=tools), group))
+            yield from chain.from_iterable(map(answers, group))
         else:
             whole = _joined(group)
-            yield from [_apart(whole.place)] if key in read else _answers(whole, tools)
+            yield from [_apart(whole.place)] if key in read else answers(whole)
             read.add(key)
 
 
@@ -90,7 +98,15 @@ def _joined(lines: Iterator[RawRecord | Sample]) -> RawRecord:
     return RawRecord(place, {CONVERSATION: named, MESSAGES: messages}, tuple(problems))
 
 
-def _answers(record: RawRecord | Sample, tools: Collection[str] | None) -> Iterator[RawRecord]:
+def _hops(exchange: Exchange, name: str, conversation: str) -> Iterator[dict[str, object]]:
+    """Yield a sample for each retrieval before an answer that states its query."""
+    for number, found in enumerate(exchange.retrievals, start=1):
+        place = {CONVERSATION: conversation, "hop": number, "of": len(exchange.retrievals)}
+        if found.query:
+            yield {"id": f"{name}#hop{number}", "user_input": found.query, _CONTEXTS: found.passages, **place}
+
+
+def _answers(record: RawRecord | Sample, tools: Collection[str] | None, *, hops: bool) -> Iterator[RawRecord]:
     """Yield the record of each answer in a conversation; a record with a problem if it has none."""
     if isinstance(record, Sample) or record.value is None:
         return
@@ -110,6 +126,9 @@ def _answers(record: RawRecord | Sample, tools: Collection[str] | None) -> Itera
         if problems:
             continue
         answers += 1
+        if hops:
+            yield from (RawRecord(record.place, each) for each in _hops(exchange, f"{name}/{answers}", name))
+            continue
         fields = fields_of(exchange)
         if _CONTEXTS not in exchange.columns and _CONTEXTS in map(aliases().field_of, (*common, *exchange.columns)):
             fields.pop(_CONTEXTS, None)

@@ -23,7 +23,7 @@ from merilo.data.aliases import (
 )
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.content import at_path, held, is_unreadable, passage_of, passages_in
-from merilo.data.conversations import unfolded
+from merilo.data.conversations import CONVERSATION, HOPS, unfolded
 from merilo.data.csv_records import MAX_COLUMNS
 from merilo.data.history import USER
 from merilo.data.lines import ForeignRecords, RawRecord, adapted
@@ -105,6 +105,9 @@ def load(
         path = None if source == "-" else Path(source)
         if path is not None and (found := adapted(path)) is not None:
             return _of_records(found, rules, limit, columns)
+        if path is not None and path.name.endswith(HOPS) and not path.exists():
+            path, rules = path.with_name(path.name.removesuffix(HOPS)), replace(rules, hops=True)
+            columns.cluster = CONVERSATION
         named = Format.JSONL if path is None else format_of(path)
         file = RecordFile(path, named, max_line_bytes).by_content()
         columns.separated = file.separated
@@ -220,6 +223,7 @@ class _Rules:
     language: str | None
     ignored: frozenset[str]
     tools: Collection[str] | None = None
+    hops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +247,8 @@ class _Reader:
 
     def samples(self) -> Iterator[Sample | BadRecord]:
         number = 0
-        records, ahead = islice(unfolded(self.records(), self.rules.tools), self.limit), list[RawRecord | Sample]()
+        found = unfolded(self.records(), self.rules.tools, hops=self.rules.hops)
+        records, ahead = islice(found, self.limit), list[RawRecord | Sample]()
         for raw in records:
             ahead.append(raw)
             record = {} if isinstance(raw, Sample) else self._present(raw.value or {})

@@ -25,6 +25,7 @@ _PAIR: Final = 2
 _LAST: Final = 50
 ASKED: Final = "asked"
 """The role of a message that begins an exchange whose question is not known."""
+_SPEAKERS: Final = (USER, ASSISTANT, SYSTEM)
 _CALL: Final = "call"
 _SILENT: Final = "silent"
 _ENDINGS: Final = ("item", "block", "chunk", "part", "message", "step")
@@ -315,6 +316,11 @@ def _read(item: object, depth: int) -> Iterator[Message]:
     if isinstance(item, Turn | Message):
         yield item if isinstance(item, Message) else Message(item.role, item.text)
         return
+    if type(item) is dict and item.keys() == {"role", "content"}:  # nearly all
+        role, content = item["role"], item["content"]
+        if role in _SPEAKERS and isinstance(content, str):
+            yield Message(role, content)
+            return
     if check.is_list(item) and len(item) == _PAIR and isinstance(item[0], str):  # a pair of role and text
         item = {"role": item[0], "content": item[1]}
     record = _record(item)
