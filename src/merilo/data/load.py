@@ -252,7 +252,8 @@ class _Reader:
         for raw in records:
             ahead.append(raw)
             record = {} if isinstance(raw, Sample) else self._present(raw.value or {})
-            self.rules.planner.columns.first += [record] if record and len(ahead) <= _TRIED else []
+            if record and len(first := self.rules.planner.columns.first) < _TRIED:
+                first.append(record)
             if len(ahead) == _AHEAD or len(record) > MAX_COLUMNS or not self.rules.planner.awaits(record):
                 break
         self.rules.planner.columns.filled = self._filled
@@ -268,8 +269,11 @@ class _Reader:
             raise DataError.of(Problem("at least one record", "none", source=self.name))
 
     def _filled(self, mapping: Mapping[str, str]) -> set[str]:
-        """Return the fields that a mapping fills in the first records."""
-        first = self.rules.planner.columns.first
+        """Return the fields that a mapping fills in the first records; all of it if none of them has its columns."""
+        roots = {column: re.split(r"[.\[]", column)[0] for column in mapping}
+        first = [each for each in self.rules.planner.columns.first if not each.keys().isdisjoint(roots.values())]
+        if not first:
+            return {*mapping.values()}
         planner = replace(self.rules.planner, mapping={**self.rules.planner.mapping, **mapping}, columns=Columns())
         reader = replace(self, rules=replace(self.rules, planner=planner))
         read = (reader._sample({**record}, 1, []) for record in first)  # noqa: SLF001  another reader
