@@ -154,8 +154,8 @@ def retrieved_in(*messages: object) -> list[tuple[str, list[dict[str, object]]]]
     for each in messages:
         inner = with_lists(decoded(each))
         read += list_in(inner) or (inner if check.is_list(inner) else [])
-    *_, last = (None, *exchanges_in([*(messages_in(read) or ()), Message(ASSISTANT, "-")]))
-    found = last.retrievals if last is not None else []
+    exchanges = [*exchanges_in([*(messages_in(read) or ()), Message(ASSISTANT, "-")])]
+    found = exchanges[-1].retrievals if exchanges else []
     return [(each.query, [made for item in each.passages if (made := _document(item))]) for each in found]
 
 

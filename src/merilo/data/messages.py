@@ -100,7 +100,7 @@ def messages_in(items: object) -> list[Message] | None:
 def list_in(value: object, depth: int = 0) -> list[object] | None:
     """Return the list of messages in an object, under one of their names; None if there is none."""
     record = _record(held(value))
-    if not check.is_record(record) or depth >= _PAIR:
+    if record is None or depth >= _PAIR:
         return None
     for name in names()["message"]["list"]:
         inner = held(record.get(name))
@@ -206,7 +206,7 @@ def one_message(item: object, place: int, field: str, problems: list[Problem]) -
     if isinstance(item, str):
         item = Turn((USER, ASSISTANT)[place % 2], item)
     record, found = _record(item), messages_in([item])
-    if check.is_record(record):
+    if record is not None:
         content = record.get("content")
         if isinstance(content, int | float):
             check.text(content, f"{field}.content", problems)
@@ -237,7 +237,7 @@ def streamed(items: Iterable[object]) -> list[object] | None:
 def _is_block(item: object) -> bool:
     """Return True for a part of a message that is a text and nothing else."""
     record = _record(item)
-    if not check.is_record(record) or not isinstance(record.get("text"), str):
+    if record is None or not isinstance(record.get("text"), str):
         return False
     named = record.get("type", record.get("block_type"))
     return _kind(named) == "text" if isinstance(named, str) else len(record) == 1
@@ -245,8 +245,8 @@ def _is_block(item: object) -> bool:
 
 def answer_in(messages: object) -> dict[str, object]:
     """Return the fields of the last answer in a conversation; empty if it has none."""
-    *_, last = (None, *exchanges_in(messages_in(messages) or ()))
-    return {} if last is None else fields_of(last)
+    exchanges = [*exchanges_in(messages_in(messages) or ())]
+    return fields_of(exchanges[-1]) if exchanges else {}
 
 
 def fields_of(exchange: Exchange) -> dict[str, object]:
@@ -260,10 +260,12 @@ def fields_of(exchange: Exchange) -> dict[str, object]:
     return found
 
 
-def _record(item: object) -> object:
-    """Return the known attributes of an object as a record; other values as they are."""
-    if item is None or isinstance(item, (str, int, float, list, tuple, Turn, Message)) or check.is_record(item):
+def _record(item: object) -> Mapping[str, object] | None:
+    """Return a record, or the known attributes of an object as one; None for other values."""
+    if check.is_record(item):
         return item
+    if item is None or isinstance(item, (str, int, float, list, tuple, Turn, Message)):
+        return None
     given = ((name, getattr(item, name, None)) for name in (*_attributes(), *_STEP))
     found = {name: each for name, each in given if each is not None and not callable(each)}
     is_named = any(isinstance(_plain(found.get(name)), str) for name in names()["message"]["role"])
@@ -299,7 +301,7 @@ def _kind(name: str) -> str | None:
 def _kind_of(item: object) -> str | None:
     """Return the kind of an item by the name of its speaker, or by the only key that is a kind."""
     record = _record(item)
-    if not check.is_record(record):
+    if record is None:
         return None
     for name in names()["message"]["role"]:
         if isinstance(given := _plain(record.get(name)), str):
@@ -316,15 +318,15 @@ def _read(item: object, depth: int) -> Iterator[Message]:
     if isinstance(item, Turn | Message):
         yield item if isinstance(item, Message) else Message(item.role, item.text)
         return
-    if type(item) is dict and item.keys() == {"role", "content"}:  # nearly all
+    if check.is_record(item) and len(item) == _PAIR and "role" in item and "content" in item:  # nearly all
         role, content = item["role"], item["content"]
-        if role in _SPEAKERS and isinstance(content, str):
+        if isinstance(role, str) and role in _SPEAKERS and isinstance(content, str):
             yield Message(role, content)
             return
     if check.is_list(item) and len(item) == _PAIR and isinstance(item[0], str):  # a pair of role and text
         item = {"role": item[0], "content": item[1]}
     record = _record(item)
-    if not check.is_record(record) or depth > _MAX_DEPTH:
+    if record is None or depth > _MAX_DEPTH:
         return
     if isinstance(record.get("task"), str) or "observations" in record:
         yield from _step(record)
@@ -339,7 +341,7 @@ def _read(item: object, depth: int) -> Iterator[Message]:
 def _of_kind(record: Mapping[str, object], depth: int, *, has_columns: bool) -> Iterator[Message]:
     kind = _kind_of(record)
     for inner in [_record(record.get(name)) for name in names()["message"]["inner"]]:
-        if check.is_record(inner):
+        if inner is not None:
             kind = kind if kind in {USER, ASSISTANT, SYSTEM, TOOL} else _kind_of(inner)
             record = {**record, **inner}
     if kind == _CALL:
@@ -347,8 +349,8 @@ def _of_kind(record: Mapping[str, object], depth: int, *, has_columns: bool) -> 
         results = [] if found is None else [Result("", _name(record), found)]
         yield Message(ASSISTANT, calls=[_call(record)], results=results)
     elif kind == TOOL:
-        content = next((each for name in names()["message"]["text"] if check.is_list(each := record.get(name))), [])
-        parts = [each for each in content if _kind_of(each) == TOOL] if depth < _MAX_DEPTH else []
+        content = _first(record, "text")
+        parts = [each for each in content if _kind_of(each) == TOOL] if check.is_list(content) else []
         for part in parts:
             yield from _read(part, depth + 1)
         if not parts:
@@ -364,8 +366,7 @@ def _spoken(record: Mapping[str, object], role: str, depth: int, *, has_columns:
     message = Message(role)
     if has_columns:
         message.columns |= {name: each for name, each in record.items() if name not in _used()}
-    extra = record.get("additional_kwargs")
-    for held_in in (record, extra if check.is_record(extra) else {}):
+    for held_in in (record, _record(record.get("additional_kwargs")) or {}):
         for name in table["call"]:
             given = held_in.get(name)
             message.calls += [_call(call) for call in (given if check.is_list(given) else [given]) if call]
@@ -427,12 +428,12 @@ def _id(record: Mapping[str, object]) -> str:
 def _inside(item: object) -> Mapping[str, object]:
     """Return a call or a result without the object of one key around it, and with its function beside its id."""
     record = _record(item)
-    if not check.is_record(record):
+    if record is None:
         return {}
     for _ in range(_PAIR):
         inner = {*names()["message"]["inner"], *(name for name in islice(record, 10) if _kind(name) in {_CALL, TOOL})}
         for each in [_record(record[name]) for name in inner if name in record]:
-            record = {**record, **(each if check.is_record(each) else {})}
+            record = {**record, **(each or {})}
     return record
 
 
@@ -466,17 +467,15 @@ def _only_text(value: object) -> str:
 
 def _text_of(value: object, depth: int = 0) -> str:
     """Return the text of a part of a message; empty if it has none."""
-    value = _record(value)
     if isinstance(value, str):
         return value
-    if depth > _MAX_DEPTH or value is None:
+    if depth > _MAX_DEPTH:
         return ""
     if check.is_list(value):
         return "\n".join(filter(None, (_text_of(each, depth + 1) for each in value)))
-    if check.is_record(value):
-        known = (*names()["message"]["text"], "answer", "output")
-        return next((text for name in known if name in value and (text := _text_of(value[name], depth + 1))), "")
-    return ""
+    record = _record(value) or {}
+    known = (*names()["message"]["text"], "answer", "output")
+    return next((text for name in known if name in record and (text := _text_of(record[name], depth + 1))), "")
 
 
 def text_in(value: object, name: str, depth: int = 0, *, strict: bool = False) -> str | None:

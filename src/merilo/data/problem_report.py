@@ -131,7 +131,7 @@ def _map_options(read: Columns, missing: Collection[str]) -> str:
 
 def _paths(read: Columns) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield the paths to the values within the unread columns of the first records, with the fields that these fit."""
-    first = read.first[0] if read.first else {}
+    first: Mapping[str, object] = read.first[0] if read.first else {}
     waiting = [(name, first[name], 0) for name in islice(first, _MAX_COLUMNS) if name in read.kept]
     for _ in range(_MAX_COLUMNS):
         if not waiting:

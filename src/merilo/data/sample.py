@@ -493,7 +493,7 @@ class Columns:
     unreadable: dict[str, str] = field(default_factory=dict)
     separated: str = ""
     note: Callable[[], str] | None = None
-    first: list[Mapping[str, object]] = field(default_factory=list)
+    first: list[Mapping[str, object]] = field(default_factory=list["Mapping[str, object]"])
     filled: Callable[[Mapping[str, str]], Collection[str]] | None = None
     cluster: str | None = None
     _without_id: bytearray = field(default_factory=bytearray, repr=False)

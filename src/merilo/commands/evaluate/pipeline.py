@@ -160,7 +160,7 @@ def _as_record(output: object) -> Any:  # Any: a record, checked by `load`
     if isinstance(output, str) or role_of(output) is Role.TEXT:
         return {"response": plain(output)}
     if isinstance(output, Iterator):
-        output = [*output]
+        output = [*cast("Iterator[object]", output)]
     if check.is_list(output):
         if messages := streamed(output):
             asked = [] if any(each.role == USER for each in messages_in(messages) or ()) else [Message(ASKED)]
