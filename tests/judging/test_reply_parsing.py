@@ -73,6 +73,14 @@ def fault_of(text: str, question: Question[Any] = RELEVANCE) -> str:
         '{"reason": "r", "grade": 1, "evidence": [2],}',
         '{reason: "r", grade: 1, evidence: [2]}',
         '{"reason": "r" "grade": 1 "evidence": [2]}',
+        '{"Reason": "r", "Grade": 1, "EVIDENCE": [2]}',
+        "{”reason”: ”r”, ”grade”: 1, ”evidence”: [2]}",
+        "{“reason”: “r”, “grade”: “１”, “evidence”: [２]}",
+        '{"reason": "r", "grade": １, "evidence": [2]}',
+        '{"reason": "r", "grade": "1/2", "evidence": [2]}',
+        '{"reason": "r", "grade": "Partially relevant", "evidence": [2]}',
+        json.dumps({"name": "answer", "arguments": json.loads(GOOD)}),
+        json.dumps({"name": "answer", "arguments": GOOD}),
     ],
 )
 def test_one_meaning_is_read(text: str) -> None:
@@ -216,6 +224,9 @@ def test_a_sufficient_verdict_misses_nothing() -> None:
     """A verdict that contradicts itself is a fault; without the field, nothing is missing."""
     question = Sufficiency("?", ("A.",))
     assert verdict_of('{"label": "sufficient"}', question) == SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
+    for nothing in ("None", "N/A", "-", "none."):
+        found = verdict_of(json.dumps({"label": "sufficient", "missing": nothing}), question)
+        assert found == SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
     assert "names something missing" in fault_of('{"label": "sufficient", "missing": "all"}', question)
 
 

@@ -125,6 +125,11 @@ REFUSALS: Mapping[str, Refusal] = {
         {"temperature": "dropped"},
     ),
     "seed": Refusal(seeded, {"errors": [{"message": "property 'seed' is unsupported"}]}, {"seed": "dropped"}),
+    "demanded": Refusal(
+        lambda body: body.get("enable_thinking") is not False,
+        "parameter.enable_thinking must be set to false for non-streaming calls",
+        {"demanded parameter": "enable_thinking=false"},
+    ),
     "other name": Refusal(
         lambda body: "max_tokens" in body, "use max_completion_tokens", {"max_tokens": "max_completion_tokens"}
     ),

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 TOP_GRADE: Final = 2
 
 
+_GRADES: Final = {
+    **dict.fromkeys(("irrelevant", "not relevant"), 0),
+    **dict.fromkeys(("partially relevant", "partly relevant", "somewhat relevant"), 1),
+    **dict.fromkeys(("fully relevant", "highly relevant", "completely relevant"), 2),
+}
+"""Grades that models write as words."""
+
+
 @dataclass(frozen=True, slots=True)
 class RelevanceVerdict(DecisionVerdict):
     """Relevance grade of one context for a user input."""
@@ -39,7 +47,9 @@ class RelevanceVerdict(DecisionVerdict):
     @classmethod
     def from_reply(cls, fields: Fields) -> Self:
         """Return the verdict in a reply. Raises ReplyParseError."""
-        grade = reply_fields.whole_number(fields.get("grade"), "grade")
+        given = fields.get("grade")
+        named = _GRADES.get(given.strip().lower().rstrip(".")) if isinstance(given, str) else None
+        grade = reply_fields.whole_number(given if named is None else named, "grade")
         return cls(grade=grade, evidence=reply_fields.evidence(fields), reason=reply_fields.text(fields, "reason"))
 
     @property
