@@ -24,8 +24,9 @@ if TYPE_CHECKING:
         report,
     )
     from merilo.commands.evaluate.options import Calls, Limits, Model, Reading, Storage
+    from merilo.data.context import Context
     from merilo.data.load import load
-    from merilo.data.sample import Context, Dataset, Sample
+    from merilo.data.sample import Dataset, Sample
     from merilo.errors import DataError, Interrupted, MeriloError, ProviderDown, RunError, UsageError
     from merilo.judges.scripted import ScriptedJudge
     from merilo.judging.verdicts import Failure

@@ -16,7 +16,8 @@ from merilo_published.definition import Published, fraction
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.data.sample import Context, Sample
+    from merilo.data.context import Context
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
 

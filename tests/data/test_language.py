@@ -2,8 +2,9 @@
 
 from each_case import each_case
 
+from merilo.data.context import Context
 from merilo.data.language import identify_language
-from merilo.data.sample import Context, Sample, with_identified_language
+from merilo.data.sample import Sample, with_identified_language
 
 GERMAN = "Wann wurde der Turm in Paris fertiggestellt?"
 

@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 from each_case import each_case
 
+from merilo.data.context import Context
 from merilo.data.load import load
-from merilo.data.sample import FIELDS, BadRecord, Context, Sample
+from merilo.data.sample import FIELDS, BadRecord, Sample
 from merilo.errors import DataError, UsageError
 
 RECORDS: list[dict[str, Any]] = [

@@ -11,9 +11,10 @@ import pytest
 from each_case import each_case
 
 from merilo.data import check
+from merilo.data.context import Context
 from merilo.data.labels import read_labels
 from merilo.data.load import load
-from merilo.data.sample import BadRecord, Context, Sample
+from merilo.data.sample import BadRecord, Sample
 from merilo.errors import DataError
 
 OPTIONAL = (

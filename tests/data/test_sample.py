@@ -7,8 +7,9 @@ from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
+from merilo.data.context import Context
 from merilo.data.language import detect_language
-from merilo.data.sample import FIELDS, Context, Fingerprint, Sample
+from merilo.data.sample import FIELDS, Fingerprint, Sample
 from merilo.errors import DataError, MissingField, UsageError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import pytest
 from each_case import each_case
 
-from merilo.data.sample import Context, Sample
+from merilo.data.context import Context
+from merilo.data.sample import Sample
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import STRIDE, Repeated, draws_for, outcome_of_draws, repeated

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import merilo
-from merilo.data.sample import Context, Sample
+from merilo.data.context import Context
+from merilo.data.sample import Sample
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
 from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict

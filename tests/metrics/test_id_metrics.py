@@ -9,7 +9,8 @@ import pytrec_eval
 from each_case import each_case
 
 from merilo.data.check import JSON
-from merilo.data.sample import Context, Sample
+from merilo.data.context import Context
+from merilo.data.sample import Sample
 from merilo.data.trec import load_trec
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import check_metric

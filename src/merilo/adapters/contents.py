@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.attributes import decoded, first, items_of
 from merilo.data import check
+from merilo.data.aliases import text_in
 from merilo.data.content import is_unreadable, names, passage_of, passages_in
 from merilo.data.history import ASSISTANT
-from merilo.data.messages import Message, exchanges_in, list_in, messages_in, passages_returned, text_in
+from merilo.data.messages import Message, exchanges_in, list_in, messages_in, passages_returned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ from merilo.adapters.attributes import decoded, find, finite, first
 from merilo.adapters.base import Item
 from merilo.adapters.contents import answer_in, documents_in, question_in
 from merilo.data import check
+from merilo.data.aliases import text_names
 from merilo.data.json_records import Decoder
-from merilo.data.messages import text_names
 from merilo.data.source import MAX_LINE_BYTES, MAX_UNPACKED_BYTES
 from merilo.errors import DataError, Problem
 

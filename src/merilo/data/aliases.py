@@ -14,8 +14,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
-from merilo.data.content import is_prose, passages_in
-from merilo.data.messages import are_messages
+from merilo.data.content import held, is_prose, names, passages_in
+from merilo.data.history import ASSISTANT, SYSTEM, TOOL, USER
+from merilo.data.messages import are_messages, kind_of, messages_in
 from merilo.data.sample import FIELDS, Columns
 from merilo.errors import Problem, UsageError
 
@@ -397,3 +398,50 @@ def _of_text(text: str) -> frozenset[str]:
 
 def _is_id(text: str) -> bool:
     return 0 < len(text) <= _MAX_ID and not any(char.isspace() for char in text)
+
+
+_MAX_NESTED: Final = 6
+_LAST_MESSAGES: Final = 50
+"""Messages among which the last one of a speaker is looked for."""
+
+
+def text_in(value: object, name: str, depth: int = 0, *, strict: bool = False) -> str | None:
+    """Return the text for a field of a sample in an input or output: of the last message, or under a known name.
+
+    None if there is none; with `strict`, also if several columns of tables have different texts.
+    """
+    value = held(value)
+    if isinstance(value, str):
+        return value if depth else None
+    if depth > _MAX_NESTED or value is None:
+        return None
+    if check.is_list(value):
+        messages = messages_in(value[-_LAST_MESSAGES:])
+        if messages is None:
+            return text_in(value[0], name, depth + 1, strict=strict) if value else None
+        role = USER if name == "user_input" else ASSISTANT
+        return next(
+            (each.text for each in reversed(messages) if each.role == role and each.text and not each.calls), None
+        )
+    if not check.is_record(value):
+        return None
+    if kind_of(value) in {USER, ASSISTANT, SYSTEM, TOOL} and any(key in value for key in names()["message"]["text"]):
+        return text_in([value], name, depth)
+    columns, others = text_names(name)
+    found = [text_in(value[key], name, depth + 1, strict=strict) for key in columns if key in value]
+    texts = [each for each in found if each is not None]
+    if strict and len({*texts}) > 1:
+        return None
+    texts = texts or [text for key in others if (text := text_in(value.get(key), name, depth + 1)) is not None][:1]
+    return texts[0] if texts else text_in(next(iter(value.values())), name, depth + 1) if len(value) == 1 else None
+
+
+@cache
+def text_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of a text field, and further names of it in inputs and outputs.
+
+    For a reference also those of a response: in an object of expected values its name is often that of the answer.
+    """
+    wanted = {"reference": ("reference", "response")}.get(name, (name,))
+    known = [each for each in (*aliases().fields, *aliases().usual) if aliases().field_of(each) in wanted]
+    return tuple(known), names()["texts"][USER if name == "user_input" else ASSISTANT]

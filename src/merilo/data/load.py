@@ -20,27 +20,20 @@ from merilo.data.aliases import (
     Planner,
     aliases,
     language_code,
+    text_in,
 )
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.content import at_path, held, is_unreadable, passage_of, passages_in
+from merilo.data.context import Context
 from merilo.data.conversations import CONVERSATION, HOPS, unfolded
 from merilo.data.csv_records import MAX_COLUMNS
 from merilo.data.history import USER
 from merilo.data.lines import ForeignRecords, RawRecord, adapted
-from merilo.data.messages import are_messages, history_of, text_in
+from merilo.data.messages import are_messages, history_of
 from merilo.data.objects import plain, role_of
 from merilo.data.problem_report import mapping_advice, named_columns
 from merilo.data.remote import fetched_file, is_url
-from merilo.data.sample import (
-    FIELDS,
-    UNREADABLE,
-    BadRecord,
-    Columns,
-    Context,
-    Dataset,
-    Sample,
-    in_language,
-)
+from merilo.data.sample import FIELDS, UNREADABLE, BadRecord, Columns, Dataset, Sample, in_language
 from merilo.data.shapes import flat, plain_record, records_in
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError

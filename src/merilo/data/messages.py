@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from merilo.data import check
 from merilo.data.content import held, is_prose, names, passages_in
 from merilo.data.history import ASSISTANT, MAX_CHARACTERS, MAX_TURNS, SYSTEM, TOOL, USER, Turn
+from merilo.data.objects import AS_IS, READERS, Reader, Role, plain
 from merilo.errors import Problem
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH: Final = 6
 _PAIR: Final = 2
-_LAST: Final = 50
 ASKED: Final = "asked"
 """The role of a message that begins an exchange whose question is not known."""
 _SPEAKERS: Final = (USER, ASSISTANT, SYSTEM)
@@ -298,7 +298,7 @@ def _kind(name: str) -> str | None:
     return _kinds().get(letters)
 
 
-def _kind_of(item: object) -> str | None:
+def kind_of(item: object) -> str | None:
     """Return the kind of an item by the name of its speaker, or by the only key that is a kind."""
     record = _record(item)
     if record is None:
@@ -339,10 +339,10 @@ def _read(item: object, depth: int) -> Iterator[Message]:
 
 
 def _of_kind(record: Mapping[str, object], depth: int, *, has_columns: bool) -> Iterator[Message]:
-    kind = _kind_of(record)
+    kind = kind_of(record)
     for inner in [_record(record.get(name)) for name in names()["message"]["inner"]]:
         if inner is not None:
-            kind = kind if kind in {USER, ASSISTANT, SYSTEM, TOOL} else _kind_of(inner)
+            kind = kind if kind in {USER, ASSISTANT, SYSTEM, TOOL} else kind_of(inner)
             record = {**record, **inner}
     if kind == _CALL:
         found = record.get("results")
@@ -350,7 +350,7 @@ def _of_kind(record: Mapping[str, object], depth: int, *, has_columns: bool) -> 
         yield Message(ASSISTANT, calls=[_call(record)], results=results)
     elif kind == TOOL:
         content = _first(record, "text")
-        parts = [each for each in content if _kind_of(each) == TOOL] if check.is_list(content) else []
+        parts = [each for each in content if kind_of(each) == TOOL] if check.is_list(content) else []
         for part in parts:
             yield from _read(part, depth + 1)
         if not parts:
@@ -373,7 +373,7 @@ def _spoken(record: Mapping[str, object], role: str, depth: int, *, has_columns:
     content = _first(record, "text")
     texts: list[str] = []
     for part in content if check.is_list(content) else [content]:
-        kind = _kind_of(part)
+        kind = kind_of(part)
         if kind == _SILENT:
             continue
         if kind not in {USER, ASSISTANT, SYSTEM, TOOL, _CALL}:
@@ -440,7 +440,7 @@ def _inside(item: object) -> Mapping[str, object]:
 def _call(item: object) -> Call:
     record = _inside(item)
     given = held(_first(record, "query"))
-    return Call(_id(record), _name(record), text_in(given, "user_input") or _only_text(given))
+    return Call(_id(record), _name(record), _query(given))
 
 
 def _result(item: object) -> Result:
@@ -453,10 +453,15 @@ def _result(item: object) -> Result:
 
 
 def plain_value(value: Any) -> object:  # Any: what a tool of any package returned
-    """Return documents and nodes in a value as records; imported late, since `objects` reads conversations, too."""
-    from merilo.data.objects import plain
-
+    """Return documents and nodes in a value as records."""
     return plain(getattr(value, "source_nodes", None) or value)
+
+
+def _query(given: object) -> str:
+    """Return the question in the arguments of a call: under a known name, or the only text; empty otherwise."""
+    record = given if check.is_record(given) else {}
+    asked = [record[name] for name in names()["texts"][USER] if isinstance(record.get(name), str)]
+    return str(asked[0]) if asked else _only_text(given)
 
 
 def _only_text(value: object) -> str:
@@ -478,50 +483,6 @@ def _text_of(value: object, depth: int = 0) -> str:
     return next((text for name in known if name in record and (text := _text_of(record[name], depth + 1))), "")
 
 
-def text_in(value: object, name: str, depth: int = 0, *, strict: bool = False) -> str | None:
-    """Return the text for a field of a sample in an input or output: of the last message, or under a known name.
-
-    None if there is none; with `strict`, also if several columns of tables have different texts.
-    """
-    value = held(value)
-    if isinstance(value, str):
-        return value if depth else None
-    if depth > _MAX_DEPTH or value is None:
-        return None
-    if check.is_list(value):
-        messages = messages_in(value[-_LAST:])
-        if messages is None:
-            return text_in(value[0], name, depth + 1, strict=strict) if value else None
-        role = USER if name == "user_input" else ASSISTANT
-        return next(
-            (each.text for each in reversed(messages) if each.role == role and each.text and not each.calls), None
-        )
-    if not check.is_record(value):
-        return None
-    if _kind_of(value) in {USER, ASSISTANT, SYSTEM, TOOL} and any(key in value for key in names()["message"]["text"]):
-        return text_in([value], name, depth)
-    columns, others = text_names(name)
-    found = [text_in(value[key], name, depth + 1, strict=strict) for key in columns if key in value]
-    texts = [each for each in found if each is not None]
-    if strict and len({*texts}) > 1:
-        return None
-    texts = texts or [text for key in others if (text := text_in(value.get(key), name, depth + 1)) is not None][:1]
-    return texts[0] if texts else text_in(next(iter(value.values())), name, depth + 1) if len(value) == 1 else None
-
-
-@cache
-def text_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the columns of a text field, and further names of it in inputs and outputs.
-
-    For a reference also those of a response: in an object of expected values its name is often that of the answer.
-    """
-    from merilo.data.aliases import aliases
-
-    wanted = {"reference": ("reference", "response")}.get(name, (name,))
-    known = [each for each in (*aliases().fields, *aliases().usual) if aliases().field_of(each) in wanted]
-    return tuple(known), names()["texts"][USER if name == "user_input" else ASSISTANT]
-
-
 @cache
 def _used() -> frozenset[str]:
     """Return the keys of messages that are no columns of a sample."""
@@ -534,3 +495,46 @@ _NO_COLUMNS: Final = (
     "refusal annotations audio usage model_name timestamp provider_name finish_reason instructions lc phase "
     "provider_details provider_response_id run_id conversation_id"
 ).split()
+
+
+# -- objects of agents ---------------------------------------------------------------------------------
+
+
+def _message(value: Any) -> object:
+    return "".join(each.text for each in messages_in([value]) or ())
+
+
+def _chat_response(value: Any) -> object:
+    nodes = [Result("", "", plain(value.source_nodes))] if value.source_nodes else []
+    found = [Message("tool", results=nodes)] if nodes else value.sources or ()
+    return _conversation([Message(ASKED), *found, Message("assistant", str(value))])
+
+
+def _agent_output(value: Any) -> object:
+    return _conversation([Message(ASKED), *(value.tool_calls or ()), value.response])
+
+
+def _agent_run(value: Any) -> object:
+    return _conversation(value.all_messages() if hasattr(value, "all_messages") else value.to_input_list())
+
+
+def _steps(value: Any) -> object:
+    return _conversation([*value.steps, Message("assistant", str(value.output))])
+
+
+def _conversation(messages: list[object]) -> dict[str, object]:
+    return {"messages": messages_in(messages) or []}
+
+
+AS_IS.add(Message)
+READERS.update(
+    {
+        ("langchain_core", "BaseMessage"): Reader(Role.TEXT, _message),
+        ("llama_index", "AgentChatResponse"): Reader(Role.RESULT, _chat_response),
+        ("llama_index", "StreamingAgentChatResponse"): Reader(Role.RESULT, _chat_response),
+        ("llama_index", "AgentOutput"): Reader(Role.RESULT, _agent_output),
+        ("pydantic_ai", "AgentRunResult"): Reader(Role.RESULT, _agent_run),
+        ("agents", "RunResultBase"): Reader(Role.RESULT, _agent_run),
+        ("smolagents", "RunResult"): Reader(Role.RESULT, _steps),
+    }
+)

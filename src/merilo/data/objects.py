@@ -1,7 +1,7 @@
 """Objects of other packages as plain values: documents, results of a chain, models, arrays, dates.
 
 A type is recognised by the names of its package and class, never imported: a caller who passes such an object has
-imported it already. `_READERS` has one row for each type that needs more than its fields.
+imported it already. `READERS` has one row for each type that needs more than its fields.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from merilo.data import check
-from merilo.data.messages import ASKED, Message, Result, messages_in
-from merilo.data.sample import Context
+from merilo.data.context import Context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
-_AS_IS: Final[frozenset[type]] = frozenset({str, int, bool, float, type(None), Context, Message})
+AS_IS: Final[set[type]] = {str, int, bool, float, type(None), Context}
 _MAX_DEPTH: Final = 40
 _MAX_TYPES: Final = 1000  # a program that makes classes must not fill the memory
 _SCORES: Final = ("relevance_score", "score")
@@ -47,7 +46,7 @@ class Reader:
 
 def role_of(value: object) -> Role | None:
     """Return the role of an object of a known type; None for any other value."""
-    reader = None if type(value) in _AS_IS else _reader(type(value))
+    reader = None if type(value) in AS_IS else _reader(type(value))
     return None if reader is None else reader.role
 
 
@@ -57,7 +56,7 @@ def plain(value: object, depth: int = 0) -> object:
     A value of an unknown type is returned as it is, and so is one without such objects. A missing value becomes None.
     """
     kind = type(value)
-    if kind in _AS_IS or depth > _MAX_DEPTH:
+    if kind in AS_IS or depth > _MAX_DEPTH:
         return value
     if kind is dict or kind is list or kind is tuple:
         return _plain_container(value, depth)
@@ -137,7 +136,7 @@ def _reader(kind: type) -> Reader | None:
         if len(_FOUND) > _MAX_TYPES:
             _FOUND.clear()
         names = ((base.__module__.partition(".")[0], base.__name__) for base in kind.__mro__)
-        _FOUND[kind] = next((_READERS[name] for name in names if name in _READERS), None)
+        _FOUND[kind] = next((READERS[name] for name in names if name in READERS), None)
     return _FOUND[kind]
 
 
@@ -145,10 +144,6 @@ def _langchain_document(value: Any) -> object:
     own = dict(value.metadata or {})
     scores = [own[name] for name in _SCORES if isinstance(own.get(name), (int, float))]
     return _context(value.page_content, getattr(value, "id", None), next(iter(scores), None), own)
-
-
-def _message(value: Any) -> object:
-    return "".join(each.text for each in messages_in([value]) or ())
 
 
 def _llamaindex_node(value: Any) -> object:
@@ -182,47 +177,18 @@ def _dspy_example(value: Any) -> object:
     return {**found, "retrieved_contexts": [contexts]} if isinstance(contexts, str) else found
 
 
-def _chat_response(value: Any) -> object:
-    nodes = [Result("", "", plain(value.source_nodes))] if value.source_nodes else []
-    found = [Message("tool", results=nodes)] if nodes else value.sources or ()
-    return _conversation([Message(ASKED), *found, Message("assistant", str(value))])
-
-
-def _agent_output(value: Any) -> object:
-    return _conversation([Message(ASKED), *(value.tool_calls or ()), value.response])
-
-
-def _agent_run(value: Any) -> object:
-    return _conversation(value.all_messages() if hasattr(value, "all_messages") else value.to_input_list())
-
-
-def _steps(value: Any) -> object:
-    return _conversation([*value.steps, Message("assistant", str(value.output))])
-
-
-def _conversation(messages: list[object]) -> dict[str, object]:
-    return {"messages": messages_in(messages) or []}
-
-
 def _context(text: object, id: object, score: object, metadata: dict[str, object]) -> dict[str, object]:
     found = {"text": text, "id": id, "score": score, "metadata": metadata or None}
     return {name: value for name, value in found.items() if value is not None or name == "text"}
 
 
-_READERS: Final[Mapping[tuple[str, str], Reader]] = {
+READERS: Final[dict[tuple[str, str], Reader]] = {
     ("langchain_core", "Document"): Reader(Role.CONTEXT, _langchain_document),
-    ("langchain_core", "BaseMessage"): Reader(Role.TEXT, _message),
     ("llama_index", "NodeWithScore"): Reader(Role.CONTEXT, _llamaindex_scored),
     ("llama_index", "BaseNode"): Reader(Role.CONTEXT, _llamaindex_node),
     ("llama_index", "Response"): Reader(Role.RESULT, _llamaindex_response),
     ("llama_index", "PydanticResponse"): Reader(Role.RESULT, _llamaindex_response),
     ("llama_index", "StreamingResponse"): Reader(Role.RESULT, _llamaindex_response),
-    ("llama_index", "AgentChatResponse"): Reader(Role.RESULT, _chat_response),
-    ("llama_index", "StreamingAgentChatResponse"): Reader(Role.RESULT, _chat_response),
-    ("llama_index", "AgentOutput"): Reader(Role.RESULT, _agent_output),
-    ("pydantic_ai", "AgentRunResult"): Reader(Role.RESULT, _agent_run),
-    ("agents", "RunResultBase"): Reader(Role.RESULT, _agent_run),
-    ("smolagents", "RunResult"): Reader(Role.RESULT, _steps),
     ("haystack", "Document"): Reader(Role.CONTEXT, _haystack_document),
     ("haystack", "ChatMessage"): Reader(Role.TEXT, lambda value: value.text),
     ("haystack", "GeneratedAnswer"): Reader(Role.RESULT, _haystack_answer),

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
-from merilo.data.aliases import TEXT_FIELDS, aliases
+from merilo.data.aliases import TEXT_FIELDS, aliases, text_in
 from merilo.data.content import held, names
-from merilo.data.messages import answer_in, are_messages, messages_in, text_in
+from merilo.data.messages import answer_in, are_messages, messages_in
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import FIELDS
 from merilo.errors import DataError, Problem

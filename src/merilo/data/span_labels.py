@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
+from merilo.data.context import Context
 from merilo.data.corpus import load_documents
 from merilo.data.lines import refusal
 from merilo.data.load import load
 from merilo.data.remote import fetched_file, is_url
-from merilo.data.sample import BadRecord, Context, Dataset, Sample
+from merilo.data.sample import BadRecord, Dataset, Sample
 from merilo.data.sentences import MAX_GRADE, DenseSpan, Span, dense
 from merilo.data.source import Format, RecordFile
 from merilo.data.span_view import LOCATED, SPAN_LABELS

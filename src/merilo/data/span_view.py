@@ -22,7 +22,8 @@ from merilo.data.sentences import MAX_GRADE, DenseSpan, dense
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from merilo.data.sample import Context, Sample
+    from merilo.data.context import Context
+    from merilo.data.sample import Sample
 
 LOCATED: Final = "located"
 SPAN_LABELS: Final = "span_labels"

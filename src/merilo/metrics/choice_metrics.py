@@ -25,7 +25,8 @@ from merilo.metrics.variants import ResponseMetric
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from merilo.data.sample import Context, Sample
+    from merilo.data.context import Context
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
 

@@ -33,7 +33,8 @@ from merilo.metrics.variants import RetrievalMetric
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.data.sample import Context, Sample
+    from merilo.data.context import Context
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.kinds.relevance import RelevanceVerdict
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.data.sample import NUGGETS, Context, Sample
+from merilo.data.context import Context
+from merilo.data.sample import NUGGETS, Sample
 from merilo.errors import MissingField
 from merilo.judging.kinds.statements import Statements
 from merilo.metrics.base import Metric, Score, Undefined, drive

@@ -28,7 +28,8 @@ from merilo.metrics.formulas import mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from merilo.data.sample import Context, Sample
+    from merilo.data.context import Context
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.kinds.statements import Statement
     from merilo.judging.questions import Question, Texts

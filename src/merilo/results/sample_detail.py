@@ -23,7 +23,8 @@ from merilo.runs.run_metrics import weak_metrics
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from merilo.data.sample import Context, Sample
+    from merilo.data.context import Context
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.runs.records import StoredQuestion
     from merilo.runs.run import Run

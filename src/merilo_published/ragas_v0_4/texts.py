@@ -16,7 +16,8 @@ from merilo_published.definition import Published, smoothed_average_precision
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.data.sample import Context, Sample
+    from merilo.data.context import Context
+    from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
 _PREFIX_WEIGHT: Final = 0.1
