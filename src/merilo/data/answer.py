@@ -1,8 +1,8 @@
 """An answer as it is judged: without the parts that state nothing, which stay in the sample.
 
 Reasoning, chat tokens, HTML, Markdown, citation marks, sources, labels, lead-ins, greetings and offers of help are
-removed. `answer.toml` has their words. A part that a context has too ("Article [1]") is content and stays, as does
-code. A step that would leave no word is not done. Reading takes time linear in the text.
+removed. `answer.toml` has their words and expressions. A part that a context has too ("Article [1]") is content and
+stays, as does code. A step that would leave no word is not done. Reading takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -42,64 +42,41 @@ _RUN: Final = 4
 """Words in a row that a context has too, from which a part is content."""
 _MAX_LOOKUPS: Final = 400
 
-_THOUGHTS: Final = "think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|rationale|cot|sources"
-_REASONING: Final = re.compile(
-    rf"""
-    (?P<end> </(?:\w{{1,20}}:)?(?:{_THOUGHTS})> | (?-i:\[/THINK\]) | ◁/think▷ | <\|end_of_(?:{_THOUGHTS})\|>
-        | <\|channel\|>\s?final[^<>]{{0,40}}<\|message\|> | (?-i:\bassistantfinal) )
-    | <(?:\w{{1,20}}:)?(?:{_THOUGHTS})(?:\s[^<>]{{0,200}})?> | (?-i:\[THINK\]) | ◁think▷
-    | <\|begin_of_(?:{_THOUGHTS})\|> | <\|channel\|>\s?(?:analysis|commentary)
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
 _NEXT_TURN: Final = re.compile(r"(?:<\|(?:im_start|start_header_id)\|>|<start_of_turn>)\s?(?:user|system)")
-_BLOCKS: Final = "p|div|li|ul|ol|dl|dt|dd|h[1-6]|tr|table|thead|tbody|section|article|blockquote|hr|br|pre"
-_MARKUP: Final = re.compile(
-    rf"""
-    `(?P<plain>\w(?:[\w ,:/%€$£-]|\.(?=\w)){{0,200}})`(?!`)
-    | (?P<code> ```.*?(?:```|\Z) | (?<![^\n])~~~.*?(?:\n~~~|\Z) | `[^`\n]*` )
-    | <\|(?:im_start|start_header_id|start)\|>\s?assistant(?:<\|[\w ]{{1,40}}\|>)? | <\|[\w ]{{1,40}}\|>
-    | \[/?INST\] | </?(?:bos|eos|pad|s|start_of_turn|end_of_turn)> | <!--[^<>]{{0,500}}-->
-    | \ ?<(?:sup|cite|ref)\b[^<>]{{0,80}}>(?:<a\b[^<>]{{0,200}}>)?(?:\w{{1,12}}\ )?[\[(]?\d{{1,3}}[\])]?(?:</a>)?
-        </(?:sup|cite|ref)> | </?(?:cite|ref|source)\b[^<>]{{0,200}}>
-    | (?P<block></?(?:{_BLOCKS})(?:\s[^<>]{{0,400}})?/?>) | </?(?P<tag>[A-Za-z]\w{{0,20}})(?:\s[^<>]{{0,400}})?>
-    | !?\[(?P<link>[^\[\]\n]{{1,300}})\]\((?:https?:|/|\#|mailto:)[^()\s]{{1,500}}\)
-    | (?<![0-9A-Za-z*])(?P<stars>\*{{1,3}})(?=[^\s*])(?P<strong>[^*\n]{{1,1000}})(?<!\s)(?P=stars)(?![0-9A-Za-z*])
-    | (?<!\w)(?P<bars>_{{1,3}})(?=[^\s_])(?P<under>[^_\n]{{1,1000}})(?<!\s)(?P=bars)(?!\w)
-    | ^[ \t]{{0,8}}(?P<item>[-*+•◦▪–][ \t]{{1,8}}(?=\S)|>(?![ \t]?\d)[ \t]?|(?:-{{3,40}}|[*]{{3,40}}|[_=]{{3,40}})$)
-    | ^[ ]{{0,3}}\#{{1,6}}[ \t]{{1,8}}(?P<heading>(?-i:[^a-z\n])[^\n]{{0,200}})$
-    | [\U0001F300-\U0001FAFF\u2705\u2728\uFE0F][ ]? | \ue200cite[^\ue200\ue201\n]{{1,99}}\ue201
-    """,
-    re.VERBOSE | re.DOTALL | re.IGNORECASE | re.MULTILINE,
+_SIGN: Final = re.compile(
+    r"[<`*_&|\[#>\\~\u00ad•◦▪–▸-◿\u2605-\u2bff\U0001f300-\U0001faff]|^[ \t]{0,8}[-+=]|⃣", re.MULTILINE
 )
-_SIGN: Final = re.compile(r"[<`*_&|\[#>•◦▪–\u2705-\U0001FAFF]|^[ \t]{0,8}[-+=]", re.MULTILINE)
 """A sign without which a text has no markup."""
-_CLOSED: Final = re.compile(r"</(\w{1,21})")
+_CLOSED: Final = re.compile(r"</([\w-]{1,31})")
 _ENTITY: Final = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
 _NOTE: Final = re.compile(
     r"^[ ]{0,3}\[(?:\^[^\[\]\n]{1,64}\]:|[^\[\]\n]{1,64}\]:[ \t]*<?(?:https?:|www\.|/))[^\n]*\n?", re.MULTILINE
 )
 _RAISED: Final = re.compile(  # not of a unit such as m²
     r"(?:(?<=[^\W\d_]{2})(?<!\b[ckmdn]m)(?<!\b(?:mc|ft|in|mi|yd))|(?<=[.,;!?”\"%]))"
-    r"[⁰¹²³⁴-⁹]{1,3}(?:[,⁻ ][⁰¹²³⁴-⁹]{1,3}){0,5}(?!\w)"
+    r"[⁰¹²³⁴-⁹]{1,3}(?:[,⁻ ][⁰¹²³⁴-⁹]{1,3}){0,5}(?![\w'\"])"
 )
 _LIST_LINE: Final = re.compile(r"\s*(?:[-*•]\s|\d{1,3}[.)]\s|[\[【(][^\[\]【】()\n]{1,64}[\]】)])")
 _FOOTNOTE: Final = re.compile(r"\s*([\[【(]\^?\d{1,3}[\])】]|[⁰¹²³⁴-⁹]{1,2}|—)[:.]?[ \t]*(?=\S)")
-_LABEL: Final = re.compile(r"^[ \t]*([^\n:：]{1,80})[:：](?!//)[ \t\n]*", re.MULTILINE)
+_LABEL: Final = re.compile(
+    r"(?:^|;)[ \t]*(\w(?=[:：] ?[A-Z])|(?:[^\n:：;]|;(?=\S)){2,80}?)(?:[:：](?!//)|[ \t]\n|\n| [-–—] )[ \t\n]*",
+    re.MULTILINE,
+)
 _END: Final = re.compile(r"(?:(?<![.!?])[.!?]++[\"'”’)\]]{0,3}(?=\s)|[。！？]|\n)\s*")
 _OPENING_END: Final = re.compile(r"[,:!.](?=\s)|[，：！。\n]")
 _WORD: Final = re.compile(r"[^\W_]+(?:['’;-][^\W_]+)*")
 _FILE: Final = re.compile(r"(?i:(?:https?://|www\.)\S|\w\.(?:pdf|md|html?|docx?|txt|csv|json|pptx?|xlsx?|xml)\b)")
-_HAN: Final = re.compile(r"[\u3400-\u9fff]")
-_PLAIN: Final = str.maketrans("‘’‚‛“”„‟", "''''\"\"\"\"") | {
-    **dict.fromkeys((0xA0, 0x202F, 0x2007), " "),
-    **dict.fromkeys((0x200B, 0x2060, 0xFEFF), ""),
-    **dict(zip(range(0xFB00, 0xFB05), ("ff", "fi", "fl", "ffi", "ffl"), strict=True)),
+_HAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_PLAIN: Final = str.maketrans("‘’‚‛“”„‟‐‑％", "''''\"\"\"\"--%") | {
+    **dict.fromkeys((0xA0, 0x202F, *range(0x2000, 0x200B)), " "),
+    **dict.fromkeys((0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), 0x2060, *range(0x2066, 0x206A), 0xFEFF), ""),
+    **dict(zip(range(0xFB00, 0xFB07), ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True)),
+    **{0xFF00 + at: 0x20 + at for at in (*range(0x10, 0x1A), *range(0x21, 0x3B), *range(0x41, 0x5B))},
 }
 
 
 def one_form(text: str) -> str:
-    """Return a text with plain quotes and spaces, without zero-width characters and ligatures."""
+    """Return a text with plain quotes, spaces, digits and letters, without zero-width characters and ligatures."""
     return text if text.isascii() else text.translate(_PLAIN)
 
 
@@ -150,41 +127,75 @@ def _has_word(text: str) -> bool:
 
 
 def _unwrapped(text: str) -> str:
-    """Return a text without reasoning and later turns; of one block of code or a JSON object, the text in it."""
+    """Return a text without reasoning and later turns; of one block of code or JSON, the answer in it."""
     if (turn := _NEXT_TURN.search(text)) and _has_word(text[: turn.start()]):
         text = text[: turn.start()]
     kept: list[str] = []
     position, is_inside = 0, False
-    for found in _REASONING.finditer(text):
-        if not found["end"]:
-            kept += () if is_inside else (text[position : found.start()],)
-            position, is_inside = (position if is_inside else found.end()), True
-        elif is_inside or not kept:
+    for found in _blocks().finditer(text):
+        before = text[max(0, found.start() - 4) : found.start()].strip(" ")[-1:]
+        if found["ends"] and (is_inside or not (found["aside"] or any(map(_has_word, kept)))):
             position, is_inside = found.end(), False
+        elif found["starts"] and not is_inside and not (before.isalnum() or before in tuple("'`,(\"")):
+            kept.append(text[position : found.start()])
+            position, is_inside = found.end(), True
     rest = text[position:]
     if is_inside:  # it never ends: the last paragraph is the answer, unless an answer is before it
         rest = "" if any(map(_has_word, kept)) else rest.rstrip().rpartition("\n\n")[2]
     text = "".join([*kept, rest]).strip()
     if text.startswith("```") and text.endswith("```") and text.count("```") == 2 and "\n" in text:
         text = text[:-3].partition("\n")[2].strip()
-    if text[:1] != "{" or text[-1] != "}":
+    if text[:1] + text[-1:] not in {"{}", "[]"}:
         return text
     try:
-        fields = json.loads(text)
+        return _stated(json.loads(text)) or text
     except (ValueError, RecursionError):
         return text
-    texts = {key: value for key, value in fields.items() if isinstance(value, str) and _has_word(value)}
-    named = [value for key, value in texts.items() if aliases().field_of(key) == "response"] or [*texts.values()]
-    return named[0] if len(named) == 1 else text
+
+
+def _stated(value: object) -> str:
+    """Return the answer in a value of JSON: one text, or texts in a row; empty if it has none or several."""
+    if isinstance(value, list):
+        return " ".join(filter(None, map(_stated, value)))
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) and _has_word(value) else ""
+    texts = {key: text for key, each in value.items() if (text := _stated(each))}
+    named = [key for key in texts if _is(_words(key.replace("_", " ")), "finals")]
+    named = named or [key for key in texts if aliases().field_of(key) == "response"] or [*texts]
+    return texts[named[0]] if len(named) == 1 else ""
 
 
 # -- words and phrases of answer.toml ------------------------------------------------------------------
 
 
 @cache
+def _tables() -> dict[str, dict[str, str]]:
+    return tomllib.loads(files("merilo.data").joinpath("answer.toml").read_text("utf-8"))
+
+
+def _either(*tables: str) -> str:
+    """Return the expression of all kinds of tables, each as a group of its name."""
+    kinds = [(name, each) for table in tables for name, each in _tables()[table].items()]
+    expression = "|".join(f"(?P<{name}>{each})" for name, each in kinds)
+    for name, part in _tables()["parts"].items():
+        expression = expression.replace(name, part)
+    return expression
+
+
+@cache
+def _blocks() -> re.Pattern[str]:
+    return re.compile(_either("blocks"), re.VERBOSE | re.IGNORECASE)
+
+
+@cache
+def _markup() -> re.Pattern[str]:
+    kinds = _either("stays", "inner", "gone", "breaks", "titles", "tags")
+    return re.compile(kinds, re.VERBOSE | re.DOTALL | re.IGNORECASE | re.MULTILINE)
+
+
+@cache
 def _lists(name: str) -> list[str]:
-    tables = tomllib.loads(files("merilo.data").joinpath("answer.toml").read_text("utf-8")).values()
-    return [table.get(name, "").casefold() for table in tables]
+    return [table.get(name, "").casefold() for table in _tables().values()]
 
 
 @cache
@@ -272,34 +283,28 @@ class _Reader:
 
     def markup(self, text: str) -> str:
         """Return a text without entities, HTML, chat tokens, Markdown and tables."""
-        known, text = self.contexts.texts, one_form(text)
-        if _SIGN.search(text) is None:
-            return text
-        text = _ENTITY.sub(lambda found: found[0] if self._has(found[0], known) else unescape(found[0]), text)
-        closed = frozenset(map(str.lower, _CLOSED.findall(text)))
-
-        def plain(found: re.Match[str]) -> str:
-            kind, whole, inner = found.lastgroup, found[0], found[found.lastgroup or 0]
-            is_name = kind == "under" and found["bars"] == "__" and inner.isidentifier()  # such as __init__
-            is_open = kind == "tag" and inner.lower() not in closed
-            is_number = kind == "link" and inner.strip("[]^ ").isdigit()
-            if kind == "code" or is_name or is_open or is_number:
-                return whole
-            if kind in {"block", "tag", "under", "strong"} and self._has(whole, known):
-                return whole
-            alone = (
-                text[found.start() - 1 : found.start()] in {"", "\n"} and text[found.end() : found.end() + 1] == "\n"
-            )
-            if kind == "heading" or (kind == "strong" and alone):
-                is_title = (
-                    len(words := _words(inner)) <= 10 and inner[-1] not in ".!?" and not any(map(str.isdecimal, inner))
-                )
-                return "" if is_title and not _is(words, "lists") and text[found.end() :].strip() else f"{inner}\n"
-            return "\n" if kind in {"item", "block"} else inner if kind in {"plain", "link", "strong", "under"} else ""
-
-        text = _MARKUP.sub(plain, text)
-        text = "\n\n".join(each.text for each in pieces((text,))) if "|" in text else text
+        known, text = self.contexts.texts, one_form(text.replace("\r\n", "\n"))
+        if _SIGN.search(text) is not None:
+            text = _ENTITY.sub(lambda found: found[0] if self._has(found[0], known) else unescape(found[0]), text)
+            closed = frozenset(map(str.lower, _CLOSED.findall(text)))
+            text = _markup().sub(lambda found: self._plain(found, closed), text)
+        text = "\n\n".join(each.text for each in pieces((text,))) if "\n" in text else text
         return text.replace("\n\n\n", "\n\n")
+
+    def _plain(self, found: re.Match[str], closed: frozenset[str]) -> str:
+        """Return what is left of markup."""
+        text, kind, whole = found.string, found.lastgroup or "", found[0]
+        table = next(name for name, kinds in _tables().items() if kind in kinds)
+        inner = found[f"{kind}_"] if table in {"inner", "titles", "tags"} else ""
+        is_open = table == "tags" and inner.lower() not in closed
+        if table == "stays" or is_open or (len(whole.strip()) > 1 and self._has(whole, self.contexts.texts)):
+            return whole
+        alone = text[found.start() - 1 : found.start()] in {"", "\n"} and text[found.end() : found.end() + 1] == "\n"
+        if table == "titles" or (kind == "stars" and alone):
+            words, is_numbered = _words(inner), any(map(str.isdecimal, inner))
+            is_title = len(words) <= 10 and inner[-1] not in ".!?" and not is_numbered and not _is(words, "lists")
+            return "" if is_title and text[found.end() :].strip() else f"{inner}\n"
+        return inner if table == "inner" else "\n" if table == "breaks" else ""
 
     def end(self, text: str) -> str:
         """Return a text without closing sentences and sources."""

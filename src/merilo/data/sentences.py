@@ -490,6 +490,7 @@ _MAX_GROWTH: Final = 5
 """How much longer than the texts their cells may be: each repeats the name of its row."""
 _RULE: Final = re.compile(r"[\s|:+]*+[-=][\s|:=+-]*+")
 _SEPARATORS: Final = tuple(map(re.compile, (r"\|", r"\t", r"(?<=\S) {2,40}(?=\S)", r";(?=\S)", r",(?=\S)")))
+_NO_SEPARATOR: Final = re.compile(r"\Z.")
 _GROUPED: Final = re.compile(r"\d[,;]\d{3}(?!\d)")
 
 
@@ -512,7 +513,7 @@ def pieces(texts: Sequence[str]) -> list[Piece]:
     at, room = 0, _MAX_GROWTH * sum(map(len, texts))
     while at < len(lines) and room >= 0:
         first = lines[at].text
-        separator = next((each for each in _SEPARATORS if each.search(first)), _RULE)
+        separator = next((each for each in _SEPARATORS if each.search(first)), _NO_SEPARATOR)
         header, rows, end = _cells(first, separator), dict[int, list[str]](), at + 1
         while len(header) > 1 and end < len(lines):
             is_rule, cells = _RULE.fullmatch(lines[end].text), _cells(lines[end].text, separator)
