@@ -60,7 +60,7 @@ def test_any_text_is_read(text: str) -> None:
 @settings(max_examples=200, deadline=None)
 def test_a_text_of_letters_is_unchanged(words: list[str]) -> None:
     """Without signs and words of a frame there is nothing to remove."""
-    text = " ".join(f"z{word}" for word in words)
+    text = " ".join(f"z{word}" for word in words) + "."
     assert read_answer(text) == text
 
 

@@ -10,17 +10,20 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from ast import literal_eval
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
 from html import unescape
 from importlib.resources import files
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 from merilo.data.aliases import aliases
 from merilo.data.citations import NO_CONTEXTS, Contexts, without_brackets
 from merilo.data.sentences import pieces
+from merilo.data.short_answers import SHORT_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +36,7 @@ _ROUNDS: Final = 5
 """Readings of one text; a frame may be within another."""
 _MAX_PARTS: Final = 8
 """Parts that are removed at each end of a text in one reading."""
+_MAX_OPENING: Final = 3
 _MAX_LINES: Final = 200
 _MAX_CHARS: Final = 600
 _MAX_WORDS: Final = 60
@@ -42,10 +46,8 @@ _RUN: Final = 4
 """Words in a row that a context has too, from which a part is content."""
 _MAX_LOOKUPS: Final = 400
 
-_NEXT_TURN: Final = re.compile(r"(?:<\|(?:im_start|start_header_id)\|>|<start_of_turn>)\s?(?:user|system)")
-_SIGN: Final = re.compile(
-    r"[<`*_&|\[#>\\~\u00ad•◦▪–▸-◿\u2605-\u2bff\U0001f300-\U0001faff]|^[ \t]{0,8}[-+=]|⃣", re.MULTILINE
-)
+_NEXT_TURN: Final = re.compile(r"(?:<\|(?:im_start|start_header_id)\|>|<start_of_turn>)\s?(?:user|system)|\n(?:Human|User):\s")
+_SIGN: Final = re.compile(r"[^\w\s.,;:!?'\"()/%°€£—’“”-]|[①-⑳❶-❿]|[.!?]\w|^[ \t]{0,8}(?:[-+=:]|\(?[a-z]\))", re.MULTILINE)
 """A sign without which a text has no markup."""
 _CLOSED: Final = re.compile(r"</([\w-]{1,31})")
 _ENTITY: Final = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
@@ -53,21 +55,25 @@ _NOTE: Final = re.compile(
     r"^[ ]{0,3}\[(?:\^[^\[\]\n]{1,64}\]:|[^\[\]\n]{1,64}\]:[ \t]*<?(?:https?:|www\.|/))[^\n]*\n?", re.MULTILINE
 )
 _RAISED: Final = re.compile(  # not of a unit such as m²
-    r"(?:(?<=[^\W\d_]{2})(?<!\b[ckmdn]m)(?<!\b(?:mc|ft|in|mi|yd))|(?<=[.,;!?”\"%]))"
-    r"[⁰¹²³⁴-⁹]{1,3}(?:[,⁻ ][⁰¹²³⁴-⁹]{1,3}){0,5}(?![\w'\"])"
+    r"(?:(?<=[^\W\d_]{2})(?<!\b[ckmdn]m)(?<!\b(?:mc|ft|in|mi|yd))|(?<=[.,;!?”\"%])|(?<=\d{4}))"
+    r" ?[(\[⁽]?[⁰¹²³⁴-⁹]{1,3}(?:[,⁻ ][⁰¹²³⁴-⁹]{1,3}){0,5}[)\]⁾]?(?![\w'\"])"
 )
 _LIST_LINE: Final = re.compile(r"\s*(?:[-*•]\s|\d{1,3}[.)]\s|[\[【(][^\[\]【】()\n]{1,64}[\]】)])")
 _FOOTNOTE: Final = re.compile(r"\s*([\[【(]\^?\d{1,3}[\])】]|[⁰¹²³⁴-⁹]{1,2}|—)[:.]?[ \t]*(?=\S)")
 _LABEL: Final = re.compile(
-    r"(?:^|;)[ \t]*(\w(?=[:：] ?[A-Z])|(?:[^\n:：;]|;(?=\S)){2,80}?)(?:[:：](?!//)|[ \t]\n|\n| [-–—] )[ \t\n]*",
+    r"(?:^|;)[ \t]*(\w(?=[:：] ?[A-Z])|(?:[^\n:：;]|;(?=\S)){2,80}?)(?:[:：](?!//)|[ \t]\n|\n| [-–—] )[ \t\n]*(?:[|>]-?\n\s*)?",
     re.MULTILINE,
 )
+_REFERENCE: Final = re.compile(r"\^\w{1,20}|[a-f]|(?=[a-f-]{0,40}\d)(?=[\d-]{0,40}[a-f])[\da-f-]{6,40}|\^?(?:[^\W\d]{1,12}[ .:_=-]{1,2}\d{1,3}|(?:[^\W\d]{1,12}[ .:_=-]{1,2})?\d{1,3}\s?[:,–-].{0,80}[^\W\d_].{0,9})\^?|[¹²³⁴-⁹,]{1,5}")
+_PAGE: Final = re.compile(r"(?i:,? (?:pp?\.|pages?|s\.|seiten?|section|sec\.|ch\.|chapter|§) ?\d{1,4}(?:\s?[-–]\s?\d{1,4})?$)")
+_LOOSE: Final = re.compile(r"(?<=\w) (?=[.,!?;](?:\s|\Z))")
+_SPACES: Final = re.compile(r"(?<=\S)[ \t]{2,}+(?=\S)")
 _END: Final = re.compile(r"(?:(?<![.!?])[.!?]++[\"'”’)\]]{0,3}(?=\s)|[。！？]|\n)\s*")
-_OPENING_END: Final = re.compile(r"[,:!.](?=\s)|[，：！。\n]")
-_WORD: Final = re.compile(r"[^\W_]+(?:['’;-][^\W_]+)*")
+_OPENING_END: Final = re.compile(r"[,:!.](?=\s)| [-–—](?= )|[，、：！。\n]")
+_WORD: Final = re.compile(r"(?:[^\W_]|{0})+(?:['’;-](?:[^\W_]|{0})+)*".replace("{0}", "[\u064b-\u0652\u0900-\u0963\u0966-\u0dff]"))
 _FILE: Final = re.compile(r"(?i:(?:https?://|www\.)\S|\w\.(?:pdf|md|html?|docx?|txt|csv|json|pptx?|xlsx?|xml)\b)")
 _HAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_PLAIN: Final = str.maketrans("‘’‚‛“”„‟‐‑％", "''''\"\"\"\"--%") | {
+_PLAIN: Final = str.maketrans("‘’‚‛“”„‟‐‑％［］", "''''\"\"\"\"--%[]") | {
     **dict.fromkeys((0xA0, 0x202F, *range(0x2000, 0x200B)), " "),
     **dict.fromkeys((0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), 0x2060, *range(0x2066, 0x206A), 0xFEFF), ""),
     **dict(zip(range(0xFB00, 0xFB07), ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True)),
@@ -119,7 +125,8 @@ def read_answer(text: str, contexts: Contexts = NO_CONTEXTS, *, marks: bool = Fa
             text = new.strip() if new != text and _has_word(new) else text
         if text == before:
             break
-    return text
+    is_cut = text[-1:].isalnum() and text[-1] < "\u0250" and len(text.rpartition("\n")[2].split()) >= SHORT_WORDS
+    return f"{text}." if is_cut else f"{text[:-1]}." if text[-1:] == "…" else text
 
 
 def _has_word(text: str) -> bool:
@@ -143,26 +150,50 @@ def _unwrapped(text: str) -> str:
     if is_inside:  # it never ends: the last paragraph is the answer, unless an answer is before it
         rest = "" if any(map(_has_word, kept)) else rest.rstrip().rpartition("\n\n")[2]
     text = "".join([*kept, rest]).strip()
-    if text.startswith("```") and text.endswith("```") and text.count("```") == 2 and "\n" in text:
-        text = text[:-3].partition("\n")[2].strip()
-    if text[:1] + text[-1:] not in {"{}", "[]"}:
-        return text
-    try:
-        return _stated(json.loads(text)) or text
-    except (ValueError, RecursionError):
-        return text
+    before, fence, block = text.partition(text[:3] if text[:3] == "~~~" else "```")
+    block, closing, after = block.rpartition(fence) if fence and "\n" in block else ("", "", "")
+    block = block.partition("\n")[2].strip()
+    if closing and fence not in block:
+        is_alone = not before and not after.strip()
+        text = _answer_in(block, is_named=not is_alone) or (block if is_alone else text)
+    text, inner = _answer_in(text) or text, text[1:-1]
+    return inner.strip() if text[:1] in _QUOTES and not any(map(inner.__contains__, _QUOTES)) else text
 
 
-def _stated(value: object) -> str:
-    """Return the answer in a value of JSON: one text, or texts in a row; empty if it has none or several."""
+_decoder: Final = json.JSONDecoder()
+_FIRST_FIELD: Final = re.compile(r'\{\s*"([^"]{1,40})"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
+_QUOTES: Final = tuple("\"'“”„«»‘’")
+
+
+def _answer_in(text: str, *, is_named: bool = False) -> str:
+    """Return the answer in a JSON object or list, or in one of Python; empty if the text is neither or has none.
+
+    A cut object has the answer that it begins with.
+    """
+    if text[:1] not in {"{", "[", '"'}:
+        return ""
+    with suppress(ValueError, RecursionError):
+        value, end = _decoder.raw_decode(text)
+        return _stated(value, is_named=is_named or end < len(text))
+    with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+        return _stated(literal_eval(text), is_named=is_named)
+    if (found := _FIRST_FIELD.match(text)) is not None:
+        with suppress(ValueError):
+            return _stated({found[1]: json.loads(f'"{found[2]}"')}, is_named=True)
+    return ""
+
+
+def _stated(value: object, *, is_named: bool = False) -> str:
+    """Return the one text of a value, or the one that a key names; of a list, the texts in a row."""
     if isinstance(value, list):
         return " ".join(filter(None, map(_stated, value)))
     if not isinstance(value, dict):
-        return value if isinstance(value, str) and _has_word(value) else ""
-    texts = {key: text for key, each in value.items() if (text := _stated(each))}
-    named = [key for key in texts if _is(_words(key.replace("_", " ")), "finals")]
-    named = named or [key for key in texts if aliases().field_of(key) == "response"] or [*texts]
-    return texts[named[0]] if len(named) == 1 else ""
+        return value if isinstance(value, str) and _has_word(value) and not is_named else ""
+    texts = {str(key): text for key, each in value.items() if (text := _stated(each))}
+    for is_answer in (lambda key: _is(_words(key), "finals"), lambda key: aliases().field_of(key) == "response", lambda key: _is(_words(key), "fields")):
+        if named := [key for key in texts if is_answer(key.replace("_", " "))]:
+            return texts[named[0]]
+    return "" if is_named or len(texts) > 1 else "".join(texts.values())
 
 
 # -- words and phrases of answer.toml ------------------------------------------------------------------
@@ -244,11 +275,13 @@ def _is_known(word: str) -> bool:
     return plain in known if plain else len(word) < 4 or not word.isdecimal()
 
 
+def _is_source(words: Sequence[str]) -> bool:
+    return any(each.rstrip("0123456789") in _listed("sources") or _han("sources").search(each) for each in words)
+
+
 def _names_source(words: Sequence[str]) -> bool:
     """Return True if all words are known, and one names what an answer was made from."""
-    return all(map(_is_known, words)) and any(
-        each.rstrip("0123456789") in _listed("sources") or _han("sources").search(each) for each in words
-    )
+    return all(map(_is_known, words)) and _is_source(words)
 
 
 def _leads(words: Sequence[str]) -> bool:
@@ -289,7 +322,7 @@ class _Reader:
             closed = frozenset(map(str.lower, _CLOSED.findall(text)))
             text = _markup().sub(lambda found: self._plain(found, closed), text)
         text = "\n\n".join(each.text for each in pieces((text,))) if "\n" in text else text
-        return text.replace("\n\n\n", "\n\n")
+        return _LOOSE.sub("", _SPACES.sub(" ", text)).replace("\n\n\n", "\n\n")
 
     def _plain(self, found: re.Match[str], closed: frozenset[str]) -> str:
         """Return what is left of markup."""
@@ -302,8 +335,12 @@ class _Reader:
         alone = text[found.start() - 1 : found.start()] in {"", "\n"} and text[found.end() : found.end() + 1] == "\n"
         if table == "titles" or (kind == "stars" and alone):
             words, is_numbered = _words(inner), any(map(str.isdecimal, inner))
-            is_title = len(words) <= 10 and inner[-1] not in ".!?" and not is_numbered and not _is(words, "lists")
-            return "" if is_title and text[found.end() :].strip() else f"{inner}\n"
+            is_title = len(words) <= 10 and inner[-1] not in ".!?" and not is_numbered
+            is_label = _is(words, "lists", "labels", "finals", "reasons")
+            rest = "" if is_title and text[found.end() :].strip() else f"{inner}\n"
+            return inner.rstrip(" :") + ":\n" if is_label else rest
+        if kind == "link" and _names_source(_words(inner)):
+            return ""
         return inner if table == "inner" else "\n" if table == "breaks" else ""
 
     def end(self, text: str) -> str:
@@ -365,21 +402,29 @@ class _Reader:
     def beginning(self, text: str) -> str:
         """Return a text without greetings, and without labels of its lines."""
         for _ in range(_MAX_PARTS):
-            if (found := _OPENING_END.search(text, 0, _MAX_CHARS)) is None:
+            ends = islice(_OPENING_END.finditer(text, 0, _MAX_CHARS), _MAX_OPENING)
+            if (end := next((each.end() for each in ends if self._is_opening(each)), None)) is None:
                 break
-            words, rest = _words(text[: found.start()]), text[found.end() :].lstrip()
-            begins = _words(rest[:_MAX_LABEL])[:1]
-            is_new = not rest[:1].islower() or (found[0] in ",:，：" and not _listed("starts").isdisjoint(begins))
-            is_frame = _is(words, "openings", "courtesies") or (found[0] in ".!。\n" and _names_source(words))
-            if not is_new or not is_frame or self._is_content([*words, *begins]):
-                break
-            text = _upper(rest)
+            text = _upper(text[end:].lstrip())
+        if (found := _LABEL.match(text)) and _is(_words(found[1]), "reasons") and _LABEL.search(text, found.end()) is None:
+            text = text.partition("\n\n")[2] or text
+        is_reason = _is(_words(text[:_MAX_LABEL].partition(":")[0].partition("\n")[0]), "reasons")
         for found in reversed([*_LABEL.finditer(text)][:_MAX_LINES]):
             words, rest = _words(found[1]), text[found.end() :]
-            if _is(words, "finals") and _is(_words(text[:_MAX_LABEL].partition(":")[0]), "reasons"):
+            if is_reason and _is(words, "finals"):
                 return _upper(rest)
             text = text[: found.start()] + _upper(rest) if _is(words, "labels") and _has_word(rest) else text
         return text
+
+    def _is_opening(self, end: re.Match[str]) -> bool:
+        """Return True if the text up to a sign is a greeting or names the sources, and a statement begins after it."""
+        words, rest = _words(end.string[: end.start()]), end.string[end.end() :][:_MAX_LABEL].lstrip()
+        begins = _words(rest)[:1]
+        is_sure = _listed("doubtful").isdisjoint(words) or not _listed("starts").isdisjoint(begins)
+        is_new = not rest[:1].islower() or (is_sure and end[0] in ",:，：")
+        is_ended = end[0] in ".!。" or (end[0] == "\n" and end.string[: end.start()].rstrip()[-1:] != ":")
+        is_frame = _is(words, "openings", "courtesies") or (is_ended and _names_source(words))
+        return is_new and is_frame and not self._is_content([*words, *begins])
 
     def lead_ins(self, text: str) -> str:
         """Return a text without lead-ins of its sentences, and without their ends such as "as the context states"."""
@@ -391,35 +436,49 @@ class _Reader:
         comma = link = whole = 0
         for found in _WORD.finditer(sentence, 0, _MAX_CHARS):
             word, opens, end = one_form(found[0]).casefold(), bool(words) and words[0] in _listed("starts"), found.end()
-            whole = whole or (found.start() if word in _listed("starts") and _leads(words) else 0)
-            if not _is_known(word):
+            whole = whole or (found.start() if word in _listed("starts") and _leads(words) and words[-1] != "of" else 0)
+            if not _is_known(word):  # without a comma
+                is_new = found[0][0].isupper() or len(words) > _RUN
+                whole = whole or (found.start() if is_new and words[-1:] != ["of"] and _is_source(words[-1:]) and _leads(words) else 0)
                 break
             words.append(word)
             named = [*words, *(["source"] if "[" in sentence[:end] else [])]  # "According to [1],"
-            if not comma and sentence[end:].lstrip("])")[:1] in {",", ":", "，", "："} and _leads(named):
+            after = sentence[end:].lstrip("])")[:1]
+            says = after in {":", "："} and _names_source(named) and word.isalpha() and word not in _listed("sources")
+            if not comma and (says or (after in {",", "，", "、"} or after in {":", "："}) and _leads(named)):
                 comma = end
-            elif word in _listed("links") and _names_source(named) and not (opens and _names_source(words[-2:-1])):
+            elif word in _listed("links") and _names_source(named) and not (
+                opens and len(words) < _RUN + 1 and _names_source(words[-2:-1])
+            ):
                 link = end  # unlike "the text that"
         cut = max(comma, link) or whole
         if cut and not self._is_content(_words(sentence[:cut])) and _has_word(sentence[cut:]):
-            return _upper(sentence[cut:].lstrip(" ]),:，：\n"))
+            return _upper(sentence[cut:].lstrip(" ]),:，、：\n"))
         bare = sentence.rstrip()
         comma = max(bare.rfind(", "), bare.rfind("，"), 0)
         if comma and _leads(words := _words(bare[comma:])) and not self._is_content(words):
             return bare[:comma] + bare[-1] * (bare[-1] in ".!?。") + sentence[len(bare) :]
         return sentence
 
-    def is_source(self, inside: str) -> bool:
-        """Return True for "Source: handbook", "a.pdf, p. 3", "see page 3" and "according to the context"."""
-        label, _, rest = inside.replace("：", ":").partition(":")
-        if _is(_words(label), "lists") or _is(_words(label), "facts"):
-            return " " in rest.strip() and not self._is_content(_words(rest))
-        words = _words(inside)
-        rest_known = all(_is_known(each) or each in _listed("pages") for each in words)
+    def is_source(self, inside: str, found: re.Match[str]) -> bool:
+        """Return True for "Source: handbook", "1: Guide", "a.pdf, p. 3", "see page 3" and "according to the context"."""
+        words, (label, _, rest) = _words(inside), inside.replace("：", ":").partition(":")
+        if _is(_words(label), "lists", "facts"):
+            return (" " in rest.strip() or found.lastgroup != "round") and not self._is_content(_words(rest))
+        is_known = all(_is_known(each) or each in _listed("pages") for each in words)
         names = not {"p", "pp"}.isdisjoint(words) or any(_names_source([each]) for each in words)
-        is_numbered = names and rest_known and any(map(str.isdecimal, inside))
+        is_numbered = names and is_known and (any(map(str.isdecimal, inside)) or found.lastgroup != "round")
+        is_titled = len(words) > 1 and words[0] in _listed("sources") and words[1].isdecimal()
         is_file = _FILE.search(inside) is not None and not self._has(inside, self.contexts.texts)
-        return is_numbered or is_file or _leads(words) or "†" in inside
+        return is_numbered or (is_titled and not self._is_content(words)) or is_file or _leads(words) or "†" in inside or self._is_reference(inside, found)
+
+    def _is_reference(self, inside: str, found: re.Match[str]) -> bool:
+        """Return True for "1: Guide" and "web:1" in square brackets, and for a short name or number after a sentence."""
+        before, words = found.string[max(0, found.start() - 2) : found.start()].rstrip(), _words(inside)
+        is_after = before[-1:] in tuple(".!?。") and len(words) <= _RUN
+        if found.lastgroup != "round":
+            return is_after or _REFERENCE.fullmatch(inside) is not None
+        return (is_after and inside.isdecimal()) or (_PAGE.search(inside) is not None and not self._is_content(words))
 
 
 def _upper(text: str) -> str:

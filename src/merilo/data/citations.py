@@ -18,14 +18,18 @@ from merilo.data.sentences import split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from merilo.data.sample import Sample
     from merilo.data.sentences import Span
 
+    IsSource: TypeAlias = Callable[[str, re.Match[str]], bool]
+    """A function that returns True for a bracket that names a source, given its text and its match."""
+
 _MAX_RANGE: Final = 20
 """Numbers in a range such as [1-3]; a longer one is more likely a page range than a citation."""
 _WORDS: Final = (
-    "docs?|documents?|sources?|passages?|contexts?|chunks?|snippets?|refs?|references?|citations?"
+    "docs?|documents?|sources?|passages?|contexts?|chunks?|snippets?|refs?|references?|cite|citations?"
     "|quellen?|dokumente?|fuentes?|documentos?|fonti|fonte|документы?|источники?"
 )
 _LINK: Final = r"""(?: \( (?:https?:|/|\#) (?: [^()\s] | \([^()\s]{0,200}\) ){1,500} (?: \ "[^"\n]{0,200}" )? \) )?+"""
@@ -33,7 +37,7 @@ _TOKEN: Final = re.compile(
     rf"""
     (?P<code> ```.*?``` | (?<![^\n])~~~.*?\n~~~ | `[^`\n]*` )
     | [(\[] (?P<wrapped>
-        \[ [^\[\]()\n]{{1,200}} \] (?: [,;\ ]{{0,3}} \[ [^\[\]()\n]{{1,200}} \] ){{0,20}}
+        \[ [^\[\]()\n]{{1,200}} \] {_LINK} (?: [,;\ ]{{0,3}} \[ [^\[\]()\n]{{1,200}} \] {_LINK} ){{0,20}}
       ) [)\]] {_LINK}
     | \[ (?P<square> [^\[\]\n]{{1,200}} ) \] {_LINK}
     | 【 (?P<lens> [^【】\n]{{1,200}} ) 】
@@ -41,6 +45,9 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_ADDRESS: Final = re.compile(_LINK, re.VERBOSE)
+_BETWEEN: Final = re.compile(r"\s?(?:[,;&–-]|and|und|et|y|e|и)\s?")
+"""Text between two markers that goes with them."""
 _INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF])
 """Zero-width characters and direction marks."""
 _SEPARATOR: Final = re.compile(r"(?:(?<!\s)\s++)?+[,;&，、][\s,;]*+|(?<!\s)\s++(?:and|und|et|y|e|и)\s+")
@@ -123,7 +130,7 @@ def cited(text: str, contexts: Contexts, *, first: int = 1, language: str | None
     )
 
 
-def without_brackets(text: str, contexts: Contexts, is_source: Callable[[str], bool], *, marks: bool) -> str:
+def without_brackets(text: str, contexts: Contexts, is_source: IsSource, *, marks: bool) -> str:
     """Return the text without brackets that `is_source` accepts, and without markers unless `marks`."""
     if _TOKEN.search(text) is None:
         return text
@@ -178,7 +185,7 @@ class _Reader:
 
     contexts: Contexts
     first: int = 1
-    is_source: Callable[[str], bool] = field(default=lambda _: False)
+    is_source: IsSource = field(default=lambda *_: False)
     keeps_marks: bool = False
     places: dict[str, int] = field(init=False)
     """Id of a context → its index."""
@@ -195,11 +202,12 @@ class _Reader:
         position, pairs = 0, _pairs(self.contexts.texts)
         for found in _TOKEN.finditer(text):
             inside, names = found[found.lastgroup or 0], self._names(found)
-            stays = self.keeps_marks if names else found["code"] is not None or not self.is_source(inside)
+            stays = self.keeps_marks if names else found["code"] is not None or not self.is_source(inside, found)
             is_variable = _INDEXED.search(text, max(0, found.start() - 2), found.start())
             if stays or is_variable or (_word_before(found), found[0].casefold()) in pairs:
                 continue
-            self._keep(text[position : found.start()])
+            between = text[position : found.start()]
+            self._keep("" if position and _BETWEEN.fullmatch(between) else between)
             position = found.end()
             if _CLOSING.match(text, position):
                 self._drop_spaces()
@@ -211,7 +219,7 @@ class _Reader:
         """Return what a bracket names; None if it is not a marker."""
         inside = found["square"] or found["lens"] or found["round"]
         if found["wrapped"] is not None:
-            inside = found["wrapped"].replace("]", ",").replace("[", "").strip(", ;")
+            inside = _ADDRESS.sub("", found["wrapped"]).replace("]", ",").replace("[", "").strip(", ;")
         if inside is None:
             return None
         known: list[int] = []
