@@ -68,6 +68,8 @@ _REFERENCE: Final = re.compile(r"\^\w{1,20}|[a-f]|(?=[a-f-]{0,40}\d)(?=[\d-]{0,4
 _PAGE: Final = re.compile(r"(?i:,? (?:pp?\.|pages?|s\.|seiten?|section|sec\.|ch\.|chapter|§) ?\d{1,4}(?:\s?[-–]\s?\d{1,4})?$)")
 _LOOSE: Final = re.compile(r"(?<=\w) (?=[.,!?;](?:\s|\Z))")
 _SPACES: Final = re.compile(r"(?<=\S)[ \t]{2,}+(?=\S)")
+_APPOSITION: Final = re.compile(r"(?i:\s?(?:an?|the|ein\w{0,2}|der|die|das|une?|la|le|el) [^,.]{1,60}, (?:is|was|are|were|has|had|ist|war|wurde|hat|est|était|es|fue) )")
+"""What makes the word before it the subject: "Answer: a band from Leeds, was founded in 1979."."""
 _END: Final = re.compile(r"(?:(?<![.!?])[.!?]++[\"'”’)\]]{0,3}(?=\s)|[。！？]|\n)\s*")
 _OPENING_END: Final = re.compile(r"[,:!.](?=\s)| [-–—](?= )|[，、：！。\n]")
 _WORD: Final = re.compile(r"(?:[^\W_]|{0})+(?:['’;-](?:[^\W_]|{0})+)*".replace("{0}", "[\u064b-\u0652\u0900-\u0963\u0966-\u0dff]"))
@@ -157,7 +159,8 @@ def _unwrapped(text: str) -> str:
         is_alone = not before and not after.strip()
         text = _answer_in(block, is_named=not is_alone) or (block if is_alone else text)
     text, inner = _answer_in(text) or text, text[1:-1]
-    return inner.strip() if text[:1] in _QUOTES and not any(map(inner.__contains__, _QUOTES)) else text
+    is_quoted = text[:1] in _QUOTES and text[-1] in _QUOTES
+    return inner.strip() if is_quoted and not any(map(inner.__contains__, _QUOTES)) else text
 
 
 _decoder: Final = json.JSONDecoder()
@@ -189,10 +192,11 @@ def _stated(value: object, *, is_named: bool = False) -> str:
         return " ".join(filter(None, map(_stated, value)))
     if not isinstance(value, dict):
         return value if isinstance(value, str) and _has_word(value) and not is_named else ""
-    texts = {str(key): text for key, each in value.items() if (text := _stated(each))}
+    numbers = {key: str(each) for key, each in value.items() if type(each) in {int, float}}
+    texts = {key: text for key, each in value.items() if isinstance(key, str) and (text := _stated(each))}
     for is_answer in (lambda key: _is(_words(key), "finals"), lambda key: aliases().field_of(key) == "response", lambda key: _is(_words(key), "fields")):
-        if named := [key for key in texts if is_answer(key.replace("_", " "))]:
-            return texts[named[0]]
+        if named := [text for key, text in (texts | numbers).items() if is_answer(key.replace("_", " "))]:
+            return named[0]
     return "" if is_named or len(texts) > 1 else "".join(texts.values())
 
 
@@ -413,7 +417,8 @@ class _Reader:
             words, rest = _words(found[1]), text[found.end() :]
             if is_reason and _is(words, "finals"):
                 return _upper(rest)
-            text = text[: found.start()] + _upper(rest) if _is(words, "labels") and _has_word(rest) else text
+            is_label = _is(words, "labels") and _has_word(rest) and not _APPOSITION.match(rest)
+            text = text[: found.start()] + _upper(rest) if is_label else text
         return text
 
     def _is_opening(self, end: re.Match[str]) -> bool:
@@ -424,7 +429,8 @@ class _Reader:
         is_new = not rest[:1].islower() or (is_sure and end[0] in ",:，：")
         is_ended = end[0] in ".!。" or (end[0] == "\n" and end.string[: end.start()].rstrip()[-1:] != ":")
         is_frame = _is(words, "openings", "courtesies") or (is_ended and _names_source(words))
-        return is_new and is_frame and not self._is_content([*words, *begins])
+        is_subject = _APPOSITION.match(end.string, end.end()) is not None
+        return is_new and is_frame and not is_subject and not self._is_content([*words, *begins])
 
     def lead_ins(self, text: str) -> str:
         """Return a text without lead-ins of its sentences, and without their ends such as "as the context states"."""
@@ -478,7 +484,7 @@ class _Reader:
         is_after = before[-1:] in tuple(".!?。") and len(words) <= _RUN
         if found.lastgroup != "round":
             return is_after or _REFERENCE.fullmatch(inside) is not None
-        return (is_after and inside.isdecimal()) or (_PAGE.search(inside) is not None and not self._is_content(words))
+        return (is_after and inside.isdecimal() and len(inside) < _RUN) or (_PAGE.search(inside) is not None and not self._is_content(words))
 
 
 def _upper(text: str) -> str:

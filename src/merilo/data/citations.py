@@ -57,8 +57,11 @@ _NUMBERS: Final = re.compile(
 _NAMED: Final = re.compile(rf"(?:{_WORDS}|id)\s*[:#]\s*(?P<id>\S+)", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w")
 _LIST_NUMBER: Final = re.compile(r"\A[\s>]*\d{1,3}[.)]")
-_INDEXED: Final = re.compile(r"(?<![^\W_])[a-z]\Z|[=<>∈] ?\Z")
-"""A variable or a value: "a[1]" and "x = [1]" are not citations."""
+_INDEXED: Final = re.compile(
+    r"(?:(?<![^\W_])[a-z]|[=<>∈] ?|\b(?:option|step|figure|table|equation|item|element|answer) )\Z", re.IGNORECASE
+)
+"""A variable, a value or a number of something else: "a[1]", "x = [1]" and "step [1]" are not citations."""
+_LOWER: Final = re.compile(r" [a-z]")
 _CLOSING: Final = re.compile(r"[\s.,;:!?…。)]|\Z")
 
 
@@ -203,7 +206,9 @@ class _Reader:
         for found in _TOKEN.finditer(text):
             inside, names = found[found.lastgroup or 0], self._names(found)
             stays = self.keeps_marks if names else found["code"] is not None or not self.is_source(inside, found)
-            is_variable = _INDEXED.search(text, max(0, found.start() - 2), found.start())
+            opens = text[max(0, found.start() - 2) : found.start()].strip(" ")[-1:] in {"", "\n", "."}
+            is_subject = opens and _LOWER.match(text, found.end()) is not None
+            is_variable = is_subject or _INDEXED.search(text, max(0, found.start() - 12), found.start())
             if stays or is_variable or (_word_before(found), found[0].casefold()) in pairs:
                 continue
             between = text[position : found.start()]
