@@ -26,7 +26,7 @@ from merilo.data.sentences import pieces
 from merilo.data.short_answers import SHORT_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from merilo.data.sample import Sample
 
@@ -46,34 +46,9 @@ _RUN: Final = 4
 """Words in a row that a context has too, from which a part is content."""
 _MAX_LOOKUPS: Final = 400
 
-_NEXT_TURN: Final = re.compile(r"(?:<\|(?:im_start|start_header_id)\|>|<start_of_turn>)\s?(?:user|system)|\n(?:Human|User):\s")
-_SIGN: Final = re.compile(r"[^\w\s.,;:!?'\"()/%°€£—’“”-]|[①-⑳❶-❿]|[.!?]\w|^[ \t]{0,8}(?:[-+=:]|\(?[a-z]\))", re.MULTILINE)
-"""A sign without which a text has no markup."""
-_CLOSED: Final = re.compile(r"</([\w-]{1,31})")
-_ENTITY: Final = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
-_NOTE: Final = re.compile(
-    r"^[ ]{0,3}\[(?:\^[^\[\]\n]{1,64}\]:|[^\[\]\n]{1,64}\]:[ \t]*<?(?:https?:|www\.|/))[^\n]*\n?", re.MULTILINE
+_WORD: Final = re.compile(
+    r"(?:[^\W_]|[\u064b-\u0652\u0900-\u0963])+(?:['’;-](?:[^\W_]|[\u064b-\u0652\u0900-\u0963])+)*"
 )
-_RAISED: Final = re.compile(  # not of a unit such as m²
-    r"(?:(?<=[^\W\d_]{2})(?<!\b[ckmdn]m)(?<!\b(?:mc|ft|in|mi|yd))|(?<=[.,;!?”\"%])|(?<=\d{4}))"
-    r" ?[(\[⁽]?[⁰¹²³⁴-⁹]{1,3}(?:[,⁻ ][⁰¹²³⁴-⁹]{1,3}){0,5}[)\]⁾]?(?![\w'\"])"
-)
-_LIST_LINE: Final = re.compile(r"\s*(?:[-*•]\s|\d{1,3}[.)]\s|[\[【(][^\[\]【】()\n]{1,64}[\]】)])")
-_FOOTNOTE: Final = re.compile(r"\s*([\[【(]\^?\d{1,3}[\])】]|[⁰¹²³⁴-⁹]{1,2}|—)[:.]?[ \t]*(?=\S)")
-_LABEL: Final = re.compile(
-    r"(?:^|;)[ \t]*(\w(?=[:：] ?[A-Z])|(?:[^\n:：;]|;(?=\S)){2,80}?)(?:[:：](?!//)|[ \t]\n|\n| [-–—] )[ \t\n]*(?:[|>]-?\n\s*)?",
-    re.MULTILINE,
-)
-_REFERENCE: Final = re.compile(r"\^\w{1,20}|[a-f]|(?=[a-f-]{0,40}\d)(?=[\d-]{0,40}[a-f])[\da-f-]{6,40}|\^?(?:[^\W\d]{1,12}[ .:_=-]{1,2}\d{1,3}|(?:[^\W\d]{1,12}[ .:_=-]{1,2})?\d{1,3}\s?[:,–-].{0,80}[^\W\d_].{0,9})\^?|[¹²³⁴-⁹,]{1,5}")
-_PAGE: Final = re.compile(r"(?i:,? (?:pp?\.|pages?|s\.|seiten?|section|sec\.|ch\.|chapter|§) ?\d{1,4}(?:\s?[-–]\s?\d{1,4})?$)")
-_LOOSE: Final = re.compile(r"(?<=\w) (?=[.,!?;](?:\s|\Z))")
-_SPACES: Final = re.compile(r"(?<=\S)[ \t]{2,}+(?=\S)")
-_APPOSITION: Final = re.compile(r"(?i:\s?(?:an?|the|ein\w{0,2}|der|die|das|une?|la|le|el) [^,.]{1,60}, (?:is|was|are|were|has|had|ist|war|wurde|hat|est|était|es|fue) )")
-"""What makes the word before it the subject: "Answer: a band from Leeds, was founded in 1979."."""
-_END: Final = re.compile(r"(?:(?<![.!?])[.!?]++[\"'”’)\]]{0,3}(?=\s)|[。！？]|\n)\s*")
-_OPENING_END: Final = re.compile(r"[,:!.](?=\s)| [-–—](?= )|[，、：！。\n]")
-_WORD: Final = re.compile(r"(?:[^\W_]|{0})+(?:['’;-](?:[^\W_]|{0})+)*".replace("{0}", "[\u064b-\u0652\u0900-\u0963\u0966-\u0dff]"))
-_FILE: Final = re.compile(r"(?i:(?:https?://|www\.)\S|\w\.(?:pdf|md|html?|docx?|txt|csv|json|pptx?|xlsx?|xml)\b)")
 _HAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _PLAIN: Final = str.maketrans("‘’‚‛“”„‟‐‑％［］", "''''\"\"\"\"--%[]") | {
     **dict.fromkeys((0xA0, 0x202F, *range(0x2000, 0x200B)), " "),
@@ -118,8 +93,7 @@ def read_answer(text: str, contexts: Contexts = NO_CONTEXTS, *, marks: bool = Fa
     'It opens at nine.'
     """
     reader = _Reader(contexts)
-    steps = [_unwrapped, reader.markup, reader.end, reader.beginning, reader.lead_ins]
-    steps.append(lambda text: without_brackets(_RAISED.sub("", text), contexts, reader.is_source, marks=marks))
+    steps = [_unwrapped, reader.markup, reader.end, reader.beginning, reader.lead_ins, reader.brackets(marks=marks)]
     for _ in range(_ROUNDS):
         before = text
         for step in steps if len(text) <= _MAX_READ else steps[:1]:
@@ -137,11 +111,11 @@ def _has_word(text: str) -> bool:
 
 def _unwrapped(text: str) -> str:
     """Return a text without reasoning and later turns; of one block of code or JSON, the answer in it."""
-    if (turn := _NEXT_TURN.search(text)) and _has_word(text[: turn.start()]):
+    if (turn := _pattern("turn").search(text)) and _has_word(text[: turn.start()]):
         text = text[: turn.start()]
     kept: list[str] = []
     position, is_inside = 0, False
-    for found in _blocks().finditer(text):
+    for found in _pattern("blocks").finditer(text):
         before = text[max(0, found.start() - 4) : found.start()].strip(" ")[-1:]
         if found["ends"] and (is_inside or not (found["aside"] or any(map(_has_word, kept)))):
             position, is_inside = found.end(), False
@@ -194,7 +168,11 @@ def _stated(value: object, *, is_named: bool = False) -> str:
         return value if isinstance(value, str) and _has_word(value) and not is_named else ""
     numbers = {key: str(each) for key, each in value.items() if type(each) in {int, float}}
     texts = {key: text for key, each in value.items() if isinstance(key, str) and (text := _stated(each))}
-    for is_answer in (lambda key: _is(_words(key), "finals"), lambda key: aliases().field_of(key) == "response", lambda key: _is(_words(key), "fields")):
+    for is_answer in (
+        lambda key: _is(_words(key), "finals"),
+        lambda key: aliases().field_of(key) == "response",
+        lambda key: _is(_words(key), "fields"),
+    ):
         if named := [text for key, text in (texts | numbers).items() if is_answer(key.replace("_", " "))]:
             return named[0]
     return "" if is_named or len(texts) > 1 else "".join(texts.values())
@@ -218,14 +196,10 @@ def _either(*tables: str) -> str:
 
 
 @cache
-def _blocks() -> re.Pattern[str]:
-    return re.compile(_either("blocks"), re.VERBOSE | re.IGNORECASE)
-
-
-@cache
-def _markup() -> re.Pattern[str]:
-    kinds = _either("stays", "inner", "gone", "breaks", "titles", "tags")
-    return re.compile(kinds, re.VERBOSE | re.DOTALL | re.IGNORECASE | re.MULTILINE)
+def _pattern(*tables: str) -> re.Pattern[str]:
+    """Return the pattern of tables, each kind of which is a group, or of one of the single expressions."""
+    single = _tables()["expressions"].get(tables[0], "")
+    return re.compile(single or _either(*tables), re.VERBOSE | re.DOTALL | re.IGNORECASE | re.MULTILINE)
 
 
 @cache
@@ -319,43 +293,45 @@ class _Reader:
         return any(self._has(f" {run} ", _folded(self.contexts.texts)) for run in runs)
 
     def markup(self, text: str) -> str:
-        """Return a text without entities, HTML, chat tokens, Markdown and tables."""
-        known, text = self.contexts.texts, one_form(text.replace("\r\n", "\n"))
-        if _SIGN.search(text) is not None:
-            text = _ENTITY.sub(lambda found: found[0] if self._has(found[0], known) else unescape(found[0]), text)
-            closed = frozenset(map(str.lower, _CLOSED.findall(text)))
-            text = _markup().sub(lambda found: self._plain(found, closed), text)
-        text = "\n\n".join(each.text for each in pieces((text,))) if "\n" in text else text
-        return _LOOSE.sub("", _SPACES.sub(" ", text)).replace("\n\n\n", "\n\n")
+        """Return a text without HTML, chat tokens and Markdown; of a table, its cells with their headers."""
+        text = one_form(text.replace("\r\n", "\n"))
+        if "\n" in text and "```" not in text:
+            text = "\n\n".join(each.text for each in pieces((text,)))
+        if _pattern("sign").search(text) is not None:
+            closed = frozenset(map(str.lower, _pattern("closed").findall(text)))
+            text = _pattern(*_MARKUP).sub(lambda found: self._plain(found, closed), text)
+        return text.replace("\n\n\n", "\n\n")
 
     def _plain(self, found: re.Match[str], closed: frozenset[str]) -> str:
         """Return what is left of markup."""
-        text, kind, whole = found.string, found.lastgroup or "", found[0]
-        table = next(name for name, kinds in _tables().items() if kind in kinds)
+        text, kind, whole, end = found.string, found.lastgroup or "", found[0], found.end()
+        table = next(name for name in _MARKUP if kind in _tables()[name])
         inner = found[f"{kind}_"] if table in {"inner", "titles", "tags"} else ""
         is_open = table == "tags" and inner.lower() not in closed
         if table == "stays" or is_open or (len(whole.strip()) > 1 and self._has(whole, self.contexts.texts)):
             return whole
-        alone = text[found.start() - 1 : found.start()] in {"", "\n"} and text[found.end() : found.end() + 1] == "\n"
-        if table == "titles" or (kind == "stars" and alone):
-            words, is_numbered = _words(inner), any(map(str.isdecimal, inner))
-            is_title = len(words) <= 10 and inner[-1] not in ".!?" and not is_numbered
+        is_line = (
+            kind == "stars" and text[found.start() - 1 : found.start()] in {"", "\n"} and text[end : end + 1] == "\n"
+        )
+        words = _words(inner) if is_line or table == "titles" or kind == "link" else []
+        if table == "titles" or is_line:
+            is_title = len(words) <= 10 and inner[-1] not in ".!?" and not any(map(str.isdecimal, inner))
             is_label = _is(words, "lists", "labels", "finals", "reasons")
-            rest = "" if is_title and text[found.end() :].strip() else f"{inner}\n"
-            return inner.rstrip(" :") + ":\n" if is_label else rest
-        if kind == "link" and _names_source(_words(inner)):
-            return ""
-        return inner if table == "inner" else "\n" if table == "breaks" else ""
+            return inner.rstrip(" :") + ":\n" if is_label else "" if is_title and text[end:].strip() else f"{inner}\n"
+        left = {"breaks": "\n", "decoded": unescape(whole), "inner": "" if _names_source(words) else inner}
+        return left.get(table, "")
 
     def end(self, text: str) -> str:
         """Return a text without closing sentences and sources."""
-        text = _NOTE.sub("", text) if "]:" in text else text
         for _ in range(_MAX_PARTS):
             text = text.rstrip()
             cut = self._list_start(text) if "\n" in text else None
             if cut is None:
                 line = max(text.rfind("\n") + 1, len(text) - _MAX_CHARS)
-                starts = [line, *(found.end() for found in _END.finditer(text, line) if found.end() < len(text))]
+                starts = [
+                    line,
+                    *(each.end() for each in _pattern("end").finditer(text, line) if each.end() < len(text)),
+                ]
                 cut = next((at for at in starts[-_MAX_PARTS:] if self._is_source_line(text[at:], text[:at])), None)
                 cut = starts[-1] if cut is None and self._is_closing(text[starts[-1] :]) else cut
             if not cut or not _has_word(text[:cut]):
@@ -371,92 +347,96 @@ class _Reader:
             line, words = text[start:end], _words(text[start:end])
             if end < len(text) and len(line) < _MAX_LABEL and _is(words, "lists"):
                 return start
-            is_listed = not words or self._is_title(line) or (_LIST_LINE.match(line) and not self._is_content(words))
-            if not start or not is_listed:
+            is_item = _pattern("list_line").match(line) and not self._is_content(words)
+            if not start or not (not words or self._is_title(line) or is_item):
                 return None
             end = start - 1
         return None
 
     def _is_source_line(self, text: str, before: str) -> bool:
         """Return True for "Source: handbook.pdf, p. 3", "Confidence: .9", a footnote and an address."""
-        if note := _FOOTNOTE.match(text):
+        if note := _pattern("footnote").match(text):
             is_cited = note[1] in before if note[1] != "—" else not _listed("pages").isdisjoint(_words(text))
             return is_cited and any(map(str.isalpha, text)) and self._is_title(text[note.end() :])
-        label, colon, rest = text.replace("：", ":").partition(":")
+        label, colon, rest = text[:_MAX_CHARS].replace("：", ":").partition(":")
         words = _words(label) if colon and len(label) < _MAX_LABEL else []
         if _is(words, "facts"):
             return not self._is_content(_words(rest))
-        is_address = _FILE.match(text.lstrip("<[(-*• ")) and len(text.split()) == 1
-        return bool(is_address) or (_is(words, "lists") and (not _has_word(rest) or self._is_title(rest)))
+        is_address = len(text.split(maxsplit=1)) == 1 and _pattern("file").match(text.lstrip("<[(-*• ")) is not None
+        return is_address or (_is(words, "lists") and (not _has_word(rest) or self._is_title(rest)))
 
     def _is_title(self, text: str) -> bool:
         """Return True for the name of a source: an address, a number, or a title that is no sentence."""
         plain, words = text.strip(), _words(text)
-        is_sentence = (plain[-1:] in ".!?。" and len(words) > 4) or plain.lstrip("\"'“«[(*-• ")[:1].islower()
+        is_sentence = (plain[-1:] in ".!?。" and len(words) > _RUN) or plain.lstrip("\"'“«[(*-• ")[:1].islower()
         is_title = not is_sentence and len(words) <= 15 and not self._is_content(words)
-        return is_title or _FILE.search(plain) is not None or all(map(_is_known, words))
+        return is_title or _pattern("file").search(plain) is not None or all(map(_is_known, words))
 
     def _is_closing(self, text: str) -> bool:
         """Return True for a courtesy, an offer of help, a note about the answer, and a question to the user."""
         words = _words(text)
-        is_closing = _is(words, "openings", "courtesies", "closings") or text.rstrip("\"')*_ ")[-1:] in "?？"
-        is_frame = _names_source(words) or (is_closing and not any(map(str.isdecimal, text)))
+        is_closing = text.rstrip("\"')*_ ")[-1:] in "?？" or _is(words, "openings", "courtesies", "closings")
+        is_frame = (is_closing and not any(map(str.isdecimal, text))) or _names_source(words)
         return is_frame and not self._is_content(words)
 
     def beginning(self, text: str) -> str:
         """Return a text without greetings, and without labels of its lines."""
         for _ in range(_MAX_PARTS):
-            ends = islice(_OPENING_END.finditer(text, 0, _MAX_CHARS), _MAX_OPENING)
+            ends = islice(_pattern("opening").finditer(text, 0, _MAX_CHARS), _MAX_OPENING)
             if (end := next((each.end() for each in ends if self._is_opening(each)), None)) is None:
                 break
             text = _upper(text[end:].lstrip())
-        if (found := _LABEL.match(text)) and _is(_words(found[1]), "reasons") and _LABEL.search(text, found.end()) is None:
-            text = text.partition("\n\n")[2] or text
-        is_reason = _is(_words(text[:_MAX_LABEL].partition(":")[0].partition("\n")[0]), "reasons")
-        for found in reversed([*_LABEL.finditer(text)][:_MAX_LINES]):
-            words, rest = _words(found[1]), text[found.end() :]
+        labels = list(islice(_pattern("label").finditer(text), _MAX_LINES))
+        is_reason = labels != [] and not text[: labels[0].start()].strip() and _is(_words(labels[0][1]), "reasons")
+        if is_reason and len(labels) == 1 and "\n\n" in text:
+            return text.partition("\n\n")[2]
+        for label in reversed(labels):
+            words, rest = _words(label[1]), text[label.end() :]
             if is_reason and _is(words, "finals"):
                 return _upper(rest)
-            is_label = _is(words, "labels") and _has_word(rest) and not _APPOSITION.match(rest)
-            text = text[: found.start()] + _upper(rest) if is_label else text
+            if _is(words, "labels") and _has_word(rest) and not _pattern("apposition").match(rest):
+                text = text[: label.start()] + _upper(rest)
         return text
 
     def _is_opening(self, end: re.Match[str]) -> bool:
         """Return True if the text up to a sign is a greeting or names the sources, and a statement begins after it."""
         words, rest = _words(end.string[: end.start()]), end.string[end.end() :][:_MAX_LABEL].lstrip()
+        is_ended = end[0] in ".!。" or (end[0] == "\n" and end.string[: end.start()].rstrip()[-1:] != ":")
+        if not _is(words, "openings", "courtesies") and not (is_ended and _names_source(words)):
+            return False
         begins = _words(rest)[:1]
         is_sure = _listed("doubtful").isdisjoint(words) or not _listed("starts").isdisjoint(begins)
         is_new = not rest[:1].islower() or (is_sure and end[0] in ",:，：")
-        is_ended = end[0] in ".!。" or (end[0] == "\n" and end.string[: end.start()].rstrip()[-1:] != ":")
-        is_frame = _is(words, "openings", "courtesies") or (is_ended and _names_source(words))
-        is_subject = _APPOSITION.match(end.string, end.end()) is not None
-        return is_new and is_frame and not is_subject and not self._is_content([*words, *begins])
+        is_subject = _pattern("apposition").match(end.string, end.end()) is not None
+        return is_new and not is_subject and not self._is_content([*words, *begins])
 
     def lead_ins(self, text: str) -> str:
         """Return a text without lead-ins of its sentences, and without their ends such as "as the context states"."""
-        ends = [0, *(found.end() for found in _END.finditer(text)), len(text)]
+        ends = [0, *(found.end() for found in _pattern("end").finditer(text)), len(text)]
         return "".join(self._without_lead_in(text[start:end]) for start, end in pairwise(ends))
 
     def _without_lead_in(self, sentence: str) -> str:
         words: list[str] = []
         comma = link = whole = 0
         for found in _WORD.finditer(sentence, 0, _MAX_CHARS):
-            word, opens, end = one_form(found[0]).casefold(), bool(words) and words[0] in _listed("starts"), found.end()
-            whole = whole or (found.start() if word in _listed("starts") and _leads(words) and words[-1] != "of" else 0)
-            if not _is_known(word):  # without a comma
-                is_new = found[0][0].isupper() or len(words) > _RUN
-                whole = whole or (found.start() if is_new and words[-1:] != ["of"] and _is_source(words[-1:]) and _leads(words) else 0)
+            word, end, opens = (
+                one_form(found[0]).casefold(),
+                found.end(),
+                words[:1] != [] and words[0] in _listed("starts"),
+            )
+            if word in _listed("starts") and words[-1:] != ["of"] and _leads(words):
+                whole = whole or found.start()
+            if not _is_known(word):
                 break
             words.append(word)
             named = [*words, *(["source"] if "[" in sentence[:end] else [])]  # "According to [1],"
-            after = sentence[end:].lstrip("])")[:1]
-            says = after in {":", "："} and _names_source(named) and word.isalpha() and word not in _listed("sources")
-            if not comma and (says or (after in {",", "，", "、"} or after in {":", "："}) and _leads(named)):
+            sign = sentence[end:].lstrip("])")[:1] or " "
+            says = sign in ":：" and word.isalpha() and word not in _listed("sources") and _names_source(named)
+            is_clause = opens and len(words) <= _RUN and _names_source(words[-2:-1])  # "the text that"
+            if not comma and (says or (sign in ",，、:：" and _leads(named))):
                 comma = end
-            elif word in _listed("links") and _names_source(named) and not (
-                opens and len(words) < _RUN + 1 and _names_source(words[-2:-1])
-            ):
-                link = end  # unlike "the text that"
+            elif word in _listed("links") and _names_source(named) and not is_clause:
+                link = end
         cut = max(comma, link) or whole
         if cut and not self._is_content(_words(sentence[:cut])) and _has_word(sentence[cut:]):
             return _upper(sentence[cut:].lstrip(" ]),:，、：\n"))
@@ -466,25 +446,35 @@ class _Reader:
             return bare[:comma] + bare[-1] * (bare[-1] in ".!?。") + sentence[len(bare) :]
         return sentence
 
+    def brackets(self, *, marks: bool) -> Callable[[str], str]:
+        """Return the step that removes brackets of sources, and citation marks unless `marks`."""
+
+        def without(text: str) -> str:
+            text = text if text.isascii() else _pattern("raised").sub("", text)
+            return without_brackets(text, self.contexts, self.is_source, marks=marks)
+
+        return without
+
     def is_source(self, inside: str, found: re.Match[str]) -> bool:
         """Return True for "Source: handbook", "1: Guide", "a.pdf, p. 3", "see page 3" and "according to the context"."""
-        words, (label, _, rest) = _words(inside), inside.replace("：", ":").partition(":")
+        words, is_round, (label, _, rest) = _words(inside), found.lastgroup == "round", inside.partition(":")
         if _is(_words(label), "lists", "facts"):
-            return (" " in rest.strip() or found.lastgroup != "round") and not self._is_content(_words(rest))
-        is_known = all(_is_known(each) or each in _listed("pages") for each in words)
-        names = not {"p", "pp"}.isdisjoint(words) or any(_names_source([each]) for each in words)
-        is_numbered = names and is_known and (any(map(str.isdecimal, inside)) or found.lastgroup != "round")
-        is_titled = len(words) > 1 and words[0] in _listed("sources") and words[1].isdecimal()
-        is_file = _FILE.search(inside) is not None and not self._has(inside, self.contexts.texts)
-        return is_numbered or (is_titled and not self._is_content(words)) or is_file or _leads(words) or "†" in inside or self._is_reference(inside, found)
+            return (" " in rest.strip() or not is_round) and not self._is_content(_words(rest))
+        is_after = found.string[max(0, found.start() - 2) : found.start()].rstrip()[-1:] in tuple(".!?。")
+        is_reference = (is_after and len(words) <= _RUN) or _pattern("reference").fullmatch(inside)
+        if not is_round and ("†" in inside or is_reference or _names_source(words)):
+            return True
+        if _pattern("file").search(inside) and not self._has(inside, self.contexts.texts):
+            return True
+        known = all(map(_is_known, words)) or (len(words) > 1 and words[1].isdecimal() and _is_source(words[:1]))
+        is_numbered = known and _is_source(words) and any(map(str.isdecimal, inside))
+        is_number = is_after and inside.isdecimal() and len(inside) < _RUN
+        is_named = is_number or is_numbered or _leads(words) or _pattern("page").search(inside) is not None
+        return is_named and not self._is_content(words)
 
-    def _is_reference(self, inside: str, found: re.Match[str]) -> bool:
-        """Return True for "1: Guide" and "web:1" in square brackets, and for a short name or number after a sentence."""
-        before, words = found.string[max(0, found.start() - 2) : found.start()].rstrip(), _words(inside)
-        is_after = before[-1:] in tuple(".!?。") and len(words) <= _RUN
-        if found.lastgroup != "round":
-            return is_after or _REFERENCE.fullmatch(inside) is not None
-        return (is_after and inside.isdecimal() and len(inside) < _RUN) or (_PAGE.search(inside) is not None and not self._is_content(words))
+
+_MARKUP: Final = ("stays", "inner", "gone", "decoded", "breaks", "titles", "tags")
+"""The tables of markup, in the order in which they are tried."""
 
 
 def _upper(text: str) -> str:

@@ -61,7 +61,7 @@ _INDEXED: Final = re.compile(
     r"(?:(?<![^\W_])[a-z]|[=<>∈] ?|\b(?:option|step|figure|table|equation|item|element|answer) )\Z", re.IGNORECASE
 )
 """A variable, a value or a number of something else: "a[1]", "x = [1]" and "step [1]" are not citations."""
-_LOWER: Final = re.compile(r" [a-z]")
+_LOWER: Final = re.compile(r" (?!(?:and|und|et|y|e) )[a-z]")
 _CLOSING: Final = re.compile(r"[\s.,;:!?…。)]|\Z")
 
 
