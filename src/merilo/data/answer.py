@@ -295,11 +295,12 @@ class _Reader:
     def markup(self, text: str) -> str:
         """Return a text without HTML, chat tokens and Markdown; of a table, its cells with their headers."""
         text = one_form(text.replace("\r\n", "\n"))
-        if "\n" in text and "```" not in text:
-            text = "\n\n".join(each.text for each in pieces((text,)))
         if _pattern("sign").search(text) is not None:
             closed = frozenset(map(str.lower, _pattern("closed").findall(text)))
             text = _pattern(*_MARKUP).sub(lambda found: self._plain(found, closed), text)
+        if "\n" in text and "```" not in text:
+            text = "\n\n".join(each.text for each in pieces((text,)))
+        text = _pattern("spaces").sub("", text) if "  " in text or "\t" in text else text
         return text.replace("\n\n\n", "\n\n")
 
     def _plain(self, found: re.Match[str], closed: frozenset[str]) -> str:
@@ -387,8 +388,8 @@ class _Reader:
                 break
             text = _upper(text[end:].lstrip())
         labels = list(islice(_pattern("label").finditer(text), _MAX_LINES))
-        is_reason = labels != [] and not text[: labels[0].start()].strip() and _is(_words(labels[0][1]), "reasons")
-        if is_reason and len(labels) == 1 and "\n\n" in text:
+        is_reason = _is(_words(text[:_MAX_LABEL].partition("\n")[0].partition(":")[0]), "reasons")
+        if is_reason and len(labels) == 1 and not labels[0].start() and "\n\n" in text:
             return text.partition("\n\n")[2]
         for label in reversed(labels):
             words, rest = _words(label[1]), text[label.end() :]
