@@ -198,8 +198,9 @@ def _either(*tables: str) -> str:
 @cache
 def _pattern(*tables: str) -> re.Pattern[str]:
     """Return the pattern of tables, each kind of which is a group, or of one of the single expressions."""
-    single = _tables()["expressions"].get(tables[0], "")
-    return re.compile(single or _either(*tables), re.VERBOSE | re.DOTALL | re.IGNORECASE | re.MULTILINE)
+    singles = _tables()["expressions"]
+    expression = singles.get(tables[0]) or f"(?={singles['begins']})(?:{_either(*tables)})"
+    return re.compile(expression, re.VERBOSE | re.DOTALL | re.IGNORECASE | re.MULTILINE)
 
 
 @cache
