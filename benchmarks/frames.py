@@ -20,12 +20,7 @@ from figures import report
 import merilo
 from merilo.data.answer import read_answer
 from merilo.data.citations import Contexts
-from merilo.judges.slots import has_values, slots
-
-
-def same_values(a, b):
-    return has_values(slots(a), slots(b)) and has_values(slots(b), slots(a))
-
+from merilo.data.values import same_values
 
 FOLDER: Final = Path(__file__).parent / "frames"
 HALVES: Final = ("tuning", "held out")

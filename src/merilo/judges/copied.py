@@ -14,7 +14,8 @@ from merilo.cancellation import check_cancelled
 from merilo.data.answer import is_courtesy
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, taken_apart
-from merilo.judges.slots import composed, has_values, slots
+from merilo.data.values import composed, has_values
+from merilo.judges.slots import slots
 from merilo.judges.words import stems
 
 if TYPE_CHECKING:

@@ -18,11 +18,12 @@ from merilo.data.answer import one_form
 from merilo.data.history import ASSISTANT, USER
 from merilo.data.sentences import judged_sentences, pieces, sentences, unnumbered
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
+from merilo.data.values import FUNCTION_WORDS
 from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, SupportResult, excerpts
 from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncommittal
 from merilo.judges.encoder.model import Embedder
 from merilo.judges.in_process import FreeProvider, answer_batch, question_length
-from merilo.judges.slots import FUNCTION_WORDS, differs, quoted, written_alike
+from merilo.judges.slots import differs, quoted, written_alike
 from merilo.judges.words import is_english, likeness, ngram_vector
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.embeddings import Embeddings
