@@ -19,6 +19,7 @@ from typing import Any, Final
 from each_case import each_case
 
 import merilo
+from merilo.data import answer
 
 _CALLS: Final = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
 _CHARS: Final = "a0 \n-_.,:;'\"`*[](){}<>|\\/#%&=+@?!xA\u00e9\u0301\u0000"
@@ -242,5 +243,7 @@ def test_ambiguous_expressions_are_recognised(pattern: str, call: str) -> None:
 def test_every_expression_of_the_sources_is_linear() -> None:
     """On pumped inputs, every expression in `merilo` takes at most about twice the time for twice the text."""
     found = list(expressions(Path(merilo.__file__).parent))
+    tables = [*((each,) for each in answer.tables()["expressions"]), ("blocks",), answer.MARKUP]
+    found += [Found(f"answer.toml:{each[0]}", answer.pattern(*each), frozenset({"match"})) for each in tables]
     assert len(found) > 100
     assert not list(filter(None, (next(slow_inputs(each), None) for each in found)))

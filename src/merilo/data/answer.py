@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from html import unescape
 from importlib.resources import files
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.aliases import aliases
 from merilo.data.citations import NO_CONTEXTS, Contexts, without_brackets
@@ -111,11 +111,11 @@ def _has_word(text: str) -> bool:
 
 def _unwrapped(text: str) -> str:
     """Return a text without reasoning and later turns; of one block of code or JSON, the answer in it."""
-    if (turn := _pattern("turn").search(text)) and _has_word(text[: turn.start()]):
+    if (turn := pattern("turn").search(text)) and _has_word(text[: turn.start()]):
         text = text[: turn.start()]
     kept: list[str] = []
     position, is_inside = 0, False
-    for found in _pattern("blocks").finditer(text):
+    for found in pattern("blocks").finditer(text):
         before = text[max(0, found.start() - 4) : found.start()].strip(" ")[-1:]
         if found["ends"] and (is_inside or not (found["aside"] or any(map(_has_word, kept)))):
             position, is_inside = found.end(), False
@@ -160,52 +160,59 @@ def _answer_in(text: str, *, is_named: bool = False) -> str:
     return ""
 
 
-def _stated(value: object, *, is_named: bool = False) -> str:
+def _stated(value: Any, *, is_named: bool = False) -> str:  # Any: a value of JSON
     """Return the one text of a value, or the one that a key names; of a list, the texts in a row."""
     if isinstance(value, list):
         return " ".join(filter(None, map(_stated, value)))
     if not isinstance(value, dict):
         return value if isinstance(value, str) and _has_word(value) and not is_named else ""
-    numbers = {key: str(each) for key, each in value.items() if type(each) in {int, float}}
-    texts = {key: text for key, each in value.items() if isinstance(key, str) and (text := _stated(each))}
-    for is_answer in (
-        lambda key: _is(_words(key), "finals"),
-        lambda key: aliases().field_of(key) == "response",
-        lambda key: _is(_words(key), "fields"),
-    ):
-        if named := [text for key, text in (texts | numbers).items() if is_answer(key.replace("_", " "))]:
-            return named[0]
-    return "" if is_named or len(texts) > 1 else "".join(texts.values())
+    found = {str(key): _stated(each) for key, each in value.items()}
+    found |= {str(key): str(each) for key, each in value.items() if type(each) in {int, float} and _rank(str(key)) < 2}
+    texts = {key: text for key, text in found.items() if text}
+    best = min(texts, key=_rank, default="")
+    is_answer = best and (_rank(best) < _UNNAMED or (len(texts) == 1 and not is_named))
+    return texts[best] if is_answer else ""
+
+
+_UNNAMED: Final = 3
+
+
+def _rank(key: str) -> int:
+    """Return how well a key names an answer, from 0; `_UNNAMED` if it does not."""
+    words = _words(key.replace("_", " "))
+    is_alias = aliases().field_of(key) == "response"
+    return 0 if _is(words, "finals") else 1 if is_alias else 2 if _is(words, "fields") else _UNNAMED
 
 
 # -- words and phrases of answer.toml ------------------------------------------------------------------
 
 
 @cache
-def _tables() -> dict[str, dict[str, str]]:
+def tables() -> dict[str, dict[str, str]]:
+    """Return the tables of expressions and of words."""
     return tomllib.loads(files("merilo.data").joinpath("answer.toml").read_text("utf-8"))
 
 
-def _either(*tables: str) -> str:
+def _either(*names: str) -> str:
     """Return the expression of all kinds of tables, each as a group of its name."""
-    kinds = [(name, each) for table in tables for name, each in _tables()[table].items()]
+    kinds = [(name, each) for table in names for name, each in tables()[table].items()]
     expression = "|".join(f"(?P<{name}>{each})" for name, each in kinds)
-    for name, part in _tables()["parts"].items():
+    for name, part in tables()["parts"].items():
         expression = expression.replace(name, part)
     return expression
 
 
 @cache
-def _pattern(*tables: str) -> re.Pattern[str]:
-    """Return the pattern of tables, each kind of which is a group, or of one of the single expressions."""
-    singles = _tables()["expressions"]
-    expression = singles.get(tables[0]) or f"(?={singles['begins']})(?:{_either(*tables)})"
+def pattern(*names: str) -> re.Pattern[str]:
+    """Return the pattern of tables, each kind of which is a group, or of a single expression."""
+    singles = tables()["expressions"]
+    expression = singles.get(names[0]) or f"(?={singles['begins']})(?:{_either(*names)})"
     return re.compile(expression, re.VERBOSE | re.DOTALL | re.IGNORECASE | re.MULTILINE)
 
 
 @cache
 def _lists(name: str) -> list[str]:
-    return [table.get(name, "").casefold() for table in _tables().values()]
+    return [table.get(name, "").casefold() for table in tables().values()]
 
 
 @cache
@@ -296,18 +303,18 @@ class _Reader:
     def markup(self, text: str) -> str:
         """Return a text without HTML, chat tokens and Markdown; of a table, its cells with their headers."""
         text = one_form(text.replace("\r\n", "\n"))
-        if _pattern("sign").search(text) is not None:
-            closed = frozenset(map(str.lower, _pattern("closed").findall(text)))
-            text = _pattern(*_MARKUP).sub(lambda found: self._plain(found, closed), text)
+        if pattern("sign").search(text) is not None:
+            closed = frozenset(map(str.lower, pattern("closed").findall(text)))
+            text = pattern(*MARKUP).sub(lambda found: self._plain(found, closed), text)
         if "\n" in text and "```" not in text:
             text = "\n\n".join(each.text for each in pieces((text,)))
-        text = _pattern("spaces").sub("", text) if "  " in text or "\t" in text else text
+        text = pattern("spaces").sub("", text) if "  " in text or "\t" in text else text
         return text.replace("\n\n\n", "\n\n")
 
     def _plain(self, found: re.Match[str], closed: frozenset[str]) -> str:
         """Return what is left of markup."""
         text, kind, whole, end = found.string, found.lastgroup or "", found[0], found.end()
-        table = next(name for name in _MARKUP if kind in _tables()[name])
+        table = next(name for name in MARKUP if kind in tables()[name])
         inner = found[f"{kind}_"] if table in {"inner", "titles", "tags"} else ""
         is_open = table == "tags" and inner.lower() not in closed
         if table == "stays" or is_open or (len(whole.strip()) > 1 and self._has(whole, self.contexts.texts)):
@@ -332,7 +339,7 @@ class _Reader:
                 line = max(text.rfind("\n") + 1, len(text) - _MAX_CHARS)
                 starts = [
                     line,
-                    *(each.end() for each in _pattern("end").finditer(text, line) if each.end() < len(text)),
+                    *(each.end() for each in pattern("end").finditer(text, line) if each.end() < len(text)),
                 ]
                 cut = next((at for at in starts[-_MAX_PARTS:] if self._is_source_line(text[at:], text[:at])), None)
                 cut = starts[-1] if cut is None and self._is_closing(text[starts[-1] :]) else cut
@@ -349,7 +356,7 @@ class _Reader:
             line, words = text[start:end], _words(text[start:end])
             if end < len(text) and len(line) < _MAX_LABEL and _is(words, "lists"):
                 return start
-            is_item = _pattern("list_line").match(line) and not self._is_content(words)
+            is_item = pattern("list_line").match(line) and not self._is_content(words)
             if not start or not (not words or self._is_title(line) or is_item):
                 return None
             end = start - 1
@@ -357,14 +364,14 @@ class _Reader:
 
     def _is_source_line(self, text: str, before: str) -> bool:
         """Return True for "Source: handbook.pdf, p. 3", "Confidence: .9", a footnote and an address."""
-        if note := _pattern("footnote").match(text):
+        if note := pattern("footnote").match(text):
             is_cited = note[1] in before if note[1] != "—" else not _listed("pages").isdisjoint(_words(text))
             return is_cited and any(map(str.isalpha, text)) and self._is_title(text[note.end() :])
         label, colon, rest = text[:_MAX_CHARS].replace("：", ":").partition(":")
         words = _words(label) if colon and len(label) < _MAX_LABEL else []
         if _is(words, "facts"):
             return not self._is_content(_words(rest))
-        is_address = len(text.split(maxsplit=1)) == 1 and _pattern("file").match(text.lstrip("<[(-*• ")) is not None
+        is_address = len(text.split(maxsplit=1)) == 1 and pattern("file").match(text.lstrip("<[(-*• ")) is not None
         return is_address or (_is(words, "lists") and (not _has_word(rest) or self._is_title(rest)))
 
     def _is_title(self, text: str) -> bool:
@@ -372,7 +379,7 @@ class _Reader:
         plain, words = text.strip(), _words(text)
         is_sentence = (plain[-1:] in ".!?。" and len(words) > _RUN) or plain.lstrip("\"'“«[(*-• ")[:1].islower()
         is_title = not is_sentence and len(words) <= 15 and not self._is_content(words)
-        return is_title or _pattern("file").search(plain) is not None or all(map(_is_known, words))
+        return is_title or pattern("file").search(plain) is not None or all(map(_is_known, words))
 
     def _is_closing(self, text: str) -> bool:
         """Return True for a courtesy, an offer of help, a note about the answer, and a question to the user."""
@@ -384,11 +391,11 @@ class _Reader:
     def beginning(self, text: str) -> str:
         """Return a text without greetings, and without labels of its lines."""
         for _ in range(_MAX_PARTS):
-            ends = islice(_pattern("opening").finditer(text, 0, _MAX_CHARS), _MAX_OPENING)
+            ends = islice(pattern("opening").finditer(text, 0, _MAX_CHARS), _MAX_OPENING)
             if (end := next((each.end() for each in ends if self._is_opening(each)), None)) is None:
                 break
             text = _upper(text[end:].lstrip())
-        labels = list(islice(_pattern("label").finditer(text), _MAX_LINES))
+        labels = list(islice(pattern("label").finditer(text), _MAX_LINES))
         is_reason = _is(_words(text[:_MAX_LABEL].partition("\n")[0].partition(":")[0]), "reasons")
         if is_reason and len(labels) == 1 and not labels[0].start() and "\n\n" in text:
             return text.partition("\n\n")[2]
@@ -396,7 +403,7 @@ class _Reader:
             words, rest = _words(label[1]), text[label.end() :]
             if is_reason and _is(words, "finals"):
                 return _upper(rest)
-            if _is(words, "labels") and _has_word(rest) and not _pattern("apposition").match(rest):
+            if _is(words, "labels") and _has_word(rest) and not pattern("apposition").match(rest):
                 text = text[: label.start()] + _upper(rest)
         return text
 
@@ -409,12 +416,12 @@ class _Reader:
         begins = _words(rest)[:1]
         is_sure = _listed("doubtful").isdisjoint(words) or not _listed("starts").isdisjoint(begins)
         is_new = not rest[:1].islower() or (is_sure and end[0] in ",:，：")
-        is_subject = _pattern("apposition").match(end.string, end.end()) is not None
+        is_subject = pattern("apposition").match(end.string, end.end()) is not None
         return is_new and not is_subject and not self._is_content([*words, *begins])
 
     def lead_ins(self, text: str) -> str:
         """Return a text without lead-ins of its sentences, and without their ends such as "as the context states"."""
-        ends = [0, *(found.end() for found in _pattern("end").finditer(text)), len(text)]
+        ends = [0, *(found.end() for found in pattern("end").finditer(text)), len(text)]
         return "".join(self._without_lead_in(text[start:end]) for start, end in pairwise(ends))
 
     def _without_lead_in(self, sentence: str) -> str:
@@ -452,30 +459,30 @@ class _Reader:
         """Return the step that removes brackets of sources, and citation marks unless `marks`."""
 
         def without(text: str) -> str:
-            text = text if text.isascii() else _pattern("raised").sub("", text)
+            text = text if text.isascii() else pattern("raised").sub("", text)
             return without_brackets(text, self.contexts, self.is_source, marks=marks)
 
         return without
 
     def is_source(self, inside: str, found: re.Match[str]) -> bool:
-        """Return True for "Source: handbook", "1: Guide", "a.pdf, p. 3", "see page 3" and "according to the context"."""
+        """Return True for "Source: handbook", "1: Guide", "a.pdf", "see page 3" and "according to the context"."""
         words, is_round, (label, _, rest) = _words(inside), found.lastgroup == "round", inside.partition(":")
         if _is(_words(label), "lists", "facts"):
             return (" " in rest.strip() or not is_round) and not self._is_content(_words(rest))
         is_after = found.string[max(0, found.start() - 2) : found.start()].rstrip()[-1:] in tuple(".!?。")
-        is_reference = (is_after and len(words) <= _RUN) or _pattern("reference").fullmatch(inside)
+        is_reference = (is_after and len(words) <= _RUN) or pattern("reference").fullmatch(inside)
         if not is_round and ("†" in inside or is_reference or _names_source(words)):
             return True
-        if _pattern("file").search(inside) and not self._has(inside, self.contexts.texts):
+        if pattern("file").search(inside) and not self._has(inside, self.contexts.texts):
             return True
         known = all(map(_is_known, words)) or (len(words) > 1 and words[1].isdecimal() and _is_source(words[:1]))
         is_numbered = known and _is_source(words) and any(map(str.isdecimal, inside))
         is_number = is_after and inside.isdecimal() and len(inside) < _RUN
-        is_named = is_number or is_numbered or _leads(words) or _pattern("page").search(inside) is not None
+        is_named = is_number or is_numbered or _leads(words) or pattern("page").search(inside) is not None
         return is_named and not self._is_content(words)
 
 
-_MARKUP: Final = ("stays", "inner", "gone", "decoded", "breaks", "titles", "tags")
+MARKUP: Final = ("stays", "inner", "gone", "decoded", "breaks", "titles", "tags")
 """The tables of markup, in the order in which they are tried."""
 
 

@@ -224,13 +224,8 @@ def _differences(mine: Slots, own: Slots, near: Slots, share: float) -> Iterator
             continue
         free = [each for each in own.numbers if not any(equal(ours, each) for ours in mine.numbers)]
         plain = [each for each in free if each.dimension == number.dimension]
-        rivals = [
-            each
-            for each in plain
-            if number.dimension not in {"", "ordinal"}
-            or stems(each.counted) == stems(number.counted)
-            or len(plain) == 1
-        ]
+        is_measured = number.dimension not in {"", "ordinal"} or len(plain) == 1
+        rivals = [each for each in plain if is_measured or stems(each.counted) == stems(number.counted)]
         if rivals:
             yield Difference("number", number.text, rivals[0].text)
     for date in mine.dates:
