@@ -104,7 +104,10 @@ def test_texts_have_one_form() -> None:
 
 @each_case(
     "piece",
-    ["[1]", "(doc 1) ", "Sure! ", "source: a.pdf\n", "?", "<b>", "*a ", "| a | b |\n", "according to the text, "],
+    [
+        *("[1]", "(doc 1) ", "Sure! ", "source: a.pdf\n", "?", "<b>", "*a ", "| a | b |\n", "according to the text, "),
+        *('{"a": "', "<details>", "<think>", "\\boxed{", "Question: x\n", "\nUser: ", "[[", "```", "a.1 ", " .", "“"),
+    ],
 )
 def test_a_hostile_text_takes_linear_time(piece: str) -> None:
     """A hundred thousand characters of frames are read at once; of a longer text only reasoning is removed."""
