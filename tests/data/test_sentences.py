@@ -184,17 +184,3 @@ def test_the_cache_gives_the_same_tuple() -> None:
     text = "Cached one. Cached two."
     assert sentences(text, "en") is sentences("Cached one. " + "Cached two.", "en")
     assert sentences(text, "en") is not sentences(text, "de")
-
-
-def test_the_cache_is_bounded_in_bytes() -> None:
-    """A text that does not fit empties the cache, and a text of more than a quarter of the bound is never kept."""
-    size = module._bytes_of("a" * 20, ("a" * 20,))
-    cache = module._Cache(5 * size)
-    first = cache.sentences("a" * 20, "en")
-    assert cache.sentences("a" * 20, "en") is first
-    for sign in "bcdef":
-        cache.sentences(sign * 20, "en")
-    assert list(cache._entries) == [("f" * 20, "en")]
-    big = cache.sentences("g" * size, "en")
-    assert big == ("g" * size,)
-    assert cache._bytes == size

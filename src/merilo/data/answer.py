@@ -162,12 +162,15 @@ def _answer_in(text: str, *, is_named: bool = False) -> str:
 
 def _stated(value: Any, *, is_named: bool = False) -> str:  # Any: a value of JSON
     """Return the one text of a value, or the one that a key names; of a list, the texts in a row."""
+    if isinstance(value, str):
+        return value if _has_word(value) and not is_named else ""
+    items: list[Any] = value if isinstance(value, list) else []
+    entries: dict[Any, Any] = value if isinstance(value, dict) else dict(enumerate(items))
+    parts = entries.items()
+    found = {str(key): _stated(each) for key, each in parts if isinstance(each, str | list | dict)}
     if isinstance(value, list):
-        return " ".join(filter(None, map(_stated, value)))
-    if not isinstance(value, dict):
-        return value if isinstance(value, str) and _has_word(value) and not is_named else ""
-    found = {str(key): _stated(each) for key, each in value.items()}
-    found |= {str(key): str(each) for key, each in value.items() if type(each) in {int, float} and _rank(str(key)) < 2}
+        return " ".join(filter(None, found.values()))
+    found |= {str(key): str(each) for key, each in parts if type(each) in {int, float} and _rank(str(key)) < 2}
     texts = {key: text for key, text in found.items() if text}
     best = min(texts, key=_rank, default="")
     is_answer = best and (_rank(best) < _UNNAMED or (len(texts) == 1 and not is_named))

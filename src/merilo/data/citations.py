@@ -188,7 +188,7 @@ class _Reader:
 
     contexts: Contexts
     first: int = 1
-    is_source: IsSource = field(default=lambda *_: False)
+    is_source: IsSource | None = None
     keeps_marks: bool = False
     places: dict[str, int] = field(init=False)
     """Id of a context → its index."""
@@ -205,7 +205,11 @@ class _Reader:
         position, pairs = 0, _pairs(self.contexts.texts)
         for found in _TOKEN.finditer(text):
             inside, names = found[found.lastgroup or 0], self._names(found)
-            stays = self.keeps_marks if names else found["code"] is not None or not self.is_source(inside, found)
+            stays = (
+                self.keeps_marks
+                if names
+                else found["code"] is not None or not (self.is_source and self.is_source(inside, found))
+            )
             opens = text[max(0, found.start() - 2) : found.start()].strip(" ")[-1:] in {"", "\n", "."}
             is_subject = opens and _LOWER.match(text, found.end()) is not None
             is_variable = is_subject or _INDEXED.search(text, max(0, found.start() - 12), found.start())

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import groupby
 from operator import add, sub
-from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
 
+from merilo.bounded_cache import BoundedCache
 from merilo.cancellation import check_cancelled
 from merilo.data.language import detect_language
 
@@ -378,7 +378,7 @@ def sentences(text: str, language: str | None = None) -> tuple[str, ...]:
     While a text is cached, equal text and language give the same tuple.
     """
     # a text is split once, however its language is known
-    return _cache.sentences(text, language or (_LATIN if text.isascii() else detect_language(text)))
+    return _cache[text, language or (_LATIN if text.isascii() else detect_language(text))]
 
 
 def judged_sentences(text: str, language: str) -> tuple[str, ...]:
@@ -387,8 +387,8 @@ def judged_sentences(text: str, language: str) -> tuple[str, ...]:
     `language`: of the question; it applies unless the script of the text shows another language.
     """
     if text.isascii() or (detected := detect_language(text)) == _LATIN:
-        return _cache.sentences(text, language)
-    return _cache.sentences(text, detected)
+        return _cache[text, language]
+    return _cache[text, detected]
 
 
 def split(text: str, language: str | None = None) -> tuple[Span, ...]:
@@ -450,37 +450,17 @@ def _ends(text: str, block: Block, language: str) -> list[int]:
     return [*(block.start + end for end in ends), block.end]
 
 
-class _Cache:
-    """The sentences of recent texts. It is emptied once their approximate bytes exceed a limit."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = 0
-        self._entries: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._lock = Lock()
-
-    def sentences(self, text: str, language: str) -> tuple[str, ...]:
-        cached = self._entries.get((text, language))
-        if cached is not None:
-            return cached
-        made = tuple([text[start:end] for start, end in split(text, language)])
-        size = _bytes_of(text, made)
-        if size > self._max_bytes // 4:
-            return made
-        with self._lock:
-            if self._bytes + size > self._max_bytes:
-                self._entries.clear()
-                self._bytes = 0
-            self._bytes += size
-            return self._entries.setdefault((text, language), made)  # another thread may have been faster
+def _split(key: tuple[str, str]) -> tuple[str, ...]:
+    text, language = key
+    return tuple([text[start:end] for start, end in split(text, language)])
 
 
-def _bytes_of(text: str, its_sentences: tuple[str, ...]) -> int:
+def _bytes_of(key: tuple[str, str], found: tuple[str, ...]) -> int:
     """Return the approximate bytes of an entry: the text twice, whole and in pieces."""
-    return _TEXT_BYTES + 2 * len(text) + _SENTENCE_BYTES * len(its_sentences)
+    return _TEXT_BYTES + 2 * len(key[0]) + _SENTENCE_BYTES * len(found)
 
 
-_cache = _Cache(_CACHED_BYTES)
+_cache: Final = BoundedCache(_split, size=_bytes_of, max_size=_CACHED_BYTES)
 
 
 # -- tables --------------------------------------------------------------------------------------------
