@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from ast import literal_eval
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
@@ -18,8 +17,9 @@ from functools import cache, lru_cache
 from html import unescape
 from importlib.resources import files
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from merilo.data import check, content
 from merilo.data.aliases import aliases
 from merilo.data.citations import NO_CONTEXTS, Contexts, without_brackets
 from merilo.data.sentences import pieces
@@ -152,25 +152,22 @@ def _answer_in(text: str, *, is_named: bool = False) -> str:
     with suppress(ValueError, RecursionError):
         value, end = _decoder.raw_decode(text)
         return _stated(value, is_named=is_named or end < len(text))
-    with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-        return _stated(literal_eval(text), is_named=is_named)
+    if (held := content.held(text)) is not text:
+        return _stated(held, is_named=is_named)
     if (found := _FIRST_FIELD.match(text)) is not None:
         with suppress(ValueError):
             return _stated({found[1]: json.loads(f'"{found[2]}"')}, is_named=True)
     return ""
 
 
-def _stated(value: Any, *, is_named: bool = False) -> str:  # Any: a value of JSON
-    """Return the one text of a value, or the one that a key names; of a list, the texts in a row."""
-    if isinstance(value, str):
-        return value if _has_word(value) and not is_named else ""
-    items: list[Any] = value if isinstance(value, list) else []
-    entries: dict[Any, Any] = value if isinstance(value, dict) else dict(enumerate(items))
-    parts = entries.items()
-    found = {str(key): _stated(each) for key, each in parts if isinstance(each, str | list | dict)}
-    if isinstance(value, list):
-        return " ".join(filter(None, found.values()))
-    found |= {str(key): str(each) for key, each in parts if type(each) in {int, float} and _rank(str(key)) < 2}
+def _stated(value: object, *, is_named: bool = False) -> str:
+    """Return the one text of a value of JSON, or the one that a key names; of a list, the texts in a row."""
+    if check.is_list(value):
+        return " ".join(filter(None, map(_stated, value)))
+    if not check.is_mapping(value):
+        return value if isinstance(value, str) and _has_word(value) and not is_named else ""
+    found = {str(key): _stated(each) for key, each in value.items()}
+    found |= {str(key): str(each) for key, each in value.items() if type(each) in {int, float} and _rank(str(key)) < 2}
     texts = {key: text for key, text in found.items() if text}
     best = min(texts, key=_rank, default="")
     is_answer = best and (_rank(best) < _UNNAMED or (len(texts) == 1 and not is_named))

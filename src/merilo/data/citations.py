@@ -205,11 +205,8 @@ class _Reader:
         position, pairs = 0, _pairs(self.contexts.texts)
         for found in _TOKEN.finditer(text):
             inside, names = found[found.lastgroup or 0], self._names(found)
-            stays = (
-                self.keeps_marks
-                if names
-                else found["code"] is not None or not (self.is_source and self.is_source(inside, found))
-            )
+            is_source = found["code"] is None and self.is_source is not None and self.is_source(inside, found)
+            stays = self.keeps_marks if names else not is_source
             opens = text[max(0, found.start() - 2) : found.start()].strip(" ")[-1:] in {"", "\n", "."}
             is_subject = opens and _LOWER.match(text, found.end()) is not None
             is_variable = is_subject or _INDEXED.search(text, max(0, found.start() - 12), found.start())
