@@ -164,6 +164,8 @@ class Planner:
     columns: Columns
     cells: bool = False
     """True if every value is the text of a table's cell."""
+    inside: dict[str, str] = field(default_factory=dict, init=False)
+    """Path → field for values within the columns, found in the first records."""
     _plans: dict[tuple[str, ...], ColumnPlan] = field(default_factory=dict, init=False)
     _fitting: dict[tuple[str, str], bool | None] = field(default_factory=dict, init=False)
     """For a column and a field: True if any value had the form of the field; None before the first value."""
@@ -236,6 +238,8 @@ class Planner:
         """Return the field that a name means, whatever the values are, and the rank of the name."""
         if column in self.mapping:
             return self.mapping[column], _MAPPED
+        if column in self.inside:
+            return self.inside[column], _NAMED
         known = aliases()
         for each in (each for each in known.meanings if each.column == alias and each.others <= aliased.keys()):
             usual = known.fields.get(alias)  # a name that another column has, too, keeps its usual meaning

@@ -34,7 +34,7 @@ from merilo.data.objects import plain, role_of
 from merilo.data.problem_report import mapping_advice, named_columns
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import FIELDS, UNREADABLE, BadRecord, Columns, Dataset, Sample, in_language
-from merilo.data.shapes import flat, plain_record, records_in
+from merilo.data.shapes import inner_columns, plain_record, records_in
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
 
@@ -241,15 +241,17 @@ class _Reader:
     def samples(self) -> Iterator[Sample | BadRecord]:
         number = 0
         found = unfolded(self.records(), self.rules.tools, hops=self.rules.hops)
-        records, ahead = islice(found, self.limit), list[RawRecord | Sample]()
+        records, ahead, first = islice(found, self.limit), list[RawRecord | Sample](), list[dict[str, object]]()
         for raw in records:
             ahead.append(raw)
             record = {} if isinstance(raw, Sample) else self._present(raw.value or {})
-            if record and len(first := self.rules.planner.columns.first) < _TRIED:
+            if record:
                 first.append(record)
             if len(ahead) == _AHEAD or len(record) > MAX_COLUMNS or not self.rules.planner.awaits(record):
                 break
-        self.rules.planner.columns.filled = self._filled
+        columns = self.rules.planner.columns
+        columns.filled, columns.first = self._filled, [*columns.first, *first][:_TRIED]
+        self.rules.planner.inside.update(inner_columns(first, replace(self.rules.planner, columns=Columns())))
         for number, raw in enumerate(chain(ahead, records), start=1):
             if isinstance(raw, Sample):
                 language = self.rules.language
@@ -291,9 +293,10 @@ class _Reader:
             for name, value in record.items()
             if name not in self.rules.ignored
         }
-        paths = [name for name in self.rules.planner.mapping if name not in record and ("." in name or "[" in name)]
-        values = {name: value for name in paths if (value := at_path(found, name)) is not None}
-        return {**flat(found), **values}
+        planner = self.rules.planner
+        paths = [name for name in planner.mapping if name not in record and ("." in name or "[" in name)]
+        paths += [name for name in planner.inside if name not in record]
+        return {**found, **{name: value for name in paths if (value := at_path(found, name)) is not None}}
 
     def _sample(self, given: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
         record = self._present(given)

@@ -8,23 +8,29 @@ key, columns of values, or records by their ids.
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
-from merilo.data.aliases import TEXT_FIELDS, aliases, text_in
-from merilo.data.content import held, names
+from merilo.data.aliases import LIST_FIELDS, TEXT_FIELDS, aliases, text_in
+from merilo.data.content import held, is_prose, names, passage_of, passages_in
 from merilo.data.messages import answer_in, are_messages, messages_in
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import FIELDS
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.aliases import Planner
 
 _CONTEXTS: Final = "retrieved_contexts"
 _OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
 """Outputs of the components of a Haystack pipeline that belong to a sample."""
+_MAX_INNER: Final = 200
+_MAX_INNER_DEPTH: Final = 3
 _ANSWER: Final = {"query": "user_input", "data": "response", "documents": _CONTEXTS}
 
 
@@ -83,25 +89,82 @@ def _has_objects(value: object) -> bool:
     return check.is_list(value) and not all(check.is_record(each) or check.is_list(each) for each in value)
 
 
-def flat(record: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a record whose inputs and outputs are objects with their keys beside its own.
+def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> dict[str, str]:
+    """Return path → field for fields that no column fills: the only value within the records that has their name.
 
-    Only if no column of the record itself is known. A response in an object of expected values is a reference.
+    The retrieved contexts are also the only list of passages under any name that does not mean something else. A
+    response among expected values is a reference.
     """
-    known = aliases()
-    if any(known.field_of(name) in FIELDS for name in record) or _MESSAGES in record:
-        return record
-    found: dict[str, object] = {}
-    for name, value in record.items():
-        inner = held(value)
-        if not check.is_record(inner) or not any(known.field_of(key) in FIELDS for key in inner):
-            found[name] = value
-            continue
-        is_expected = not known.words["expected"].isdisjoint(re.split(r"[\W_]+", name.lower()))
-        for key, each in inner.items():
-            new = "reference" if is_expected and known.field_of(key) == "response" else key
-            found[f"{name}.{key}" if new in found else new] = each
-    return found
+    found: dict[str, list[str]] = {}
+    lists: list[str] = []
+    filled: set[str] = set()
+    for record in records:
+        own = {name: sources for name, sources in planner.plan(record).fields}
+        filled |= own.keys()
+        used = {
+            column
+            for name, sources in own.items()
+            if name in LIST_FIELDS
+            for each in sources
+            for column in each.columns
+        }
+        texts = {column for sources in own.values() for each in sources for column in each.columns} | {"metadata"}
+        waiting = deque((name, value, 1) for name, value in record.items() if name not in used)
+        for _ in range(_MAX_INNER):
+            if not waiting:
+                break
+            path, value, depth = waiting.popleft()
+            value = held(value)
+            is_expected = _has_word(path, "expected")
+            if (
+                (depth > 1 or path not in texts)
+                and not _has_word(path, "other")
+                and not is_expected
+                and _are_passages(value)
+            ):
+                lists += [] if path in lists or any(path.startswith(f"{each}.") for each in lists) else [path]
+            if not check.is_record(value) or depth > _MAX_INNER_DEPTH:
+                name = aliases().field_of(path.rpartition(".")[2]) if depth == 1 and "." in path else None
+                values = {name: path} if name is not None and not check.is_missing(value) else {}
+            else:
+                fields = planner.plan(value).fields
+                values = {
+                    name: f"{path}.{source.columns[0]}"
+                    for name, (source, *_) in fields
+                    if name in LIST_FIELDS
+                    or isinstance(text := value.get(source.columns[0]), str)
+                    or text_in(text, name)
+                }
+                waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in islice(value.items(), _MAX_INNER))
+            for name, each in values.items():
+                name = "reference" if is_expected and name == "response" else name
+                if name in FIELDS and each not in (there := found.setdefault(name, [])):
+                    there.append(each)
+    if _CONTEXTS not in found:
+        known = [path for path in lists if path.rpartition(".")[2] in names()["around"]["lists"]]
+        found[_CONTEXTS] = known if len(lists) > 1 else lists
+    shallow = {
+        name: [each for each in paths if each.count(".") == min(map(_depth, paths))] for name, paths in found.items()
+    }
+    return {paths[0]: name for name, paths in shallow.items() if len(paths) == 1 and name not in filled}
+
+
+def _depth(path: str) -> int:
+    return path.count(".")
+
+
+def _has_word(path: str, kind: str) -> bool:
+    """Return True if a name in a path has a word of a kind."""
+    return not aliases().words[kind].isdisjoint(re.split(r"[\W_]+", path.lower()))
+
+
+def _are_passages(value: object) -> bool:
+    """Return True for a list of objects with texts of several words, or what holds only one."""
+    if check.is_list(value) and (are_messages(value) or not value or isinstance(value[0], str)):
+        return False
+    found = passages_in(value) if check.is_list(value) or check.is_record(value) else None
+    first = passage_of(found[0]) if found and found[0] is not value else None
+    return check.is_record(first) and isinstance(text := first.get("text"), str) and is_prose(text)
 
 
 def _are_documents(value: object) -> bool:
