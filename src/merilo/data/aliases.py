@@ -29,7 +29,7 @@ TARGETS: Final = ("id", *FIELDS, "history", "language", "metadata")
 TEXT_FIELDS: Final = frozenset({"user_input", "response", "reference"})
 LIST_FIELDS: Final = frozenset(FIELDS) - TEXT_FIELDS
 
-_PART = re.compile(r"(.+?)(?:\.(\d{1,9})|\[(\d{1,9})\])")  # contexts.0, contexts[0]
+_PART = re.compile(r"(.+?)(?:\.(\d{1,9})|\[(\d{1,9})\])(?:\.(?:text|content|page_content))?")  # contexts.0, contexts[0]
 _NUMBERED = re.compile(r"(.+?)[_ -]?(\d{1,4})")  # chunk_1, Passage 1, doc1
 _SIGNS = re.compile(r"[\W_]+")
 _MAX_PLANS = 1000  # data whose columns change with every record must not fill the memory
@@ -37,7 +37,7 @@ _MAX_PLANS = 1000  # data whose columns change with every record must not fill t
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The field that a column fills in a record that also has the other columns."""
+    """The field that a column fills in a record that also has the other columns; empty if it fills none."""
 
     column: str
     field: str
@@ -68,7 +68,9 @@ class Aliases:
 
     def name_of(self, column: str) -> str:
         """Return the known name that a column has in other case or with other separators; itself if there is none."""
-        return column if column in self.fields or column in self.usual else self.exact.get(letters(column), column)
+        if column in self.fields or column in self.usual:
+            return column
+        return self.exact.get(letters(column)) or self.exact.get(letters(column.partition("(")[0]), column)
 
     def field_of(self, column: str) -> str | None:
         """Return the field of a column, whatever the other columns are; None for an unknown name."""
@@ -88,7 +90,9 @@ def aliases() -> Aliases:
     tables = tomllib.loads(files("merilo.data").joinpath("aliases.toml").read_text("utf-8"))
     own = {name: name for name in TARGETS}
     fields = own | {column: name for system in tables["systems"].values() for column, name in system.items()}
-    usual = {column: name for name, columns in tables["usual"].items() for column in columns}
+    usual = {
+        column: name for kind in ("usual", "foreign") for name, columns in tables[kind].items() for column in columns
+    }
     meanings = tuple(Meaning(each["column"], each["field"], frozenset(each["with"])) for each in tables["meaning"])
     companions = {other for each in meanings for other in (each.column, *each.others)}
     return Aliases(
@@ -244,7 +248,7 @@ class Planner:
         for each in (each for each in known.meanings if each.column == alias and each.others <= aliased.keys()):
             usual = known.fields.get(alias)  # a name that another column has, too, keeps its usual meaning
             if usual is None or all(known.fields.get(other) != each.field for other in aliased if other != alias):
-                return each.field, _NAMED
+                return each.field or None, _NAMED
         if alias in known.alone and known.only_with[alias].isdisjoint(aliased):
             return known.alone[alias], _USUAL
         rank = _USUAL if alias in known.usual else _NAMED if alias == column or has_parts else _LIKE
@@ -266,6 +270,8 @@ class Planner:
             return check.is_mapping(value)
         if isinstance(value, str) and (target in (*TEXT_FIELDS, "language") or (target in _IDS and not self.cells)):
             return target not in _IDS
+        if target in TEXT_FIELDS and check.is_record(value):
+            return text_in(value, target, strict=True) is not None
         return target in fitting(value)
 
     def _parts(self, names: tuple[str, ...]) -> dict[str, list[str]]:

@@ -9,21 +9,21 @@ returned between question and answer are its contexts unless a message names con
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
 from merilo.data.aliases import aliases
 from merilo.data.content import names
-from merilo.data.history import ASSISTANT, MAX_TURNS, USER, Turn
+from merilo.data.history import ASSISTANT, MAX_TURNS, SYSTEM, TOOL, USER, Turn
 from merilo.data.lines import RawRecord
-from merilo.data.messages import Exchange, Message, exchanges_in, fields_of, list_in, one_message
+from merilo.data.messages import Exchange, Message, exchanges_in, fields_of, kind_of, list_in, one_message
 from merilo.data.sample import FIELDS, Sample
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 MESSAGES: Final = "messages"
 CONVERSATION: Final = "conversation_id"
@@ -32,8 +32,9 @@ MAX_EARLIER: Final = 50
 """Maximum number of turns in the history of one answer, the last ones: the stored text would grow with the square."""
 _SAMPLE: Final = ""
 """The key of records that are samples themselves."""
-_LINE: Final = frozenset({"role", "content", CONVERSATION})
+_LINE: Final = frozenset({"role", "content"})
 """The columns of a line that is one turn."""
+_SPOKEN: Final = frozenset({USER, ASSISTANT, SYSTEM, TOOL, "call", "silent"})
 _TEXTS: Final = frozenset({"user_input", "response"})
 _CONTEXTS: Final = "retrieved_contexts"
 
@@ -62,22 +63,33 @@ def unfolded(
         else:
             whole = _joined(group)
             yield from [_apart(whole.place)] if key in read else answers(whole)
-            read.add(key)
+            read |= {key} - {"turns"}
 
 
 def _key(record: RawRecord | Sample) -> str:
     """Return what adjacent records of one conversation share; `_SAMPLE` for a record that is a sample itself."""
-    if isinstance(record, Sample) or record.value is None:
+    if isinstance(record, Sample) or record.value is None or record.value.keys().isdisjoint(_parts()):
         return _SAMPLE
-    value = record.value
-    known = {aliases().fields.get(name) for name in value}
-    if check.is_list(value.get(MESSAGES)):
-        return MESSAGES if known.isdisjoint(FIELDS) else _SAMPLE
-    if known.isdisjoint(_TEXTS) and list_in(value) is not None:
+    value, lists = record.value, names()["message"]["list"]
+    if not {aliases().field_of(name) for name in value if name not in lists}.isdisjoint(_TEXTS):
+        return _SAMPLE
+    if check.is_list(value.get(MESSAGES)) or list_in(value) is not None:
         return MESSAGES
-    if value.keys() >= _LINE and known.isdisjoint(_TEXTS) and not check.is_missing(value[CONVERSATION]):
-        return f"turns of {value[CONVERSATION]!r}"
+    thread = _thread(value)
+    if kind_of(value) in _SPOKEN or (thread is not None and value.keys() >= _LINE):
+        return "turns" if thread is None else f"turns of {value[thread]!r}"
     return _SAMPLE
+
+
+@cache
+def _parts() -> frozenset[str]:
+    """Return the keys of which a conversation or a line of one has at least one."""
+    return frozenset((*names()["message"]["list"], *names()["message"]["role"]))
+
+
+def _thread(value: Mapping[str, object]) -> str | None:
+    """Return the column that names the conversation of a line; None if there is none."""
+    return next((name for name in names()["message"]["thread"] if not check.is_missing(value.get(name))), None)
 
 
 def _apart(place: int) -> RawRecord:
@@ -86,15 +98,16 @@ def _apart(place: int) -> RawRecord:
 
 
 def _joined(lines: Iterator[RawRecord | Sample]) -> RawRecord:
-    place, named = 0, object()
+    place, named = 0, None
     messages: list[dict[str, object]] = []
     problems: list[Problem] = []
     for line in lines:
         if isinstance(line, RawRecord) and line.value is not None and len(messages) <= MAX_TURNS:
             place = place or line.place
             problems += line.problems
-            named = line.value[CONVERSATION]
-            messages.append({name: value for name, value in line.value.items() if name != CONVERSATION})
+            thread = _thread(line.value)
+            named = line.value[thread] if thread else None
+            messages.append({name: value for name, value in line.value.items() if name != thread})
     return RawRecord(place, {CONVERSATION: named, MESSAGES: messages}, tuple(problems))
 
 
@@ -122,17 +135,18 @@ def _answers(record: RawRecord | Sample, tools: Collection[str] | None, *, hops:
         for column, each in value.items()
         if column not in {*names()["message"]["list"], CONVERSATION, "id"}
     }
-    for exchange in exchanges_in(_read(given if check.is_list(given) else list_in(value) or [], problems), tools):
-        if problems:
-            continue
+    own = {name: each for name, each in common.items() if aliases().field_of(name) not in FIELDS}
+    found_in = [*exchanges_in(_read(given if check.is_list(given) else list_in(value) or [], problems), tools)]
+    for exchange in [] if problems else found_in:
+        beside = common if exchange is found_in[-1] else own  # a field beside the messages belongs to the last answer
         answers += 1
         if hops:
             yield from (RawRecord(record.place, each) for each in _hops(exchange, f"{name}/{answers}", name))
             continue
         fields = fields_of(exchange)
-        if _CONTEXTS not in exchange.columns and _CONTEXTS in map(aliases().field_of, (*common, *exchange.columns)):
+        if _CONTEXTS not in exchange.columns and _CONTEXTS in map(aliases().field_of, (*beside, *exchange.columns)):
             fields.pop(_CONTEXTS, None)
-        found = {**common, **fields, "id": f"{name}/{answers}", CONVERSATION: name}
+        found = {**beside, **fields, "id": f"{name}/{answers}", CONVERSATION: name}
         turns += exchange.before
         if turns:
             found["history"] = turns[-MAX_EARLIER:]

@@ -238,7 +238,10 @@ def records_in(
     Raises DataError for several lists of records, for columns of different lengths and for anything else.
     """
     known = {name: field for name in value if (field := aliases().field_of(name)) in FIELDS}
-    is_one = any(_is_text(value[name], field) for name, field in known.items()) or are_messages(value.get(_MESSAGES))
+    is_one = any(
+        field in TEXT_FIELDS and (isinstance(value[name], str) or text_in(value[name], field))
+        for name, field in known.items()
+    )
     listed = {name: items for name in value if name not in known and (items := _objects(value[name]))}
     records = {name: items for name, items in listed.items() if name in WRAPPERS}
     records = records or {name: items for name, items in listed.items() if any(map(_is_record, items))}
@@ -270,6 +273,8 @@ def records_in(
             return [{name: item[key] for name, item in rows_by_id.items()} for key in keys]
         if all(_is_record(item) for item in rows_by_id.values()):
             return [item if "id" in item else {"id": name, **item} for name, item in rows_by_id.items()]
+    if any(map(_is_record, rows_by_id.values())):
+        return [value]
     raise DataError.of(Problem(NEEDED, check.shown(value), advice=_ADVICE))
 
 
@@ -286,10 +291,6 @@ def _of_columns(
         raise DataError.of(Problem("columns of equal length", got))
     rest = {name: item for name, item in value.items() if name not in columns}
     return [{**rest, **dict(zip(columns, items, strict=True))} for items in zip(*columns.values(), strict=True)]
-
-
-def _is_text(value: object, field: str) -> bool:
-    return field in TEXT_FIELDS and (isinstance(value, str) or are_messages(value))
 
 
 def _objects(value: object) -> list[Mapping[str, object]]:
