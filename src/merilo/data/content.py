@@ -20,7 +20,7 @@ from merilo.data import check
 from merilo.data.cells import CellError, list_in_cell, value_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 MAX_JSON: Final = 2_000_000
 """Maximum characters of a text that is read as JSON."""
@@ -79,28 +79,49 @@ def is_prose(text: str) -> bool:
 
 def passages_in(value: object) -> list[object] | None:
     """Return the only list of passages in a value; None if there is none, or several and none under a known name."""
-    found: list[tuple[str, list[object]]] = []
+    found: dict[str, list[object]] = {}
     waiting: deque[tuple[str, object, int]] = deque([("", value, 0)])
     for _ in range(_MAX_OBJECTS):
         if not waiting:
             break
-        name, each, depth = waiting.popleft()
+        path, each, depth = waiting.popleft()
         each = held(each)
         if check.is_list(each):
-            if each and all(map(_is_passage, each[:_LOOKED_AT])):
-                found.append((name, [*each]))
+            each = each[0] if len(each) == 1 and check.is_list(each[0]) and not _is_passage(each[0]) else each
+            inner = _lists_in(each) if depth < _MAX_DEPTH else []
+            waiting.extend((f"{path}.{key}", items, depth + 1) for key, items in inner)
+            if not inner and each and all(map(_is_passage, each[:_LOOKED_AT])):
+                found.setdefault(path, []).extend(each)
         elif check.is_record(each):
-            rows = columns_of(each)
-            if rows is not None and _is_passage(rows[0]):
-                found.append((name, [*rows]))
+            rows: Iterable[object] | None = columns_of(each) or _numbered(each)
+            if rows is not None and _is_passage(next(iter(rows))):
+                found.setdefault(path, []).extend(rows)
             elif depth == 0 and _text_key(each) is not None:
                 return [each]
             elif depth < _MAX_DEPTH:
-                waiting.extend((key, inner, depth + 1) for key, inner in islice(each.items(), _MAX_OBJECTS))
-    known = [items for name, items in found if name in names()["around"]["lists"]] if len(found) > 1 else []
-    if len(known) == 1 or len(found) == 1:
-        return known[0] if known else found[0][1]
+                waiting.extend((f"{path}.{key}", inner, depth + 1) for key, inner in islice(each.items(), _MAX_OBJECTS))
+    if len(found) > 1:
+        known = {path: items for path, items in found.items() if path.rpartition(".")[2] in names()["around"]["lists"]}
+        found = known if len(known) == 1 else found
+    if len(found) == 1:
+        return next(iter(found.values()))
     return [value] if not found and check.is_record(value) and len(_path(value)) > 1 else None
+
+
+def _lists_in(items: Sequence[object]) -> list[tuple[str, object]]:
+    """Return the lists of passages in the items of a list, of which the first has no text itself, by their keys."""
+    first = items[0] if items else None
+    if not check.is_record(first) or _text_key(first) is not None:
+        return []
+    records = [each for each in items[:_MAX_INSIDE] if check.is_record(each)]
+    pairs = [pair for each in records for pair in islice(each.items(), _MAX_INSIDE)]
+    return [(key, held) for key, held in pairs if check.is_list(held) and held and _is_passage(held[0])]
+
+
+def _numbered(value: Mapping[str, object]) -> list[object] | None:
+    """Return the passages of an object whose keys are numbers or names with a number, such as `doc1`."""
+    is_list = bool(value) and all(key[-1:].isdecimal() for key in islice(value, _MAX_OBJECTS))
+    return [*value.values()] if is_list and all(map(_is_passage, islice(value.values(), _LOOKED_AT))) else None
 
 
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d{0,6})\]")

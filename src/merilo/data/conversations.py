@@ -70,14 +70,14 @@ def _key(record: RawRecord | Sample) -> str:
     """Return what adjacent records of one conversation share; `_SAMPLE` for a record that is a sample itself."""
     if isinstance(record, Sample) or record.value is None or record.value.keys().isdisjoint(_parts()):
         return _SAMPLE
-    value, lists = record.value, names()["message"]["list"]
+    value, lists, thread = record.value, names()["message"]["list"], _thread(record.value)
+    known = {aliases().fields.get(name) for name in value}
+    if known.isdisjoint(_TEXTS) and (kind_of(value) in _SPOKEN or (thread is not None and value.keys() >= _LINE)):
+        return "turns" if thread is None else f"turns of {value[thread]!r}"
     if not {aliases().field_of(name) for name in value if name not in lists}.isdisjoint(_TEXTS):
         return _SAMPLE
     if check.is_list(value.get(MESSAGES)) or list_in(value) is not None:
         return MESSAGES
-    thread = _thread(value)
-    if kind_of(value) in _SPOKEN or (thread is not None and value.keys() >= _LINE):
-        return "turns" if thread is None else f"turns of {value[thread]!r}"
     return _SAMPLE
 
 

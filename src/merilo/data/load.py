@@ -23,16 +23,17 @@ from merilo.data.aliases import (
     text_in,
 )
 from merilo.data.cells import CellError, list_in_cell
-from merilo.data.content import at_path, held, is_unreadable, passage_of, passages_in
+from merilo.data.content import at_path, held, is_unreadable, names, passage_of, passages_in
 from merilo.data.context import Context
 from merilo.data.conversations import CONVERSATION, HOPS, unfolded
 from merilo.data.csv_records import MAX_COLUMNS
 from merilo.data.history import USER
 from merilo.data.lines import ForeignRecords, RawRecord, adapted
-from merilo.data.messages import are_messages, history_of
+from merilo.data.messages import are_messages, history_of, messages_in
 from merilo.data.objects import plain, role_of
 from merilo.data.problem_report import mapping_advice, named_columns
 from merilo.data.remote import fetched_file, is_url
+from merilo.data.rows import has_rows_of_contexts, joined_rows
 from merilo.data.sample import FIELDS, UNREADABLE, BadRecord, Columns, Dataset, Sample, in_language
 from merilo.data.shapes import inner_columns, plain_record, records_in
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
@@ -43,6 +44,7 @@ __all__ = ["MAX_LINE_BYTES", "BadRecord", "Problem", "Records", "load"]
 Records: TypeAlias = Iterable[Mapping[str, object] | Sample] | Dataset
 
 _CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
+_CONTEXTS: Final = "retrieved_contexts"
 _SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
 _RECORD: Final = {"question": "...", "contexts": ["..."], "answer": "..."}
 _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"})
@@ -90,6 +92,8 @@ def load(
     language = language_code(language)
     if limit is not None and (type(limit) is not int or limit < 1):
         raise UsageError(f"The limit must be at least 1, got {limit}.")
+    if isinstance(source, str) and source.lstrip()[:1] in ("[", "{"):
+        raise UsageError("Data must be a path or a list of records, got JSON. Use json.loads(text).")
     if is_url(source):
         source = fetched_file(str(source))
     columns = Columns(unseen=dict(mapping or {}))
@@ -252,7 +256,11 @@ class _Reader:
         columns = self.rules.planner.columns
         columns.filled, columns.first = self._filled, [*columns.first, *first][:_TRIED]
         self.rules.planner.inside.update(inner_columns(first, replace(self.rules.planner, columns=Columns())))
-        for number, raw in enumerate(chain(ahead, records), start=1):
+        rows: Iterator[RawRecord | Sample] = chain(ahead, records)
+        if has_rows_of_contexts(first, self.rules.planner):
+            columns.rows = f"one row for each of the {_CONTEXTS}"
+            rows = joined_rows(rows, self._present, self.rules.planner)
+        for number, raw in enumerate(rows, start=1):
             if isinstance(raw, Sample):
                 language = self.rules.language
                 yield raw if language is None else in_language(raw, language, lambda _: self.rules.language)
@@ -337,8 +345,10 @@ class _Reader:
             return self._list(value, field, source, problems)
         column = source.columns[0]
         value = _text(value, field)
-        if field == "user_input" and check.is_list(value) and len(value) == 1 and isinstance(value[0], str):
+        if field in TEXT_FIELDS and check.is_list(value) and len(value) == 1 and isinstance(value[0], str):
             return value[0]
+        if field == "history" and check.is_list(value) and messages_in(value) is None:
+            return [turn for each in value for turn in (each if check.is_list(each) else [each]) if turn is not None]
         if type(value) is int and field in ("response", "reference"):
             return str(value)
         if field == "response" and check.is_list(value) and source.form is ColumnFormat.PLAIN:
@@ -449,6 +459,9 @@ class _Reader:
         if field not in _CONTEXT_FIELDS and _SEVERAL_IDS.search(value):
             advice = 'write the ids as JSON, for instance ["a", "b"]'
             problems.append(Problem("a list of ids", check.shown(value), field, advice=advice))
+        for separator in names()["around"]["separators"]:
+            if len(parts := [part.strip() for part in value.split(separator) if part.strip()]) > 1:
+                return parts
         self.rules.planner.columns.single[field] = None
         return [value]
 
@@ -498,11 +511,8 @@ def _question_in(messages: object, problems: list[Problem], *, has_history: bool
 
 
 def _metadata(record: dict[str, object], kept: tuple[str, ...], own: object, *, cells: bool) -> object:
-    if cells and isinstance(own, str):
-        try:
-            own = json.loads(own)
-        except (ValueError, RecursionError):
-            return own
+    own = held(own) if cells else own
+    own = {"metadata": own} if isinstance(own, str | list) else own
     return _with_metadata(own, {column: record[column] for column in kept}, "column")
 
 

@@ -356,6 +356,7 @@ class Columns:
     - `printed_missing`: text fields with a cell such as `nan`, which is read as text;
     - `unreadable`: columns of text fields that still are JSON or a printed object, with the field;
     - `separated`: what separates the cells of a table whose name does not say it, such as "tab-separated";
+    - `rows`: what a row of the table is, if it is no sample;
     - `note`: returns the adapter's own sentences about the records that were read;
     - `first`: the first records, on which advice is tried;
     - `filled`: returns the fields that a mapping fills in the first records, None before they are read;
@@ -370,6 +371,7 @@ class Columns:
     printed_missing: dict[str, None] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
     separated: str = ""
+    rows: str = ""
     note: Callable[[], str] | None = None
     first: list[Mapping[str, object]] = field(default_factory=list["Mapping[str, object]"])
     filled: Callable[[Mapping[str, str]], Collection[str]] | None = None
@@ -409,7 +411,7 @@ class Columns:
     def reading(self) -> str:
         """Return the separator of a table, if its name does not say it, and which column fills which field."""
         renamed = [f"{column} as {name}" for column, name in self.recognised.items() if column != name]
-        return "; ".join(filter(None, [self.separated, f"read {', '.join(renamed)}" if renamed else ""]))
+        return "; ".join(filter(None, [self.separated, self.rows, f"read {', '.join(renamed)}" if renamed else ""]))
 
     def sentence(self) -> str:
         """Return the notice for the user: which column fills which field, and which are stored only."""

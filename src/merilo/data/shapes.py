@@ -22,7 +22,7 @@ from merilo.data.sample import FIELDS
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from merilo.data.aliases import Planner
 
@@ -95,62 +95,48 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
     The retrieved contexts are also the only list of passages under any name that does not mean something else. A
     response among expected values is a reference.
     """
-    found: dict[str, list[str]] = {}
-    lists: list[str] = []
+    found: dict[str, dict[str, None]] = {}
+    lists: dict[str, None] = {}
     filled: set[str] = set()
     for record in records:
-        own = {name: sources for name, sources in planner.plan(record).fields}
-        filled |= own.keys()
-        used = {
-            column
-            for name, sources in own.items()
-            if name in LIST_FIELDS
-            for each in sources
-            for column in each.columns
-        }
-        texts = {column for sources in own.values() for each in sources for column in each.columns} | {"metadata"}
-        waiting = deque((name, value, 1) for name, value in record.items() if name not in used)
-        for _ in range(_MAX_INNER):
-            if not waiting:
-                break
-            path, value, depth = waiting.popleft()
-            value = held(value)
+        fields = planner.plan(record).fields
+        filled |= {name for name, _ in fields}
+        used = {column: name for name, sources in fields for each in sources for column in each.columns}
+        for path, value in _within(record, {column for column, name in used.items() if name in LIST_FIELDS}):
             is_expected = _has_word(path, "expected")
-            if (
-                (depth > 1 or path not in texts)
-                and not _has_word(path, "other")
-                and not is_expected
-                and _are_passages(value)
-            ):
-                lists += [] if path in lists or any(path.startswith(f"{each}.") for each in lists) else [path]
-            if not check.is_record(value) or depth > _MAX_INNER_DEPTH:
-                name = aliases().field_of(path.rpartition(".")[2]) if depth == 1 and "." in path else None
-                values = {name: path} if name is not None and not check.is_missing(value) else {}
-            else:
-                fields = planner.plan(value).fields
-                values = {
-                    name: f"{path}.{source.columns[0]}"
-                    for name, (source, *_) in fields
-                    if name in LIST_FIELDS
-                    or isinstance(text := value.get(source.columns[0]), str)
-                    or text_in(text, name)
-                }
-                waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in islice(value.items(), _MAX_INNER))
-            for name, each in values.items():
-                name = "reference" if is_expected and name == "response" else name
-                if name in FIELDS and each not in (there := found.setdefault(name, [])):
-                    there.append(each)
-    if _CONTEXTS not in found:
-        known = [path for path in lists if path.rpartition(".")[2] in names()["around"]["lists"]]
-        found[_CONTEXTS] = known if len(lists) > 1 else lists
-    shallow = {
-        name: [each for each in paths if each.count(".") == min(map(_depth, paths))] for name, paths in found.items()
-    }
-    return {paths[0]: name for name, paths in shallow.items() if len(paths) == 1 and name not in filled}
+            is_free = path not in used and path != "metadata" and not is_expected and not _has_word(path, "other")
+            if is_free and not any(path.startswith(f"{each}.") for each in lists) and _are_passages(value):
+                lists[path] = None
+            for name, (source, *_) in planner.plan(value).fields if check.is_record(value) else ():
+                inner = value.get(source.columns[0])
+                if name in LIST_FIELDS or (name in TEXT_FIELDS and (isinstance(inner, str) or text_in(inner, name))):
+                    own = "reference" if is_expected and name == "response" else name
+                    found.setdefault(own, {})[f"{path}.{source.columns[0]}"] = None
+    known = {path: None for path in lists if path.rpartition(".")[2] in names()["around"]["lists"]}
+    found.setdefault(_CONTEXTS, known if len(lists) > 1 else lists)
+    least = {name: min((path.count(".") for path in paths), default=0) for name, paths in found.items()}
+    nearest = {name: [path for path in paths if path.count(".") == least[name]] for name, paths in found.items()}
+    return {paths[0]: name for name, paths in nearest.items() if len(paths) == 1 and name not in filled}
 
 
-def _depth(path: str) -> int:
-    return path.count(".")
+def _within(record: Mapping[str, object], used: Collection[str]) -> Iterator[tuple[str, object]]:
+    """Yield the values at the paths of a record, not below the columns `used`: those nearest to it first.
+
+    Columns whose names begin alike up to a point, such as `inputs.query`, are one object, too.
+    """
+    dotted: dict[str, dict[str, object]] = {}
+    for name, value in record.items():
+        prefix, _, last = name.rpartition(".")
+        dotted.setdefault(prefix, {})[last] = value
+    waiting = deque((name, value, 0) for name, value in {**record, **dotted}.items() if name not in {*used, ""})
+    for _ in range(_MAX_INNER):
+        if not waiting:
+            break
+        path, given, depth = waiting.popleft()
+        value = held(given)
+        yield path, value
+        if check.is_record(value) and depth < _MAX_INNER_DEPTH:
+            waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in islice(value.items(), _MAX_INNER))
 
 
 def _has_word(path: str, kind: str) -> bool:
@@ -238,10 +224,7 @@ def records_in(
     Raises DataError for several lists of records, for columns of different lengths and for anything else.
     """
     known = {name: field for name in value if (field := aliases().field_of(name)) in FIELDS}
-    is_one = any(
-        field in TEXT_FIELDS and (isinstance(value[name], str) or text_in(value[name], field))
-        for name, field in known.items()
-    )
+    is_one = any(_is_text(value[name], field) for name, field in known.items())
     listed = {name: items for name in value if name not in known and (items := _objects(value[name]))}
     records = {name: items for name, items in listed.items() if name in WRAPPERS}
     records = records or {name: items for name, items in listed.items() if any(map(_is_record, items))}
@@ -291,6 +274,11 @@ def _of_columns(
         raise DataError.of(Problem("columns of equal length", got))
     rest = {name: item for name, item in value.items() if name not in columns}
     return [{**rest, **dict(zip(columns, items, strict=True))} for items in zip(*columns.values(), strict=True)]
+
+
+def _is_text(value: object, field: str) -> bool:
+    is_read = isinstance(value, str) or are_messages(value) or (check.is_record(value) and text_in(value, field))
+    return field in TEXT_FIELDS and bool(is_read)
 
 
 def _objects(value: object) -> list[Mapping[str, object]]:
