@@ -113,6 +113,8 @@ def _lists_in(items: Sequence[object]) -> list[tuple[str, object]]:
     first = items[0] if items else None
     if not check.is_record(first) or _text_key(first) is not None:
         return []
+    if (path := _path(first)) and path[0][1] in names()["around"]["inside"]:
+        return []
     records = [each for each in items[:_MAX_INSIDE] if check.is_record(each)]
     pairs = [pair for each in records for pair in islice(each.items(), _MAX_INSIDE)]
     return [(key, held) for key, held in pairs if check.is_list(held) and held and _is_passage(held[0])]

@@ -20,6 +20,7 @@ from merilo.data.aliases import (
     Planner,
     aliases,
     language_code,
+    letters,
     text_in,
 )
 from merilo.data.cells import CellError, list_in_cell
@@ -251,8 +252,12 @@ class _Reader:
             record = {} if isinstance(raw, Sample) else self._present(raw.value or {})
             if record:
                 first.append(record)
-            if len(ahead) == _AHEAD or len(record) > MAX_COLUMNS or not self.rules.planner.awaits(record):
+            if len(ahead) == _AHEAD or len(record) > MAX_COLUMNS:
                 break
+            self.rules.planner.note(record)
+        if first and all(_is_span(record) for record in first):
+            got, advice = "spans of a system that merilo does not know", "write a record for each answer"
+            raise DataError.of(Problem("samples", got, source=self.name, advice=f"{advice}: {json.dumps(_RECORD)}"))
         columns = self.rules.planner.columns
         columns.filled, columns.first = self._filled, [*columns.first, *first][:_TRIED]
         self.rules.planner.inside.update(inner_columns(first, replace(self.rules.planner, columns=Columns())))
@@ -464,6 +469,11 @@ class _Reader:
                 return parts
         self.rules.planner.columns.single[field] = None
         return [value]
+
+
+def _is_span(record: Mapping[str, object]) -> bool:
+    found = {letters(name) for name in record} if "user_input" not in record else set[str]()
+    return "spanid" in found and not found.isdisjoint({"parentid", "parentspanid"})
 
 
 def _text(value: object, field: str) -> object:

@@ -30,7 +30,7 @@ _CONTEXTS: Final = "retrieved_contexts"
 _OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
 """Outputs of the components of a Haystack pipeline that belong to a sample."""
 _MAX_INNER: Final = 200
-_MAX_INNER_DEPTH: Final = 3
+_MAX_INNER_DEPTH: Final = 5
 _ANSWER: Final = {"query": "user_input", "data": "response", "documents": _CONTEXTS}
 
 
@@ -104,8 +104,13 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
         used = {column: name for name, sources in fields for each in sources for column in each.columns}
         for path, value in _within(record, {column for column, name in used.items() if name in LIST_FIELDS}):
             is_expected = _has_word(path, "expected")
-            is_free = path not in used and path != "metadata" and not is_expected and not _has_word(path, "other")
-            if is_free and not any(path.startswith(f"{each}.") for each in lists) and _are_passages(value):
+            is_free = path not in used and path != "metadata" and not is_expected
+            is_free = is_free and not _has_word(path.rpartition(".")[2], "other")
+            if (
+                is_free
+                and not any(path.startswith((f"{each}.", f"{each}[")) for each in lists)
+                and _are_passages(value)
+            ):
                 lists[path] = None
             for name, (source, *_) in planner.plan(value).fields if check.is_record(value) else ():
                 inner = value.get(source.columns[0])
@@ -135,6 +140,8 @@ def _within(record: Mapping[str, object], used: Collection[str]) -> Iterator[tup
         path, given, depth = waiting.popleft()
         value = held(given)
         yield path, value
+        if check.is_list(value) and len(value) == 1:
+            path, value = f"{path}[0]", value[0]
         if check.is_record(value) and depth < _MAX_INNER_DEPTH:
             waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in islice(value.items(), _MAX_INNER))
 
@@ -223,14 +230,15 @@ def records_in(
 
     Raises DataError for several lists of records, for columns of different lengths and for anything else.
     """
-    known = {name: field for name in value if (field := aliases().field_of(name)) in FIELDS}
+    talks = [name for name in names()["message"]["list"] if check.is_list(value.get(name)) and value[name]]
+    known = {name: field for name in value if (field := aliases().field_of(name)) in FIELDS and name not in talks}
     is_one = any(_is_text(value[name], field) for name, field in known.items())
-    listed = {name: items for name in value if name not in known and (items := _objects(value[name]))}
+    listed = {name: items for name in value if name not in {*known, *talks} and (items := _objects(value[name]))}
     records = {name: items for name, items in listed.items() if name in WRAPPERS}
     records = records or {name: items for name, items in listed.items() if any(map(_is_record, items))}
-    records = records or ({} if is_one else listed)
-    if check.is_list(names := value.get("columns")) and check.is_list(rows := value.get("data")):  # pandas: split
-        return [dict(zip(map(str, names), row, strict=False)) for row in rows if check.is_list(row)]
+    records = records or ({} if is_one or talks else listed)
+    if check.is_list(header := value.get("columns")) and check.is_list(rows := value.get("data")):  # pandas: split
+        return [dict(zip(map(str, header), row, strict=False)) for row in rows if check.is_list(row)]
     of_items = {aliases().field_of(key) for items in records.values() for item in items for key in item}
     own = {field for key, field in known.items() if not check.is_missing(value[key])}
     if is_one and records.keys().isdisjoint(WRAPPERS) and (len(own) > 1 or own & of_items):
@@ -241,7 +249,7 @@ def records_in(
     if records:
         shared = {key: each for key, each in value.items() if key in known and known[key] not in of_items}
         return [{**shared, **item} for items in records.values() for item in items]
-    if is_one:
+    if is_one or talks:
         return [value]
     if (
         columns := {name: [*items] for name, items in value.items() if check.is_list(items)}
