@@ -7,7 +7,6 @@ at once, and at most `_MAX_OBJECTS` in all; what cannot be read is returned as i
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections import deque
@@ -54,12 +53,9 @@ def held(value: object) -> object:
     if (bare[:1], bare[-1:]) not in {("{", "}"), ("[", "]")} or check.has_too_many_values(bare):
         return value
     try:
-        found: object = json.loads(bare, object_pairs_hook=check.without_repeated_keys)
-    except (ValueError, RecursionError):
-        try:
-            found = value_in(bare) if bare[0] == "{" else list_in_cell(bare)
-        except CellError:
-            return value
+        found = value_in(bare) if bare[0] == "{" else list_in_cell(bare)
+    except CellError:
+        return value
     return found if check.is_record(found) or check.is_list(found) else value
 
 

@@ -133,7 +133,8 @@ def _within(record: Mapping[str, object], used: Collection[str]) -> Iterator[tup
     for name, value in record.items():
         prefix, _, last = name.rpartition(".")
         dotted.setdefault(prefix, {})[last] = value
-    waiting = deque((name, value, 0) for name, value in {**record, **dotted}.items() if name not in {*used, ""})
+    calls = {"tool_calls", "function_call"}
+    waiting = deque((name, value, 0) for name, value in {**record, **dotted}.items() if name not in {*used, *calls, ""})
     for _ in range(_MAX_INNER):
         if not waiting:
             break
@@ -143,7 +144,8 @@ def _within(record: Mapping[str, object], used: Collection[str]) -> Iterator[tup
         if check.is_list(value) and len(value) == 1:
             path, value = f"{path}[0]", value[0]
         if check.is_record(value) and depth < _MAX_INNER_DEPTH:
-            waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in islice(value.items(), _MAX_INNER))
+            inner = ((key, each) for key, each in islice(value.items(), _MAX_INNER) if key not in calls)
+            waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in inner)
 
 
 def _has_word(path: str, kind: str) -> bool:
