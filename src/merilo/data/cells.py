@@ -189,6 +189,8 @@ def _closed(now: _Open, sign: str, outer: str, text: str) -> object:
             return dict(zip(now.keys, now.items, strict=True))
     elif is_pair and now.sign == "{" and not now.keys:
         return _Set(now.items)
+    elif is_pair and len(outer) > 1 and not now.keys:  # a value in an object, such as a date
+        return now.items[0] if len(now.items) == 1 else tuple(now.items)
     raise CellError(check.shown(text))
 
 

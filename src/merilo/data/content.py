@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import deque
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -47,13 +48,16 @@ def names() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
 
 def held(value: object) -> object:
     """Return the object or list that a text is as JSON, or as Python prints it; any other value as it is."""
-    if not isinstance(value, str) or value[:1] not in _OPENING or len(value) > MAX_JSON:
+    if not isinstance(value, str) or (value[:1] not in _OPENING and not _PRINTED.match(value)):
         return value
-    bare = value.strip()
-    if (bare[:1], bare[-1:]) not in {("{", "}"), ("[", "]")} or check.has_too_many_values(bare):
+    bare = value.strip() if len(value) <= MAX_JSON else ""
+    if not bare.endswith(("}", "]", ")", "'", '"')):
         return value
     try:
-        found = value_in(bare) if bare[0] == "{" else list_in_cell(bare)
+        if bare[0] == "[":
+            found: object = list_in_cell(bare)
+        else:
+            found = value_in(bare if bare[0] == "{" or bare.endswith(")") else f"object({bare})")
     except CellError:
         return value
     return found if check.is_record(found) or check.is_list(found) else value
@@ -65,7 +69,22 @@ _OPENING: Final = frozenset("{[ \n\r\t\ufeff")
 
 def is_unreadable(text: str) -> bool:
     """Return True for a text that is JSON or an object as Python prints it: an export or a log, and no answer."""
-    return _PRINTED.match(text) is not None or held(text) is not text
+    return held(text) is not text or _PRINTED.match(text) is not None
+
+
+def parts_of(text: str) -> list[object]:
+    """Return the passages of a text: between known separators, or as texts or objects one after the other."""
+    for separator in names()["around"]["separators"]:
+        if separator in text:
+            return [part.strip() for part in text.split(separator) if part.strip()]
+    if text.lstrip()[:1] in ('"', "'", "{") or _PRINTED.match(text):
+        with suppress(CellError):
+            found = value_in(f"[{', '.join(text.strip().splitlines())}]")
+            return [*found] if check.is_list(found) and all(map(_is_passage, found)) else [text]
+        with suppress(CellError):
+            found = value_in(f"[{text}]")
+            return [*found] if check.is_list(found) and all(map(_is_passage, found)) else [text]
+    return [text]
 
 
 def is_prose(text: str) -> bool:

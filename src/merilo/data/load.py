@@ -24,7 +24,7 @@ from merilo.data.aliases import (
     text_in,
 )
 from merilo.data.cells import CellError, list_in_cell
-from merilo.data.content import at_path, held, is_unreadable, names, passage_of, passages_in
+from merilo.data.content import at_path, held, is_unreadable, parts_of, passage_of, passages_in
 from merilo.data.context import Context
 from merilo.data.conversations import CONVERSATION, HOPS, unfolded
 from merilo.data.csv_records import MAX_COLUMNS
@@ -46,6 +46,7 @@ Records: TypeAlias = Iterable[Mapping[str, object] | Sample] | Dataset
 
 _CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
 _CONTEXTS: Final = "retrieved_contexts"
+_UNDUMPED: Final = frozenset({"id", "history", "language", "metadata"})
 _SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
 _RECORD: Final = {"question": "...", "contexts": ["..."], "answer": "..."}
 _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"})
@@ -377,8 +378,9 @@ class _Reader:
         """Return the note of a text that still is JSON or a printed object, unless the user mapped its column."""
         for field, (source, *_) in plan.fields:
             value = values.get(field)
-            is_given = field in TEXT_FIELDS and source.form is not ColumnFormat.MAPPED
-            if is_given and isinstance(value, str) and is_unreadable(value):
+            is_given = field not in _UNDUMPED and source.form is not ColumnFormat.MAPPED
+            texts = value if check.is_list(value) else [value]
+            if is_given and any(isinstance(each, str) and is_unreadable(each) for each in texts):
                 self.rules.planner.columns.unreadable[source.columns[0]] = field
                 return {UNREADABLE: field}
         return {}
@@ -452,7 +454,7 @@ class _Reader:
             value = passages_in(value) or value
         if field not in _CONTEXT_FIELDS or not check.is_list(value):
             return value
-        if all(isinstance(item, str) and item[:1] != "{" for item in value):
+        if all(isinstance(item, str) and held(item) is item for item in value):
             return value
         return [_context(item, self.rules.language) for item in value]
 
@@ -464,9 +466,8 @@ class _Reader:
         if field not in _CONTEXT_FIELDS and _SEVERAL_IDS.search(value):
             advice = 'write the ids as JSON, for instance ["a", "b"]'
             problems.append(Problem("a list of ids", check.shown(value), field, advice=advice))
-        for separator in names()["around"]["separators"]:
-            if len(parts := [part.strip() for part in value.split(separator) if part.strip()]) > 1:
-                return parts
+        if field in _CONTEXT_FIELDS and len(parts := parts_of(value)) > 1:
+            return parts
         self.rules.planner.columns.single[field] = None
         return [value]
 
@@ -479,7 +480,9 @@ def _is_span(record: Mapping[str, object]) -> bool:
 def _text(value: object, field: str) -> object:
     """Return the text in an object, in JSON or in messages, of which a text field has one; otherwise the value."""
     is_turns = field in ("response", "reference") and check.is_list(value) and are_messages(value)
-    if field in TEXT_FIELDS and (is_turns or check.is_record(value) or (isinstance(value, str) and value[:1] in "{[")):
+    if field in TEXT_FIELDS and (
+        is_turns or check.is_record(value) or (isinstance(value, str) and held(value) is not value)
+    ):
         found = text_in(value, field, strict=True)
         return value if found is None else found
     return value
