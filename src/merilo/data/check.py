@@ -72,12 +72,12 @@ def is_missing(value: object) -> bool:
 
 def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
     """Return True if the value is a mapping; its keys may be anything."""
-    return isinstance(value, Mapping)
+    return type(value) is dict or isinstance(value, Mapping)
 
 
 def is_record(value: object) -> TypeGuard[Mapping[str, object]]:
     """Return True if the value is a mapping whose keys are texts."""
-    return is_mapping(value) and all(isinstance(key, str) for key in value)
+    return is_mapping(value) and ({*map(type, value)} <= {str} or all(isinstance(key, str) for key in value))
 
 
 def is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:

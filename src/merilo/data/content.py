@@ -87,6 +87,11 @@ def parts_of(text: str) -> list[object]:
     return [text]
 
 
+def is_text(item: object) -> bool:
+    """Return True for a text, and for an object that has its text under a known name."""
+    return isinstance(item, str) or (check.is_record(item) and _text_key(item) is not None)
+
+
 def is_prose(text: str) -> bool:
     """Return True for several words, or for text in a script that need not divide words by spaces."""
     return len(text.split(None, 1)) > 1 or any(ord(char) >= _SCRIPTS_WITHOUT_SPACES for char in text[:200])
@@ -202,18 +207,20 @@ def passage_of(item: object) -> object:
     item = {name: value for name, value in item.items() if (name, value) != ("type", "Document")}
     parts: dict[str, object] = {}
     other: dict[str, object] = {}
-    for each, below in _path(item) or [(item, "")]:
-        keys = {
-            role: key for role in names()["passage"] if (key := _part(each, role)) and (role != "text" or not below)
-        }
+    keys = _keys(item)
+    for each, below in [(item, "")] if "text" in keys else _path(item) or [(item, "")]:
+        keys = keys if each is item else _keys(each)
+        if below:
+            keys.pop("text", None)
         parts |= {role: each[key] for role, key in keys.items() if role not in parts and role != "metadata"}
-        used = {*keys.values(), below, *names()["around"]["noise"]}
-        rest = {name: value for name, value in each.items() if name not in used and not check.is_missing(value)}
+        used = {*keys.values(), below}
+        rest = {key: value for key, value in each.items() if key not in used and _is_told(key, value)}
         own = held(each[keys["metadata"]]) if keys.get("metadata", below) != below else None
-        if own is not None and not check.is_record(own):
+        if check.is_record(own):
+            rest = {f"field {name}" if name in own else name: value for name, value in rest.items()} | {**own}
+        elif own is not None:
             parts["metadata"] = own  # rejected, with its field, when the sample is created
-        other |= {f"field {name}" if check.is_record(own) and name in own else name: rest[name] for name in rest}
-        other |= own if check.is_record(own) else {}
+        other |= rest
     if "text" not in parts:
         return item
     parts["text"] = parts["text"] if isinstance(parts["text"], str) else _joined(parts["text"]) or parts["text"]
@@ -229,19 +236,43 @@ def _is_passage(item: object) -> bool:
     return check.is_record(inner) and bool(_path(inner))
 
 
-def _part(item: Mapping[str, object], role: str) -> str | None:
-    """Return the key of a part of a passage; None if there is none."""
-    if role == "text" and (key := _text_key(item)) is not None:
-        return key
-    known = [key for key in names()["passage"][role] if _fits(item.get(key), role)]
-    usual = [key for key in names()["usual"][role] if role != "text" and _fits(item.get(key), role)]
-    return (
-        known[0] if known else usual[0] if len(usual) == 1 else role if not check.is_missing(item.get(role)) else None
-    )
+def _is_told(key: str, value: object) -> bool:
+    return value is not None and key not in _roles()[1] and not check.is_missing(value)
 
 
-def _fits(value: object, role: str) -> bool:
+_USUAL: Final = 100  # more than the names of any part
+
+
+@cache
+def _roles() -> tuple[Mapping[str, tuple[str, int]], frozenset[str]]:
+    """Return the part that a key names and its rank, the least first; and the keys that say nothing."""
+    ranks = {
+        key: (role, first + rank)
+        for table, first in (("usual", _USUAL), ("passage", 0))
+        for role, keys in names()[table].items()
+        for rank, key in enumerate(keys)
+    }
+    return ranks, frozenset(names()["around"]["noise"])
+
+
+def _keys(item: Mapping[str, object], only: str = "") -> dict[str, str]:
+    """Return the keys of the parts of a passage, or of one; a usual name counts if no other has a value."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    ranks = _roles()[0]
+    for key in item:
+        role, rank = ranks.get(key, ("", 0))
+        if role and (not only or role == only) and _fits(item[key], role, key):
+            found.setdefault(role, []).append((rank, key))
+        elif role and role == key != "text" and not only and not check.is_missing(item[key]):
+            found.setdefault(role, []).append((2 * _USUAL, key))  # rejected, if there is no other
+    least = {role: min(keys) for role, keys in found.items()}
+    return {role: key for role, (rank, key) in least.items() if rank < _USUAL or len(found[role]) == 1}
+
+
+def _fits(value: object, role: str, key: str) -> bool:
     """Return True if a value has the form of a part of a passage."""
+    if role == "text":
+        return bool(_joined(value)) and (isinstance(value, str) or key not in names()["around"]["lists"])
     if value is None or isinstance(value, bool):
         return False
     match role:
@@ -257,13 +288,7 @@ def _fits(value: object, role: str) -> bool:
 
 def _text_key(item: Mapping[str, object]) -> str | None:
     """Return the known name under which an object has its text, or the parts of it; None if it has none itself."""
-    lists = names()["around"]["lists"]
-    known, usual = (
-        [key for key in names()[table]["text"] if key in item and (key not in lists or isinstance(item[key], str))]
-        for table in ("passage", "usual")
-    )
-    known, usual = ([key for key in keys if _joined(item[key])] for keys in (known, usual))
-    return known[0] if known else usual[0] if len(usual) == 1 else None
+    return _keys(item, "text").get("text")
 
 
 def _path(

@@ -24,7 +24,7 @@ from merilo.data.aliases import (
     text_in,
 )
 from merilo.data.cells import CellError, list_in_cell
-from merilo.data.content import at_path, held, is_unreadable, parts_of, passage_of, passages_in
+from merilo.data.content import at_path, held, is_text, is_unreadable, parts_of, passage_of, passages_in
 from merilo.data.context import Context
 from merilo.data.conversations import CONVERSATION, HOPS, unfolded
 from merilo.data.csv_records import MAX_COLUMNS
@@ -379,8 +379,8 @@ class _Reader:
         for field, (source, *_) in plan.fields:
             value = values.get(field)
             is_given = field not in _UNDUMPED and source.form is not ColumnFormat.MAPPED
-            texts = value if check.is_list(value) else [value]
-            if is_given and any(isinstance(each, str) and is_unreadable(each) for each in texts):
+            first = value[0] if check.is_list(value) and value else value  # what is printed is printed alike
+            if is_given and isinstance(first, str) and is_unreadable(first):
                 self.rules.planner.columns.unreadable[source.columns[0]] = field
                 return {UNREADABLE: field}
         return {}
@@ -450,11 +450,14 @@ class _Reader:
         takes_text = self.cells or source.form is ColumnFormat.MAPPED or field in _CONTEXT_FIELDS
         if isinstance(value, str) and takes_text:
             value = self._items(value, field, problems)
-        if field in _CONTEXT_FIELDS and not (check.is_list(value) and {*map(type, value)} <= {str, Context}):
-            value = passages_in(value) or value
-        if field not in _CONTEXT_FIELDS or not check.is_list(value):
+        if field not in _CONTEXT_FIELDS:
             return value
-        if all(isinstance(item, str) and held(item) is item for item in value):
+        first = value[0] if check.is_list(value) and value else value
+        if not (check.is_list(value) and (isinstance(first, Context) or is_text(first))):
+            value = passages_in(value) or value
+        if not check.is_list(value) or (
+            held(first) is first and all(type(item) is str and item[:1] != "{" for item in value)
+        ):
             return value
         return [_context(item, self.rules.language) for item in value]
 
