@@ -29,6 +29,8 @@ _MAX_OBJECTS: Final = 2_000
 """Maximum objects and lists in which a list of passages is looked for."""
 _MAX_INSIDE: Final = 100
 """Maximum objects within one passage in which its text is looked for."""
+_MAX_KEYS: Final = 20
+"""Keys of one item of a list among which a list of passages is looked for."""
 _PAIR: Final = 2  # a passage and its score
 _LOOKED_AT: Final = 5
 """Items of a list that must be passages; the others are read when they are used."""
@@ -136,7 +138,7 @@ def _lists_in(items: Sequence[object]) -> list[tuple[str, object]]:
     if (path := _path(first)) and path[0][1] in names()["around"]["inside"]:
         return []
     records = [each for each in items[:_MAX_INSIDE] if check.is_record(each)]
-    pairs = [pair for each in records for pair in islice(each.items(), _MAX_INSIDE)]
+    pairs = [pair for each in records for pair in islice(each.items(), _MAX_KEYS)]
     return [(key, held) for key, held in pairs if check.is_list(held) and held and _is_passage(held[0])]
 
 

@@ -112,7 +112,9 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
                 and _are_passages(value)
             ):
                 lists[path] = None
-            for name, (source, *_) in planner.plan(value).fields if check.is_record(value) else ():
+            for name, (source, *_) in (
+                planner.plan(value).fields if check.is_record(value) and len(value) <= _MAX_INNER else ()
+            ):
                 inner = value.get(source.columns[0])
                 if name in LIST_FIELDS or (name in TEXT_FIELDS and (isinstance(inner, str) or text_in(inner, name))):
                     own = "reference" if is_expected and name == "response" else name
