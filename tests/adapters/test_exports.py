@@ -10,7 +10,8 @@ import pytest
 from each_case import each_case
 
 from merilo.adapters.base import Item
-from merilo.adapters.exports import RESULT_FILES, export_of
+from merilo.adapters.exports import export_of
+from merilo.adapters.result_rows import result_files
 from merilo.data.load import load
 from merilo.data.sample import Sample
 from merilo.errors import DataError
@@ -94,7 +95,7 @@ def test_inspect() -> None:
     assert first.record is not None
     assert first.record["retrieved_contexts"] == [{"text": DONE}]
     assert first.record["reference"] == "1889"
-    assert first.record["metadata"] == {"topic": "towers", "targets": ["in the year 1889"]}
+    assert first.record["metadata"] == {"topic": "towers", "targets": ["1889", "in the year 1889"]}
     assert [dict(each.scores) for each in (first, second)] == [{"includes": 1, "match": 1}, {"includes": 0, "match": 0}]
 
 
@@ -152,7 +153,7 @@ def test_datasets(tmp_path: Path, row: dict[str, Any]) -> None:
     assert (sample.user_input, sample.reference, sample.response) == (QUESTION, "1889", None)
 
 
-@each_case("file", RESULT_FILES)
+@each_case("file", result_files())
 @each_case("value", [None, 1, 10**400, float("nan"), "x", [], [[]], {}, [None, {"a": 1}], {"a": {"score": 1}}])
 def test_malformed_rows_raise_nothing(file: Any, value: object) -> None:
     """Any JSON in the place of a value is read without an error."""
@@ -160,8 +161,7 @@ def test_malformed_rows_raise_nothing(file: Any, value: object) -> None:
     more = ("input", "output", "target", "scores", "metadata", "epoch", "inputs", "outputs", "expectedOutput")
     row = dict.fromkeys((*keys, *more, "metricsData", "name"), value)
     assert file.item(row, 1).record is not None
-    if file.rows is not None:
-        file.rows({"results": value, "samples": value, "testCases": value})
+    file.rows_in({"results": value, "samples": value, "testCases": value})
 
 
 def test_an_answer_of_an_interface(tmp_path: Path) -> None:

@@ -96,15 +96,16 @@ def conventions() -> Conventions:
         events.update(row.get("message_events", {}))
     return Conventions(
         names=SpanNames(kinds=kinds, message_events=events, **joined),
-        files=tuple(SpanFile(**_frozen(row)) for row in table["files"]),
+        files=tuple(SpanFile(**frozen(row)) for row in table["files"]),
         evaluation=table["evaluation"],
     )
 
 
-def _frozen(value: Any) -> Any:  # Any: a value of TOML
+def frozen(value: Any) -> Any:  # Any: a value of TOML
+    """Return a value with tuples for its lists."""
     if check.is_record(value):
-        return {name: _frozen(each) for name, each in value.items()}
-    return tuple(map(_frozen, value)) if check.is_list(value) else value
+        return {name: frozen(each) for name, each in value.items()}
+    return tuple(map(frozen, value)) if check.is_list(value) else value
 
 
 _MAX_DEPTH: Final = 32

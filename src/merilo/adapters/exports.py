@@ -14,16 +14,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.base import Item
 from merilo.adapters.contents import conventions
-from merilo.adapters.result_rows import (
-    deepeval_item,
-    deepeval_rows,
-    example_item,
-    inspect_archive,
-    inspect_item,
-    inspect_rows,
-    promptfoo_item,
-    promptfoo_rows,
-)
+from merilo.adapters.result_rows import ResultFile, inspect_archive, result_files
 from merilo.adapters.traces import hop_items, items_of_traces, whole_item
 from merilo.data import check
 from merilo.data.conversations import HOPS
@@ -44,78 +35,6 @@ _PLAIN: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:samples|rows)"\s*:')
 _HEAD_BYTES: Final = 256
 _LONG_BYTES: Final = 2**16
 _ARCHIVE: Final = ".eval"
-_Rows = tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ResultFile:
-    """A file of results: `has` is as in `spans.toml`; `item` reads a row. `rows`: the list of rows in a record, or
-    None if the record is a row.
-
-    `version`: a dotted key of the record that states the version of the package. `unit`: what the place of a nested row
-    counts. `if_empty`: advice for a file without rows.
-    """
-
-    name: str
-    title: str
-    package: str
-    has: _Rows
-    item: Callable[[Mapping[str, object], int], Item]
-    rows: Callable[[Mapping[str, object]], list[Mapping[str, object]] | None] | None = None
-    version: str = ""
-    unit: str = ""
-    if_empty: str = ""
-
-
-RESULT_FILES: Final = (
-    ResultFile(
-        name="promptfoo",
-        title="promptfoo results",
-        package="promptfoo",
-        has=(
-            ("results.results", "results.version"),
-            ("results", "table", "version"),
-            ("results", "prompts", "version"),
-            ("promptIdx", "testIdx", "vars"),
-        ),
-        item=promptfoo_item,
-        rows=promptfoo_rows,
-        version="metadata.promptfooVersion",
-    ),
-    ResultFile(
-        name="inspect",
-        title="Inspect log",
-        package="inspect-ai",
-        has=(("eval.task", "samples"), ("epoch", "target", "input", "id")),
-        item=inspect_item,
-        rows=inspect_rows,
-        version="eval.packages.inspect_ai",
-    ),
-    ResultFile(
-        name="deepeval",
-        title="DeepEval test run",
-        package="deepeval",
-        has=(("testCases",), ("testRunData.testCases",), ("test_cases", "metrics_scores")),
-        item=deepeval_item,
-        rows=deepeval_rows,
-        unit="test case",
-        if_empty="conversations are not read",
-    ),
-    ResultFile(
-        name="langsmith-examples",
-        title="LangSmith dataset",
-        package="langsmith",
-        has=(("dataset_id", "inputs", "outputs"),),
-        item=example_item,
-    ),
-    ResultFile(
-        name="langfuse-items",
-        title="Langfuse dataset",
-        package="langfuse",
-        has=(("datasetId", "expectedOutput", "input"), ("dataset_id", "expected_output", "input")),
-        item=example_item,
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +131,7 @@ def _is_long_other(path: Path) -> bool:
         head = stream.read(_LONG_BYTES)
     if len(head) < _LONG_BYTES or b"\n" in head:
         return False
-    kinds: tuple[SpanFile | ResultFile, ...] = (*conventions().files, *RESULT_FILES)
+    kinds: tuple[SpanFile | ResultFile, ...] = (*conventions().files, *result_files())
     keys = {name.rpartition(".")[2] for file in kinds for names in file.has for name in names}
     return not any(f'{key}"'.encode() in head for key in (*keys, *_WRAPPERS))
 
@@ -245,7 +164,7 @@ def _wrapped(record: Mapping[str, object]) -> list[object] | None:
 def kind_of(record: Mapping[str, object]) -> SpanFile | ResultFile | None:
     """Return the kind of file that has such a record; None if it is none of another system."""
     tree = tree_of({name: None if check.is_list(value) and not value else value for name, value in record.items()})
-    known: tuple[SpanFile | ResultFile, ...] = (*conventions().files, *RESULT_FILES)
+    known: tuple[SpanFile | ResultFile, ...] = (*conventions().files, *result_files())
     for file in known:
         if any(all(_there(record, tree, name) for name in names) for names in file.has):
             return file
@@ -274,7 +193,7 @@ def _results(records: Iterator[RawRecord], file: ResultFile, id: str | None) -> 
         if record.value is None:
             yield Item(record.place, problems=record.problems)
             continue
-        nested = None if file.rows is None else file.rows(record.value)
+        nested = file.rows_in(record.value)
         for row in [record.value] if nested is None else nested:
             number += 1
             item = file.item(row, record.place if nested is None else number)

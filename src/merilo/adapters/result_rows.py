@@ -1,18 +1,22 @@
-"""Result files of evaluation tools as samples with scores: promptfoo, Inspect and DeepEval."""
+"""Result files of evaluation tools as samples with scores; `results.toml` says where each tool writes what."""
 
 from __future__ import annotations
 
 import json
+import tomllib
 import zipfile
 import zlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from math import nan
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.attributes import decoded, find, finite, first
+from merilo.adapters.attributes import finite
 from merilo.adapters.base import Item
-from merilo.adapters.contents import answer_in, documents_in, question_in
+from merilo.adapters.contents import answer_in, documents_in, frozen, question_in
 from merilo.data import check
-from merilo.data.aliases import text_names
+from merilo.data.content import at_path
 from merilo.data.json_records import Decoder
 from merilo.data.source import MAX_LINE_BYTES, MAX_UNPACKED_BYTES
 from merilo.errors import DataError, Problem
@@ -23,104 +27,112 @@ if TYPE_CHECKING:
 
     from merilo.data.lines import RawRecord
 
-_REFERENCES: Final = ("reference", "ground_truth", "expected", "expected_answer", "target")
-_CONTEXTS: Final = ("retrieved_contexts", "contexts", "context", "documents", "retrieval_context")
-_WITH_REFERENCE: Final = ("context-recall", "factuality", "similar", "equals", "model-graded-factuality")
-"""Assertions of promptfoo whose value is the expected answer."""
-_INSPECT_LETTERS: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Letters of Inspect's scorers (correct, partial, incorrect, no answer) as Inspect itself turns them into numbers."""
 _ENTRY: Final = "samples/"
+_Table = "Mapping[str, Any]"  # Any: values of TOML
 
 
-def promptfoo_rows(record: Mapping[str, Any]) -> list[Any] | None:  # Any: JSON of promptfoo
-    """Return the results in an output file; None for one result of a JSON Lines file."""
-    return _objects(find(record, "results.results")) or _objects(record.get("results"))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFile:
+    """A kind of file of results; `results.toml` describes the fields."""
+
+    name: str
+    title: str
+    package: str
+    has: tuple[tuple[str, ...], ...]
+    fields: Mapping[str, tuple[str, ...]]
+    rows: tuple[str, ...] = ()
+    version: str = ""
+    unit: str = ""
+    if_empty: str = ""
+    part: _Table | None = None
+    asserted: _Table | None = None
+    metadata: tuple[str, ...] = ()
+    notes: _Table | None = None
+    named: tuple[_Table, ...] = ()
+    scores: tuple[_Table, ...] = ()
+    letters: _Table | None = None
+
+    def rows_in(self, record: Mapping[str, object]) -> list[Mapping[str, object]] | None:
+        """Return the rows in a record; None if it is a row itself."""
+        found = next((path for path in self.rows if at_path(record, path) is not None), None)
+        return None if found is None else _items(record, found)
+
+    def item(self, row: Mapping[str, object], place: int) -> Item:
+        """Return one row as a sample with its scores."""
+        record: dict[str, Any] = {}  # Any: JSON
+        used: set[str] = set()
+        for name, path in ((name, path) for name, paths in self.fields.items() for path in paths):
+            if name not in record and (found := _read(name, at_path(row, path))) not in (None, "", []):
+                record[name] = found
+                used.add(path)
+        if self.part and "id" in record and isinstance(number := at_path(row, self.part["path"]), int):
+            record["id"] = f"{record['id']}{self.part['sign']}{number}" if number > self.part["over"] else record["id"]
+        if self.asserted and "reference" not in record:
+            kinds, value = self.asserted["kinds"], self.asserted["value"]
+            items = [each for each in _items(row, self.asserted["each"]) if each.get(self.asserted["kind"]) in kinds]
+            texts = [text for each in items if isinstance(text := each.get(value), str)]
+            record |= {"reference": texts[0]} if texts else {}
+        objects = [(path, *pair) for path in self.metadata for pair in _object(row, path).items()]
+        metadata = {name: each for path, name, each in objects if f"{path}.{name}" not in used}
+        metadata |= {name: each for name, path in (self.notes or {}).items() if (each := at_path(row, path))}
+        for table in self.named:
+            metadata |= {table["note"]: found} if (found := {k: v for k, v in _pairs(row, table) if v}) else {}
+        record |= {"metadata": metadata} if metadata else {}
+        scores: dict[str, object] = {}
+        for table in self.scores:
+            for name, value in _pairs(row, table):  # the number of an item is checked, and told, where it is imported
+                scores.setdefault(name, value if "each" in table else self._number(value))
+        return Item(place, record=record, scores=scores, id=str(record.get("id", "")))
+
+    def _number(self, value: object) -> float | None:
+        """Return a score as a number; NaN if it is none, None if there is no value."""
+        number = (self.letters or {}).get(value) if isinstance(value, str) else finite(value)
+        return None if value is None else nan if number is None else number
 
 
-def promptfoo_item(row: Mapping[str, Any], place: int) -> Item:  # Any: JSON of promptfoo
-    """Return one result of promptfoo: its variables hold the question, and often the contexts and the reference."""
-    variables = row.get("vars") if check.is_record(row.get("vars")) else find(row, "testCase.vars")
-    names: dict[str, Any] = dict(variables) if check.is_record(variables) else {}
-    graded = [each for each in _list(find(row, "gradingResult.componentResults")) if check.is_record(each)]
-    contexts = next((names[key] for key in _CONTEXTS if names.get(key)), None)
-    if contexts is None:
-        contexts = next((each for grade in graded if (each := find(grade, "metadata.context"))), None)
-    asserted = (
-        find(each, "value") for each in _list(find(row, "testCase.assert")) if find(each, "type") in _WITH_REFERENCE
-    )
-    output = find(row, "response.output")
-    question = next((names[key] for group in text_names("user_input") for key in group if names.get(key)), None)
-    if question is None and len(names) == 1:
-        question = next(iter(names.values()))
-    record = _record(
-        id=_promptfoo_id(row),
-        user_input=question_in(question if question is not None else find(row, "prompt.raw")),
-        retrieved_contexts=_contexts(contexts),
-        response=output if isinstance(output, str) or output is None else json.dumps(output, ensure_ascii=False),
-        reference=first(names, _REFERENCES) or next((each for each in asserted if isinstance(each, str)), None),
-        metadata=_record(
-            provider=find(row, "provider.id"),
-            prompt=find(row, "prompt.label"),
-            description=find(row, "testCase.description"),
-            error=row.get("error") or None,
-        ),
-    )
-    return Item(place, record=record, scores=_promptfoo_scores(row, graded), id=str(record.get("id", "")))
+@cache
+def result_files() -> tuple[ResultFile, ...]:
+    """Return the kinds of files in the table, read once."""
+    table = tomllib.loads(files("merilo.adapters").joinpath("results.toml").read_text("utf-8"))
+    return tuple(ResultFile(**frozen(row)) for row in table["files"])
 
 
-def _promptfoo_id(row: Mapping[str, Any]) -> str | None:  # Any: JSON of promptfoo
-    """Return an id that is the same in every evaluation of the same tests: promptfoo's own differs each time."""
-    test, prompt = row.get("testIdx"), row.get("promptIdx")
-    if not isinstance(test, int):
+def _read(field: str, value: object) -> object:
+    """Return the value of a field in any of the forms in which tools write it; None if it has none."""
+    if field == "id":
+        return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    if value is None:
         return None
-    return f"{test}" if not prompt else f"{test}.{prompt}"
+    if field.endswith("_contexts"):
+        return [{"text": value}] if isinstance(value, str) else [e for e in documents_in(value) if "text" in e] or None
+    text = question_in(value) if field == "user_input" else answer_in(value)
+    is_json = text is None and field == "response" and (check.is_record(value) or check.is_list(value))
+    return json.dumps(value, ensure_ascii=False) if is_json else text
 
 
-def _promptfoo_scores(row: Mapping[str, Any], graded: list[Any]) -> dict[str, float]:  # Any: JSON of promptfoo
-    scores = {"score": _number(row.get("score"))}
-    named = row.get("namedScores")
-    for name, value in named.items() if check.is_record(named) else ():
-        scores[name] = _number(value)
-    for grade in graded:
-        name = str(find(grade, "assertion.metric") or find(grade, "assertion.type") or "")
-        if name and name not in scores:
-            scores[name] = _number(grade.get("score"))
-    return scores
+def _pairs(row: Mapping[str, object], table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:  # Any: TOML
+    """Yield the names and values that a table of scores or notes describes."""
+    if "each" in table:
+        for each in _items(row, table["each"]):
+            names = [name for path in table["name"] if isinstance(name := at_path(each, path), str)]
+            yield from ((name, at_path(each, table["value"])) for name in names[:1])
+    elif "of" in table:
+        for name, given in _object(row, table["of"]).items():
+            value = at_path(given, table["value"]) if "value" in table else given
+            inner = value.items() if check.is_record(value) else ()
+            yield from ((f"{name}.{part}", each) for part, each in inner)
+            yield from [] if inner else [(name, value)]
+    else:
+        yield table["name"], at_path(row, table["value"])
 
 
-def inspect_rows(record: Mapping[str, Any]) -> list[Any] | None:  # Any: JSON of Inspect
-    """Return the samples of a log; None for one sample of an archive."""
-    return _objects(record.get("samples"))
+def _items(row: Mapping[str, object], path: str) -> list[Mapping[str, object]]:
+    found = at_path(row, path)
+    return [each for each in found if check.is_record(each)] if check.is_list(found) else []
 
 
-def inspect_item(row: Mapping[str, Any], place: int) -> Item:  # Any: JSON of Inspect
-    """Return one sample of Inspect; the contexts are those in its metadata."""
-    epoch, name = row.get("epoch"), row.get("id")
-    targets = row.get("target")
-    listed: list[Any] = [each for each in _list(targets) if isinstance(each, str)] or [targets]
-    held: dict[str, Any] = dict(row["metadata"]) if check.is_record(row.get("metadata")) else {}
-    key = next((key for key in _CONTEXTS if held.get(key)), None)
-    record = _record(
-        id=f"{name}/{epoch}" if isinstance(epoch, int) and epoch > 1 else name,
-        user_input=question_in(row.get("input")),
-        retrieved_contexts=_contexts(held.pop(key)) if key is not None else None,
-        response=find(row, "output.completion") or answer_in(find(row, "output.choices")),
-        reference=listed[0] if listed[0] != "" else None,
-        metadata={**held, **_record(targets=listed[1:] or None, error=find(row, "error.message"))},
-    )
-    scores: dict[str, float] = {}
-    stated = row.get("scores")
-    for name, score in stated.items() if check.is_record(stated) else ():
-        value = find(score, "value")
-        if check.is_record(value):
-            scores.update({f"{name}.{part}": _inspect_number(each) for part, each in value.items()})
-        else:
-            scores[name] = _inspect_number(value)
-    return Item(place, record=record, scores=scores, id=str(record.get("id", "")))
-
-
-def _inspect_number(value: object) -> float:
-    return _INSPECT_LETTERS[value] if isinstance(value, str) and value in _INSPECT_LETTERS else _number(value)
+def _object(row: Mapping[str, object], path: str) -> Mapping[str, object]:
+    return found if check.is_record(found := at_path(row, path)) else {}
 
 
 def inspect_archive(path: Path) -> Iterator[RawRecord]:
@@ -151,89 +163,3 @@ def inspect_archive(path: Path) -> Iterator[RawRecord]:
             "a readable .eval log", f"an error ({error})", None, path.name, number or None, "sample", advice
         )
         raise DataError.of(problem) from error
-
-
-_DEEPEVAL_FIELDS: Final = {
-    "user_input": ("input",),
-    "response": ("actualOutput", "actual_output"),
-    "reference": ("expectedOutput", "expected_output"),
-    "retrieved_contexts": ("retrievalContext", "retrieval_context"),
-    "reference_contexts": ("context",),
-}
-"""Field of a sample → its names in DeepEval's files; `context` is DeepEval's ideal retrieval result."""
-
-
-def deepeval_rows(record: Mapping[str, Any]) -> list[Any] | None:  # Any: JSON of DeepEval
-    """Return the test cases of a test run."""
-    held = record.get("testRunData")
-    return _objects(first(held if check.is_record(held) else record, ("testCases", "test_cases"))) or []
-
-
-def _metrics(case: Mapping[str, Any]) -> list[dict[str, Any]]:  # Any: JSON of DeepEval
-    """Return the results of the metrics of a test case."""
-    found = case.get("metricsData") or case.get("metrics_data")
-    return [dict(each) for each in found if check.is_record(each)] if check.is_list(found) else []
-
-
-def _deepeval_record(case: Mapping[str, Any]) -> dict[str, object]:  # Any: JSON of DeepEval
-    """Return a test case as a record; reasons and errors of its metrics go into the metadata."""
-    record: dict[str, object] = {}
-    for field, names in _DEEPEVAL_FIELDS.items():
-        value = next((case[name] for name in names if case.get(name) is not None), None)
-        if value is not None:
-            record[field] = value
-    record["id"] = case.get("name")
-    held = case.get("metadata")
-    metadata: dict[str, object] = dict(held) if check.is_record(held) else {}
-    for what in ("reason", "error"):
-        texts = {str(each.get("name")): each[what] for each in _metrics(case) if each.get(what)}
-        if texts:
-            metadata[f"deepeval_{what}s"] = texts
-    if case.get("tags"):
-        metadata["tags"] = case["tags"]
-    if metadata:
-        record["metadata"] = metadata
-    return record
-
-
-def deepeval_item(case: Mapping[str, Any], place: int) -> Item:  # Any: JSON of DeepEval
-    """Return one test case of DeepEval."""
-    scores = {str(each.get("name")): each.get("score") for each in _metrics(case)}
-    return Item(place, record=_deepeval_record(case), scores=scores, id=str(case.get("name") or ""))
-
-
-def example_item(row: Mapping[str, Any], place: int) -> Item:  # Any: JSON of LangSmith or Langfuse
-    """Return an example of a dataset of LangSmith or Langfuse: its output is the reference."""
-    record = _record(
-        id=row.get("id"),
-        user_input=question_in(first(row, ("inputs", "input"))),
-        reference=answer_in(first(row, ("outputs", "expectedOutput", "expected_output"))),
-        metadata=dict(row["metadata"]) if check.is_record(row.get("metadata")) else None,
-    )
-    return Item(place, record=record, id=str(row.get("id") or ""))
-
-
-def _record(**fields: Any) -> dict[str, Any]:  # Any: JSON
-    return {name: value for name, value in fields.items() if value is not None and value != {}}
-
-
-def _contexts(value: object) -> list[dict[str, object]] | None:
-    """Return contexts in a variable: one text, a list, or either as JSON."""
-    if value is None:
-        return None
-    inner = decoded(value)
-    return [{"text": inner}] if isinstance(inner, str) else [each for each in documents_in(inner) if "text" in each]
-
-
-def _objects(value: object) -> list[Any] | None:  # Any: JSON
-    return [each for each in value if check.is_record(each)] if check.is_list(value) else None
-
-
-def _list(value: object) -> list[Any]:  # Any: JSON
-    return list(value) if check.is_list(value) else []
-
-
-def _number(value: object) -> float:
-    """Return a score as a number; NaN if there is none."""
-    found = finite(value)
-    return nan if found is None else found

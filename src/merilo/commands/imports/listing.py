@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.contents import SpanFile, conventions
-from merilo.adapters.exports import RESULT_FILES, Contents, damage_of, export_of
+from merilo.adapters.exports import Contents, damage_of, export_of
+from merilo.adapters.result_rows import result_files
 from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import Sample
 from merilo.errors import DataError, UsageError
@@ -72,7 +73,7 @@ def _known(source: str | PathLike[str]) -> Export:
             raise DataError(f"No such file: {path}.")
         if (damage := damage_of(path)) is not None:
             raise damage
-        titles = ", ".join([each.title for each in conventions().files] + [each.title for each in RESULT_FILES])
+        titles = ", ".join([each.title for each in conventions().files] + [each.title for each in result_files()])
         raise UsageError(f"{path.name} is not a file of traces or results that merilo knows: {titles}.")
     return found
 
