@@ -49,7 +49,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "answer": {**ASKED, "retrieved_contexts": FOUND},
         "output of an answer builder": {**ASKED, "retrieved_contexts": FOUND},
         "output of two components": {"id": "1", "response": "In 1889.", "retrieved_contexts": FOUND},
-        "output of two retrievers": "got several components with documents: bm25, vectors.",
+        "output of two retrievers": "expected at least one of the fields",
         "serialised answer": {**ASKED, "retrieved_contexts": FOUND, "metadata": {"meta": {}}},
         "serialised documents": {"id": "1", "user_input": "When?", "retrieved_contexts": FOUND},
     },
@@ -139,7 +139,7 @@ def test_the_columns_of_documents_are_reported() -> None:
     """The notice of columns says from which one the contexts were read."""
     data = load([recorded_objects("llamaindex")["nodes"]])
     list(data)
-    assert data.columns.sentence() == "Read nodes as retrieved_contexts, question as user_input, answer as response."
+    assert data.columns.sentence() == "Read question as user_input, nodes as retrieved_contexts, answer as response."
 
 
 def test_documents_do_not_replace_named_contexts() -> None:

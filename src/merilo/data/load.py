@@ -140,7 +140,7 @@ def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Col
         if isinstance(records, Dataset):
             name = shown = records.name
             columns.note = records.columns.note
-    reader = _Reader(shown, unit, lambda: _raw_records(records, rules.planner), rules, limit)
+    reader = _Reader(shown, unit, lambda: _raw_records(records), rules, limit)
     return Dataset(name, _once(reader.read, "the iterator") if is_once else reader.read, columns)
 
 
@@ -191,7 +191,7 @@ def _once(read: Callable[[], Iterator[Sample | BadRecord]], name: str) -> Callab
     return read_once
 
 
-def _raw_records(records: Records | ForeignRecords, planner: Planner) -> Iterator[RawRecord | Sample]:
+def _raw_records(records: Records | ForeignRecords) -> Iterator[RawRecord | Sample]:
     for place, record in enumerate(records, start=1):
         if isinstance(record, (Sample, RawRecord)):
             yield record
@@ -200,7 +200,7 @@ def _raw_records(records: Records | ForeignRecords, planner: Planner) -> Iterato
             yield RawRecord(place, None, record.problems)
             continue
         try:
-            found = plain_record(record, planner.mapping)
+            found = plain_record(record)
         except DataError as error:
             yield RawRecord(place, None, error.problems)
             continue
@@ -208,8 +208,7 @@ def _raw_records(records: Records | ForeignRecords, planner: Planner) -> Iterato
             needed, advice = "an object with text keys, or a Sample", "a record is " + json.dumps(_RECORD)
             yield RawRecord(place, None, (Problem(needed, check.shown(record), advice=advice),))
         else:
-            planner.columns.recognised.update(found.renamed)
-            yield RawRecord(place, found.value)
+            yield RawRecord(place, found)
 
 
 _ASKED_BY: Final = ("invoke", "query", "retrieve", "run")
@@ -337,13 +336,27 @@ class _Reader:
         problems += self._without_field(plan)
         noted = self._unreadable(values, plan)
         if plan.kept or noted or "metadata" in values:
-            own = _metadata(record, plan.kept, values.get("metadata"), cells=self.cells)
+            own = held(values.get("metadata")) if self.cells else values.get("metadata")
+            for column in plan.kept:
+                own = _with_metadata(own, self._rest(column, record[column]), "column")
             values["metadata"] = _with_metadata(own, noted, "column")
         try:
             return Sample(**cast("dict[str, Any]", values))  # the constructor checks every value
         except DataError as error:
             problems += error.problems
             return None
+
+    def _rest(self, column: str, value: object) -> dict[str, object]:
+        """Return an unread column for the metadata: of one in which fields were found, the other keys."""
+        inside = [path for path in self.rules.planner.inside if path.startswith(f"{column}.")]
+        found = held(value) if inside else value
+        if not inside or not check.is_record(found):
+            return {column: value}
+        return {
+            key: each
+            for key, each in found.items()
+            if not any(f"{path}.".startswith(f"{column}.{key}.") for path in inside)
+        }
 
     def _value(self, value: object, field: str, source: FieldSource, problems: list[Problem]) -> object:
         """Return a value in the form of its field."""
@@ -526,14 +539,9 @@ def _question_in(messages: object, problems: list[Problem], *, has_history: bool
     return {"user_input": turns[-1].text, **({} if has_history else {"history": turns[:-1]})}
 
 
-def _metadata(record: dict[str, object], kept: tuple[str, ...], own: object, *, cells: bool) -> object:
-    own = held(own) if cells else own
-    own = {"metadata": own} if isinstance(own, str | list) else own
-    return _with_metadata(own, {column: record[column] for column in kept}, "column")
-
-
 def _with_metadata(own: object, other: Mapping[str, object], kind: str) -> object:
     """Return the record's own metadata, merged with its other columns; names that collide get a prefix."""
+    own = {"metadata": own} if isinstance(own, str | list) else own
     if own is not None and not check.is_mapping(own):
         return own  # rejected, with its field, when the sample is created
     merged = dict(own or {})

@@ -76,6 +76,8 @@ def _plain_container(value: object, depth: int) -> object:
         if len(value) == 2 and role_of(value[0]) is Role.CONTEXT and isinstance(value[1], (int, float)):
             found = plain(value[0], depth + 1)
             return {**found, "score": float(value[1])} if check.is_record(found) else found
+        if len(value) == 1 and role_of(value[0]) is Role.RESULT:
+            return plain(value[0], depth + 1)
         if all(type(item) is str for item in value):  # nearly all lists
             return value
         items = [plain(item, depth + 1) for item in value]

@@ -1,15 +1,13 @@
 """Records as chains, query engines and pipelines return them, and as one object holds them.
 
-Four forms need more than the names of columns: a result inside a record, documents under any name, the output of a
-Haystack pipeline, which is one dict for each component, and one JSON object that holds several records: a list under a
-key, columns of values, or records by their ids.
+What no column of a record fills may be within one of them: in a result, in an output, under the names of components.
+One object may hold several records: a list under a key, columns of values, or records by their ids.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -27,25 +25,14 @@ if TYPE_CHECKING:
     from merilo.data.aliases import Planner
 
 _CONTEXTS: Final = "retrieved_contexts"
-_OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
-"""Outputs of the components of a Haystack pipeline that belong to a sample."""
 _MAX_INNER: Final = 200
 _MAX_INNER_DEPTH: Final = 5
-_ANSWER: Final = {"query": "user_input", "data": "response", "documents": _CONTEXTS}
 
 
-@dataclass(frozen=True, slots=True)
-class PlainRecord:
-    """A record without objects of other packages, and the columns that were read under another name."""
-
-    value: dict[str, object]
-    renamed: dict[str, str] = field(default_factory=dict[str, str])
-
-
-def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None:
+def plain_record(given: object) -> dict[str, object] | None:
     """Return a record in memory with plain values; None if it is neither a mapping nor an object with fields.
 
-    `mapped`: the columns that the user named, which keep their names. Raises DataError for an ambiguous result.
+    Raises DataError for a document.
     """
     if role_of(given) is Role.CONTEXT:
         advice = 'put the documents of one question in a record: {"user_input": ..., "retrieved_contexts": documents}'
@@ -53,40 +40,18 @@ def plain_record(given: object, mapped: Mapping[str, str]) -> PlainRecord | None
     record = given if check.is_record(given) else plain(given)
     if not check.is_record(record):
         return None
-    if _is_pipeline_output(record):
-        return PlainRecord(_of_components(record))
-    renamed: dict[str, str] = {}
-    found: dict[str, object] = {}
-    inner: dict[str, object] = {}
-    for name, value in record.items():
-        if isinstance(value, str):  # nearly all values
-            found[name] = value
-        elif name in names()["message"]["list"] and name not in mapped and are_messages(value):
-            found[name] = messages_in(value) if _has_objects(value) else value
-        elif name not in mapped and role_of(value) is Role.RESULT:
-            inner |= _fields_of_result(value)
-        elif name not in mapped and _are_documents(value) and not _fills_contexts(name, record):
-            renamed[name] = _CONTEXTS
-            found[_CONTEXTS] = plain(value)
-        else:
-            found[name] = plain(value)
-    if len(renamed) > 1:
-        raise DataError.of(_several("columns", list(renamed)))
-    filled = {aliases().fields.get(name) for name in found} if inner else set[str | None]()
-    found |= {name: value for name, value in inner.items() if aliases().fields.get(name, name) not in filled}
-    return PlainRecord(found, renamed)
+    return {name: value if isinstance(value, str) else _plain(name, value) for name, value in record.items()}
 
 
-def _fields_of_result(value: object) -> Mapping[str, object]:
-    """Return the fields of a sample in a result of a chain or an agent, but not the question of an agent."""
-    fields = plain(value)
-    if not check.is_record(fields) or _MESSAGES not in fields:
-        return fields if check.is_record(fields) else {}
-    return {key: each for key, each in answer_in(fields[_MESSAGES]).items() if key != "user_input"}
-
-
-def _has_objects(value: object) -> bool:
-    return check.is_list(value) and not all(check.is_record(each) or check.is_list(each) for each in value)
+def _plain(name: str, value: object) -> object:
+    """Return the value of a column; a result of an agent as the fields of its last answer, without the question."""
+    if name in names()["message"]["list"] and are_messages(value):
+        has_objects = check.is_list(value) and not all(check.is_record(each) or check.is_list(each) for each in value)
+        return messages_in(value) if has_objects else value
+    found = plain(value)
+    if role_of(value) is Role.RESULT and check.is_record(found) and _MESSAGES in found:
+        return {key: each for key, each in answer_in(found[_MESSAGES]).items() if key != "user_input"}
+    return found
 
 
 def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> dict[str, str]:
@@ -142,6 +107,8 @@ def _within(record: Mapping[str, object], used: Collection[str]) -> Iterator[tup
             break
         path, given, depth = waiting.popleft()
         value = held(given)
+        if not (check.is_record(value) or check.is_list(value)):
+            continue
         yield path, value
         if check.is_list(value) and len(value) == 1:
             path, value = f"{path}[0]", value[0]
@@ -162,59 +129,6 @@ def _are_passages(value: object) -> bool:
     found = passages_in(value) if check.is_list(value) or check.is_record(value) else None
     first = passage_of(found[0]) if found and found[0] is not value else None
     return check.is_record(first) and isinstance(text := first.get("text"), str) and is_prose(text)
-
-
-def _are_documents(value: object) -> bool:
-    """Return True for a list of documents or nodes, each alone or with its score."""
-    if not check.is_list(value) or not value:
-        return False
-    first = value[0]
-    return role_of(first[0] if check.is_list(first) and first else first) is Role.CONTEXT
-
-
-def _fills_contexts(name: str, record: Mapping[str, object]) -> bool:
-    """Return True if a column of documents has a meaning by its name, or another column holds the retrieved ones."""
-    targets = aliases().fields
-    if name != "context" and targets.get(name, "").endswith("_contexts"):
-        return True
-    return any(targets.get(other) == _CONTEXTS for other in record)
-
-
-def _is_pipeline_output(record: Mapping[str, object]) -> bool:
-    if not all(isinstance(each, dict) for each in record.values()):
-        return False
-    return any(check.is_record(each) and not _OUTPUTS.isdisjoint(each) for each in record.values())
-
-
-def _of_components(record: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields in the output of a pipeline: its answer, otherwise its reply, and its documents."""
-    parts = {name: part for name, part in record.items() if check.is_record(part)}
-    answers = _only(parts, "answers", "answer builders")
-    documents = _only(parts, "documents", "components with documents") if answers is None else None
-    found: dict[str, object] = {}
-    if check.is_list(answers) and answers:
-        answer = plain(answers[0])
-        fields = answer.items() if check.is_record(answer) else ()
-        found = {_ANSWER.get(name, name): value for name, value in fields if name != "meta"}
-    elif check.is_list(replies := plain(_only(parts, "replies", "generators"))) and replies:
-        found["response"] = replies[0] if isinstance(replies[0], str) else text_in(replies[0], "response")
-    if documents is not None:
-        found[_CONTEXTS] = plain(documents)
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _only(parts: Mapping[str, Mapping[str, object]], key: str, what: str) -> object:
-    """Return the value under a key that at most one component has, or that all that have it agree on."""
-    found = {name: part[key] for name, part in parts.items() if key in part}
-    values = [*found.values()]
-    if any(value != values[0] for value in values[1:]):
-        raise DataError.of(_several(what, list(found)))
-    return values[0] if values else None
-
-
-def _several(what: str, names: list[str]) -> Problem:
-    advice = "keep one in the record, or wrap the pipeline in a function that returns the fields of a sample"
-    return Problem("one list of documents or one answer", f"several {what}: {', '.join(names)}", advice=advice)
 
 
 WRAPPERS: Final = ("samples", "data", "rows")
@@ -266,7 +180,7 @@ def records_in(
             [*item] == keys for item in rows_by_id.values()
         ):  # pandas: each column by the names of its rows
             return [{name: item[key] for name, item in rows_by_id.items()} for key in keys]
-        if all(_is_record(item) for item in rows_by_id.values()):
+        if frozenset.intersection(*map(_fields, rows_by_id.values())):
             return [item if "id" in item else {"id": name, **item} for name, item in rows_by_id.items()]
     if any(map(_is_record, rows_by_id.values())):
         return [value]
@@ -298,6 +212,11 @@ def _objects(value: object) -> list[Mapping[str, object]]:
     return [each for each in value if check.is_record(each)] if check.is_list(value) and value else []
 
 
+def _fields(item: object) -> frozenset[str]:
+    """Return the fields of a sample that an object has; a context or a message has none."""
+    found = (aliases().field_of(name) for name in (item if check.is_record(item) else ()))
+    return frozenset(name for name in found if name in FIELDS)
+
+
 def _is_record(item: object) -> bool:
-    """Return True for an object with a field of a sample, which a context or a message has not."""
-    return check.is_record(item) and any(aliases().field_of(name) in FIELDS for name in item)
+    return bool(_fields(item))
