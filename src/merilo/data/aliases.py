@@ -269,7 +269,9 @@ class Planner:
             return check.is_mapping(value)
         if isinstance(value, str) and (target in (*TEXT_FIELDS, "language") or (target in _IDS and not self.cells)):
             return target not in _IDS
-        if target in TEXT_FIELDS and (check.is_record(value) or (check.is_list(value) and len(value) == 1 and isinstance(value[0], str))):
+        if target in TEXT_FIELDS and (
+            check.is_record(value) or (check.is_list(value) and len(value) == 1 and isinstance(value[0], str))
+        ):
             return text_in(value, target, strict=True) is not None
         return target in fitting(value)
 

@@ -319,13 +319,9 @@ class _Reader:
         plan = self.rules.planner.plan(record)
         values: dict[str, object] = {"id": None}
         for field, sources in plan.fields:
-            if len(sources) == 1 and sources[0].form is ColumnFormat.PLAIN:
-                value = record[sources[0].columns[0]]
-            else:
-                value = self._chosen(record, field, sources, problems)
-            if self._is_missing(value, field):
+            if (value := self._chosen(record, field, sources, problems)) is None:
                 continue
-            values[field] = self._value(value, field, sources[0], problems)
+            values[field] = value
             if field == "user_input" and are_messages(value):
                 values.update(_question_in(value, problems, has_history="history" in dict(plan.fields)))
         if values["id"] is None:
@@ -362,30 +358,50 @@ class _Reader:
         """Return a value in the form of its field."""
         if field in LIST_FIELDS:
             return self._list(value, field, source, problems)
-        column = source.columns[0]
-        value = _text(value, field)
-        if field in TEXT_FIELDS and check.is_list(value) and len(value) == 1 and isinstance(value[0], str):
-            return value[0]
-        if field == "history" and check.is_list(value) and messages_in(value) is None:
-            return [turn for each in value for turn in (each if check.is_list(each) else [each]) if turn is not None]
-        if type(value) is int and field in ("response", "reference"):
-            return str(value)
-        if field == "response" and check.is_list(value) and source.form is ColumnFormat.PLAIN:
-            advice = f"use --map {shlex.quote(f'{column}=response')} to join the texts"
-            if aliases().name_of(column) in aliases().doubtful:
-                advice += f", or --map {shlex.quote(f'{column}=reference')} to take the first one"
-            problems.append(
-                Problem("one text", f"a list of {len(value)} in the column {column!r}", field, advice=advice)
-            )
-            return None
-        if isinstance(value, str):
-            if field == "history" and self.cells:
-                return _printed(value, field, problems)
-            if field == "language":
-                return aliases().languages.get(value.strip().casefold(), value)
-            if self.cells and field in TEXT_FIELDS and value in _PRINTED_MISSING:
-                self.rules.planner.columns.printed_missing[field] = None
+        if field in TEXT_FIELDS:
+            return self._text(value, field, source, problems)
+        if field == "history":
+            value = _printed(value, field, problems) if self.cells and isinstance(value, str) else value
+            if check.is_list(value) and messages_in(value) is None:  # pairs of a question and an answer
+                return [
+                    turn for each in value for turn in (each if check.is_list(each) else [each]) if turn is not None
+                ]
+        if field == "language" and isinstance(value, str):
+            return aliases().languages.get(value.strip().casefold(), value)
         return value
+
+    def _text(self, value: object, field: str, source: FieldSource, problems: list[Problem]) -> object:
+        """Return the text in a value: of messages, of an object, or the only one of a list; other values as they are.
+
+        Of several the first, or all texts of a response, if the user named the column.
+        """
+        column, is_mapped = source.columns[0], source.form is ColumnFormat.MAPPED
+        if self.cells and isinstance(value, str):
+            if column in aliases().lists and not is_mapped:
+                value = None if value.strip() in _PRINTED_MISSING else _printed(value, field, problems)
+            elif source.form is not ColumnFormat.PLAIN:
+                texts = _printed(value, field, [])  # anything but a list of texts is a text itself
+                value = texts if check.is_list(texts) and texts and _are_texts(texts) else value
+            elif value in _PRINTED_MISSING:
+                self.rules.planner.columns.printed_missing[field] = None
+        if check.is_list(value) and not are_messages(value):
+            items = [value[0], *(each for each in value[1:] if each != value[0])] if value else []
+            if len(items) > 1 and not is_mapped:
+                options = f"use --map {shlex.quote(f'{column}={field}')} to take the first item"
+                if field == "response":
+                    options = f"{options[: options.rindex(' to ')]} to join the texts"
+                    is_doubtful = aliases().name_of(column) in aliases().doubtful
+                    other = f", or --map {shlex.quote(f'{column}=reference')} to take the first one"
+                    options += other if is_doubtful else ""
+                got = f"a list of {len(value)} in the column {column!r}"
+                problems.append(Problem("one text", got, field, advice=options))
+                return None
+            value = "\n".join(map(str, value)) if field == "response" and _are_texts(value) else next(iter(items), None)
+        is_turns = field != "user_input" and check.is_list(value)
+        if is_turns or check.is_record(value) or (isinstance(value, str) and held(value) is not value):
+            found = text_in(value, field, strict=True)
+            return value if found is None else found
+        return str(value) if type(value) is int and field != "user_input" else value
 
     def _unreadable(self, values: Mapping[str, object], plan: ColumnPlan) -> dict[str, object]:
         """Return the note of a text that still is JSON or a printed object, unless the user mapped its column."""
@@ -409,18 +425,14 @@ class _Reader:
     def _chosen(
         self, record: dict[str, object], field: str, sources: tuple[FieldSource, ...], problems: list[Problem]
     ) -> object:
-        """Return the value of a field that has several columns or one of a special form."""
+        """Return the value of a field, which its columns must agree on; None if it is missing."""
         found: list[tuple[str, object]] = []
         for source in sources:
-            if source.form is ColumnFormat.PARTS:
-                parts = [record[column] for column in source.columns]
-                value: object = [part for part in parts if not self._is_missing(part, field)]
-            else:
-                value = record[source.columns[0]]
-            if field not in LIST_FIELDS and source.form in (ColumnFormat.LIST, ColumnFormat.MAPPED):
-                value = self._only(value, source, field, problems)
-            if not self._is_missing(value, field):
-                found.append((source.columns[0], value))
+            values = [each for column in source.columns if not self._is_missing(each := record[column], field)]
+            if values or (source.form is ColumnFormat.PARTS and len(sources) == 1):
+                given = values if source.form is ColumnFormat.PARTS else values[0]
+                found.append((source.columns[0], self._value(given, field, source, problems)))
+        found = [each for each in found if each[1] is not None]
         if len(found) > 1 and any(value != found[0][1] for _, value in found):
             columns = " and ".join(repr(column) for column, _ in found)
             choices = (shlex.quote(f"{column}={field}") for column, _ in found)
@@ -433,31 +445,6 @@ class _Reader:
         if not self.cells or field in TEXT_FIELDS or not isinstance(value, str):
             return value is None
         return value.strip() in _PRINTED_MISSING
-
-    def _only(self, value: object, source: FieldSource, field: str, problems: list[Problem]) -> object:
-        """Return the only item of a list; the first of several if the user named the column."""
-        column = source.columns[0]
-        if self.cells and isinstance(value, str):
-            if column not in aliases().lists:
-                texts = _printed(value, field, [])  # anything but a list of texts is a text itself
-                value = (
-                    texts if check.is_list(texts) and texts and all(isinstance(each, str) for each in texts) else value
-                )
-            elif value.strip() in _PRINTED_MISSING:
-                return None
-            else:
-                value = _printed(value, field, problems)
-        if not check.is_list(value):
-            return value
-        items = [value[0], *(each for each in value[1:] if each != value[0])] if value else []
-        if len(items) > 1 and source.form is not ColumnFormat.MAPPED:
-            advice = f"use --map {shlex.quote(f'{column}={field}')} to take the first item"
-            problems.append(
-                Problem("one text", f"a list of {len(value)} in the column {column!r}", field, advice=advice)
-            )
-        if field == "response" and all(isinstance(each, str) for each in value):
-            return "\n".join(map(str, value))
-        return _text(items[0], field) if items else None
 
     def _list(self, value: object, field: str, source: FieldSource, problems: list[Problem]) -> object:
         takes_text = self.cells or source.form is ColumnFormat.MAPPED or field in _CONTEXT_FIELDS
@@ -493,15 +480,8 @@ def _is_span(record: Mapping[str, object]) -> bool:
     return "spanid" in found and not found.isdisjoint({"parentid", "parentspanid"})
 
 
-def _text(value: object, field: str) -> object:
-    """Return the text in an object, in JSON or in messages, of which a text field has one; otherwise the value."""
-    is_turns = field in ("response", "reference") and check.is_list(value) and are_messages(value)
-    if field in TEXT_FIELDS and (
-        is_turns or check.is_record(value) or (isinstance(value, str) and held(value) is not value)
-    ):
-        found = text_in(value, field, strict=True)
-        return value if found is None else found
-    return value
+def _are_texts(items: Iterable[object]) -> bool:
+    return all(isinstance(each, str) for each in items)
 
 
 def _printed(cell: str, field: str, problems: list[Problem]) -> object:
