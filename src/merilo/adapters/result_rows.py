@@ -6,11 +6,11 @@ import json
 import tomllib
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from math import nan
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from merilo.adapters.attributes import finite
 from merilo.adapters.base import Item
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from merilo.data.lines import RawRecord
 
+    _Table: TypeAlias = Mapping[str, Any]  # Any: values of TOML
+
 _ENTRY: Final = "samples/"
-_Table = "Mapping[str, Any]"  # Any: values of TOML
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +45,13 @@ class ResultFile:
     version: str = ""
     unit: str = ""
     if_empty: str = ""
-    part: _Table | None = None
-    asserted: _Table | None = None
+    part: _Table = field(default_factory=dict[str, Any])
+    asserted: _Table = field(default_factory=dict[str, Any])
     metadata: tuple[str, ...] = ()
-    notes: _Table | None = None
+    notes: _Table = field(default_factory=dict[str, Any])
     named: tuple[_Table, ...] = ()
     scores: tuple[_Table, ...] = ()
-    letters: _Table | None = None
+    letters: _Table = field(default_factory=dict[str, Any])
 
     def rows_in(self, record: Mapping[str, object]) -> list[Mapping[str, object]] | None:
         """Return the rows in a record; None if it is a row itself."""
@@ -61,7 +62,8 @@ class ResultFile:
         """Return one row as a sample with its scores."""
         record: dict[str, Any] = {}  # Any: JSON
         used: set[str] = set()
-        for name, path in ((name, path) for name, paths in self.fields.items() for path in paths):
+        pairs = [(name, path) for name, paths in self.fields.items() for path in paths]
+        for name, path in pairs:
             if name not in record and (found := _read(name, at_path(row, path))) not in (None, "", []):
                 record[name] = found
                 used.add(path)
@@ -74,7 +76,7 @@ class ResultFile:
             record |= {"reference": texts[0]} if texts else {}
         objects = [(path, *pair) for path in self.metadata for pair in _object(row, path).items()]
         metadata = {name: each for path, name, each in objects if f"{path}.{name}" not in used}
-        metadata |= {name: each for name, path in (self.notes or {}).items() if (each := at_path(row, path))}
+        metadata |= {name: each for name, path in self.notes.items() if (each := at_path(row, path))}
         for table in self.named:
             metadata |= {table["note"]: found} if (found := {k: v for k, v in _pairs(row, table) if v}) else {}
         record |= {"metadata": metadata} if metadata else {}
@@ -86,7 +88,7 @@ class ResultFile:
 
     def _number(self, value: object) -> float | None:
         """Return a score as a number; NaN if it is none, None if there is no value."""
-        number = (self.letters or {}).get(value) if isinstance(value, str) else finite(value)
+        number = self.letters.get(value) if isinstance(value, str) else finite(value)
         return None if value is None else nan if number is None else number
 
 
@@ -97,16 +99,16 @@ def result_files() -> tuple[ResultFile, ...]:
     return tuple(ResultFile(**frozen(row)) for row in table["files"])
 
 
-def _read(field: str, value: object) -> object:
+def _read(name: str, value: object) -> object:
     """Return the value of a field in any of the forms in which tools write it; None if it has none."""
-    if field == "id":
+    if name == "id":
         return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
     if value is None:
         return None
-    if field.endswith("_contexts"):
+    if name.endswith("_contexts"):
         return [{"text": value}] if isinstance(value, str) else [e for e in documents_in(value) if "text" in e] or None
-    text = question_in(value) if field == "user_input" else answer_in(value)
-    is_json = text is None and field == "response" and (check.is_record(value) or check.is_list(value))
+    text = question_in(value) if name == "user_input" else answer_in(value)
+    is_json = text is None and name == "response" and (check.is_record(value) or check.is_list(value))
     return json.dumps(value, ensure_ascii=False) if is_json else text
 
 

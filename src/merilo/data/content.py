@@ -32,6 +32,7 @@ _MAX_INSIDE: Final = 100
 _MAX_KEYS: Final = 20
 """Keys of one item of a list among which a list of passages is looked for."""
 _PAIR: Final = 2  # a passage and its score
+_MAX_ROW: Final = 4
 _LOOKED_AT: Final = 5
 """Items of a list that must be passages; the others are read when they are used."""
 _SCRIPTS_WITHOUT_SPACES: Final = 0x0E00
@@ -108,26 +109,31 @@ def passages_in(value: object) -> list[object] | None:
             break
         path, each, depth = waiting.popleft()
         each = held(each)
-        if check.is_list(each):
-            each = each[0] if len(each) == 1 and check.is_list(each[0]) and not _is_passage(each[0]) else each
-            inner = _lists_in(each) if depth < _MAX_DEPTH else []
-            waiting.extend((f"{path}.{key}", items, depth + 1) for key, items in inner)
-            if not inner and each and all(map(_is_passage, each[:_LOOKED_AT])):
-                found.setdefault(path, []).extend(each)
-        elif check.is_record(each):
-            rows: Iterable[object] | None = columns_of(each) or _numbered(each)
-            if rows is not None and _is_passage(next(iter(rows))):
-                found.setdefault(path, []).extend(rows)
-            elif depth == 0 and _text_key(each) is not None:
-                return [each]
-            elif depth < _MAX_DEPTH:
-                waiting.extend((f"{path}.{key}", inner, depth + 1) for key, inner in islice(each.items(), _MAX_OBJECTS))
+        rows, inner = _rows_in(each)
+        if depth == 0 and check.is_record(each) and not rows and _text_key(each) is not None:
+            return [each]
+        if rows:
+            found.setdefault(path, []).extend(rows)
+        elif depth < _MAX_DEPTH:
+            waiting.extend((f"{path}.{key}", item, depth + 1) for key, item in inner)
     if len(found) > 1:
         known = {path: items for path, items in found.items() if path.rpartition(".")[2] in names()["around"]["lists"]}
         found = known if len(known) == 1 else found
     if len(found) == 1:
         return next(iter(found.values()))
     return [value] if not found and check.is_record(value) and len(_path(value)) > 1 else None
+
+
+def _rows_in(value: object) -> tuple[Sequence[object], Iterable[tuple[str, object]]]:
+    """Return the passages of a list, or of an object of columns or of numbered keys; otherwise what is within it."""
+    if check.is_list(value):
+        items = value[0] if len(value) == 1 and check.is_list(value[0]) and not _is_passage(value[0]) else value
+        inner = _lists_in(items)
+        return items if not inner and all(map(_is_passage, items[:_LOOKED_AT])) else (), inner
+    if not check.is_record(value):
+        return (), ()
+    rows: Sequence[object] = columns_of(value) or _numbered(value)
+    return rows if rows and _is_passage(rows[0]) else (), islice(value.items(), _MAX_OBJECTS)
 
 
 def _lists_in(items: Sequence[object]) -> list[tuple[str, object]]:
@@ -142,10 +148,10 @@ def _lists_in(items: Sequence[object]) -> list[tuple[str, object]]:
     return [(key, held) for key, held in pairs if check.is_list(held) and held and _is_passage(held[0])]
 
 
-def _numbered(value: Mapping[str, object]) -> list[object] | None:
+def _numbered(value: Mapping[str, object]) -> list[object]:
     """Return the passages of an object whose keys are numbers or names with a number, such as `doc1`."""
     is_list = bool(value) and all(key[-1:].isdecimal() for key in islice(value, _MAX_OBJECTS))
-    return [*value.values()] if is_list and all(map(_is_passage, islice(value.values(), _LOOKED_AT))) else None
+    return [*value.values()] if is_list and all(map(_is_passage, islice(value.values(), _LOOKED_AT))) else []
 
 
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d{0,6})\]")
@@ -194,19 +200,15 @@ def passage_of(item: object) -> object:
     """
     if isinstance(item, str):
         return passage_of(found) if check.is_record(found := held(item)) and _path(found) else item
-    if check.is_list(item) and len(item) == _PAIR:
-        first, second = item
-        if isinstance(first, str) and check.is_list(second):
-            return passage_of({"title": first, "text": second})  # HotpotQA: a title and its sentences
-        found = {"text": first} if isinstance(first, str) else passage_of(first)
-        return {**found, "score": second} if check.is_record(found) and isinstance(second, int | float) else item
+    if check.is_list(item):
+        return _of_row(item)
     if not check.is_record(item):
         return item
     if item.keys() <= _OWN and isinstance(text := item.get("text"), str) and text[:1] not in _OPENING:
         return item  # nearly all passages
-    if item.get("lc") == 1 and check.is_record(inner := item.get("kwargs")):  # LangChain's serialised object
-        item = inner
-    item = {name: value for name, value in item.items() if (name, value) != ("type", "Document")}
+    inner = item.get("kwargs") if item.get("lc") == 1 else item  # LangChain's serialised object
+    whole = inner if check.is_record(inner) else item
+    item = {name: value for name, value in whole.items() if (name, value) != ("type", "Document")}
     parts: dict[str, object] = {}
     other: dict[str, object] = {}
     keys = _keys(item)
@@ -229,11 +231,24 @@ def passage_of(item: object) -> object:
     return {"metadata": other, **parts} if other else parts
 
 
+def _of_row(row: list[object] | tuple[object, ...]) -> object:
+    """Return the passage of a row: one and its score, a title and its sentences, or the only text beside an id."""
+    if len(row) == _PAIR and isinstance(row[0], str) and check.is_list(row[1]):
+        return passage_of({"title": row[0], "text": row[1]})
+    is_scored = len(row) == _PAIR and isinstance(row[1], int | float)
+    texts = [each for each in row if isinstance(each, str) and is_prose(each)] if _PAIR <= len(row) <= _MAX_ROW else []
+    first = texts[0] if len(texts) == 1 else row[0] if is_scored else None
+    found = {"text": first} if isinstance(first, str) else passage_of(first)
+    if not check.is_record(found) or "text" not in found:
+        return row
+    return {**found, "score": row[1]} if is_scored else found
+
+
 def _is_passage(item: object) -> bool:
     if isinstance(item, str):
         return is_prose(item)
     if check.is_list(item):
-        return len(item) == _PAIR and isinstance(item[1], int | float) and _is_passage(item[0])
+        return len(item) > 1 and not check.is_list(item[1]) and check.is_record(_of_row(item))
     inner = item.get("kwargs", item) if check.is_record(item) and "lc" in item else item
     return check.is_record(inner) and bool(_path(inner))
 

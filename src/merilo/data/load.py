@@ -101,19 +101,7 @@ def load(
     columns = Columns(unseen=dict(mapping or {}))
     rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore), tools)
     if isinstance(source, (str, PathLike)):
-        path = None if source == "-" else Path(source)
-        if path is not None and (found := adapted(path)) is not None:
-            return _of_records(found, rules, limit, columns)
-        if path is not None and path.name.endswith(HOPS) and not path.exists():
-            path, rules = path.with_name(path.name.removesuffix(HOPS)), replace(rules, hops=True)
-            columns.cluster = CONVERSATION
-        named = Format.JSONL if path is None else format_of(path)
-        file = RecordFile(path, named, max_line_bytes).by_content()
-        columns.separated = file.separated
-        rules = replace(rules, planner=replace(rules.planner, cells=file.format in (Format.CSV, Format.TSV)))
-        reader = _Reader(file.name, file.unit, file.records, rules, limit)
-        name = file.name if path is None else data_name(path)
-        return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
+        return _of_path(None if source == "-" else Path(source), rules, limit, columns, max_line_bytes)
     if not isinstance(source, (list, tuple, Dataset, ForeignRecords)) and (found := adapted(source)) is not None:
         return _of_records(found, rules, limit, columns)
     if check.is_record(source) and not isinstance(source, (Dataset, Sample)):
@@ -126,6 +114,22 @@ def load(
     if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
     return _of_records(source, rules, limit, columns)
+
+
+def _of_path(path: Path | None, rules: "_Rules", limit: int | None, columns: Columns, max_line_bytes: int) -> Dataset:
+    """Return the data set of a file, or of standard input."""
+    if path is not None and (found := adapted(path)) is not None:
+        return _of_records(found, rules, limit, columns)
+    if path is not None and path.name.endswith(HOPS) and not path.exists():
+        path, rules = path.with_name(path.name.removesuffix(HOPS)), replace(rules, hops=True)
+        columns.cluster = CONVERSATION
+    named = Format.JSONL if path is None else format_of(path)
+    file = RecordFile(path, named, max_line_bytes).by_content()
+    columns.separated = file.separated
+    rules = replace(rules, planner=replace(rules.planner, cells=file.format in (Format.CSV, Format.TSV)))
+    reader = _Reader(file.name, file.unit, file.records, rules, limit)
+    name = file.name if path is None else data_name(path)
+    return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
 
 
 def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Columns) -> Dataset:

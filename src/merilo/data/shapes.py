@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from merilo.data.aliases import Planner
 
 _CONTEXTS: Final = "retrieved_contexts"
+_CALLS: Final = frozenset({"tool_calls", "function_call"})
 _MAX_INNER: Final = 200
 _MAX_INNER_DEPTH: Final = 5
 
@@ -69,21 +70,12 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
         used = {column: name for name, sources in fields for each in sources for column in each.columns}
         for path, value in _within(record, {column for column, name in used.items() if name in LIST_FIELDS}):
             is_expected = _has_word(path, "expected")
-            is_free = path not in used and path != "metadata" and not is_expected
-            is_free = is_free and not _has_word(path.rpartition(".")[2], "other")
-            if (
-                is_free
-                and not any(path.startswith((f"{each}.", f"{each}[")) for each in lists)
-                and _are_passages(value)
-            ):
-                lists[path] = None
-            for name, (source, *_) in (
-                planner.plan(value).fields if check.is_record(value) and len(value) <= _MAX_INNER else ()
-            ):
-                inner = value.get(source.columns[0])
-                if name in LIST_FIELDS or (name in TEXT_FIELDS and (isinstance(inner, str) or text_in(inner, name))):
-                    own = "reference" if is_expected and name == "response" else name
-                    found.setdefault(own, {})[f"{path}.{source.columns[0]}"] = None
+            is_known = is_expected or path in used or path == "metadata" or _has_word(path.rpartition(".")[2], "other")
+            if not (is_known or path.startswith(tuple(f"{each}{sign}" for each in lists for sign in ".["))):
+                lists |= {path: None} if _are_passages(value) else {}
+            for name, column in _fields_in(value, planner):
+                own = "reference" if is_expected and name == "response" else name
+                found.setdefault(own, {})[f"{path}.{column}"] = None
     known = {path: None for path in lists if path.rpartition(".")[2] in names()["around"]["lists"]}
     found.setdefault(_CONTEXTS, known if len(lists) > 1 else lists)
     least = {name: min((path.count(".") for path in paths), default=0) for name, paths in found.items()}
@@ -91,30 +83,37 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
     return {paths[0]: name for name, paths in nearest.items() if len(paths) == 1 and name not in filled}
 
 
+def _fields_in(value: object, planner: Planner) -> Iterator[tuple[str, str]]:
+    """Yield the fields that the keys of an object fill, each with its key."""
+    for name, (source, *_) in planner.plan(value).fields if check.is_record(value) and len(value) <= _MAX_INNER else ():
+        inner = value[source.columns[0]] if check.is_record(value) else None
+        if name in LIST_FIELDS or (name in TEXT_FIELDS and (isinstance(inner, str) or text_in(inner, name))):
+            yield name, source.columns[0]
+
+
 def _within(record: Mapping[str, object], used: Collection[str]) -> Iterator[tuple[str, object]]:
-    """Yield the values at the paths of a record, not below the columns `used`: those nearest to it first.
+    """Yield the objects and lists at the paths of a record, not below the columns `used`: those nearest to it first.
 
     Columns whose names begin alike up to a point, such as `inputs.query`, are one object, too.
     """
-    dotted: dict[str, dict[str, object]] = {}
-    for name, value in record.items():
-        prefix, _, last = name.rpartition(".")
-        dotted.setdefault(prefix, {})[last] = value
-    calls = {"tool_calls", "function_call"}
-    waiting = deque((name, value, 0) for name, value in {**record, **dotted}.items() if name not in {*used, *calls, ""})
+    dotted: dict[str, object] = {}
+    for prefix, names_of in groupby(
+        sorted(name for name in record if "." in name), lambda name: name.rpartition(".")[0]
+    ):
+        dotted[prefix] = {name.rpartition(".")[2]: record[name] for name in names_of}
+    waiting = deque((name, value, 0) for name, value in {**record, **dotted}.items() if name not in used)
     for _ in range(_MAX_INNER):
         if not waiting:
             break
         path, given, depth = waiting.popleft()
         value = held(given)
-        if not (check.is_record(value) or check.is_list(value)):
+        if path.rpartition(".")[2] in _CALLS or not (check.is_record(value) or check.is_list(value)):
             continue
         yield path, value
         if check.is_list(value) and len(value) == 1:
             path, value = f"{path}[0]", value[0]
         if check.is_record(value) and depth < _MAX_INNER_DEPTH:
-            inner = ((key, each) for key, each in islice(value.items(), _MAX_INNER) if key not in calls)
-            waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in inner)
+            waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in islice(value.items(), _MAX_INNER))
 
 
 def _has_word(path: str, kind: str) -> bool:
@@ -150,16 +149,17 @@ def records_in(
     """
     talks = [name for name in names()["message"]["list"] if check.is_list(value.get(name)) and value[name]]
     known = {name: field for name in value if (field := aliases().field_of(name)) in FIELDS and name not in talks}
-    is_one = any(_is_text(value[name], field) for name, field in known.items())
-    listed = {name: items for name in value if name not in {*known, *talks} and (items := _objects(value[name]))}
-    records = {name: items for name, items in listed.items() if name in WRAPPERS}
-    records = records or {name: items for name, items in listed.items() if any(map(_is_record, items))}
-    records = records or ({} if is_one or talks else listed)
+    is_one = bool(talks) or any(_is_text(value[name], field) for name, field in known.items())
     if check.is_list(header := value.get("columns")) and check.is_list(rows := value.get("data")):  # pandas: split
         return [dict(zip(map(str, header), row, strict=False)) for row in rows if check.is_list(row)]
-    of_items = {aliases().field_of(key) for items in records.values() for item in items for key in item}
+    listed = {name: items for name in value if name not in {*known, *talks} and (items := _objects(value[name]))}
+    told = TEXT_FIELDS if is_one else frozenset(FIELDS)  # passages are no records
+    records = {name: items for name, items in listed.items() if name in WRAPPERS}
+    records = records or {name: items for name, items in listed.items() if any(told & _fields(item) for item in items)}
+    records = records or ({} if is_one else listed)
+    of_items = frozenset[str]().union(*(_fields(item) for items in records.values() for item in items))
     own = {field for key, field in known.items() if not check.is_missing(value[key])}
-    if is_one and records.keys().isdisjoint(WRAPPERS) and (len(own) > 1 or own & of_items):
+    if is_one and (not records or (records.keys().isdisjoint(WRAPPERS) and (len(own) > 1 or own & of_items))):
         return [value]
     if len(records) > 1:
         named = ", ".join(f"{name!r} ({len(items):,})" for name, items in records.items())
@@ -167,22 +167,20 @@ def records_in(
     if records:
         shared = {key: each for key, each in value.items() if key in known and known[key] not in of_items}
         return [{**shared, **item} for items in records.values() for item in items]
-    if is_one or talks:
-        return [value]
-    if (
-        columns := {name: [*items] for name, items in value.items() if check.is_list(items)}
-    ) and known.keys() & columns:
-        return _of_columns(value, columns, known)
-    rows_by_id = {name: item for name, item in value.items() if check.is_record(item)}
-    if value and len(rows_by_id) == len(value):
-        keys = [*next(iter(rows_by_id.values()))]
-        if known and all(
-            [*item] == keys for item in rows_by_id.values()
-        ):  # pandas: each column by the names of its rows
-            return [{name: item[key] for name, item in rows_by_id.items()} for key in keys]
-        if frozenset.intersection(*map(_fields, rows_by_id.values())):
-            return [item if "id" in item else {"id": name, **item} for name, item in rows_by_id.items()]
-    if any(map(_is_record, rows_by_id.values())):
+    columns = {name: [*items] for name, items in value.items() if check.is_list(items)}
+    return _of_columns(value, columns, known) if known.keys() & columns else _by_names(value, known)
+
+
+def _by_names(value: Mapping[str, object], known: Mapping[str, str]) -> list[Mapping[str, object]]:
+    """Return the records by their ids, the record in an object, or those whose columns are by the names of rows."""
+    parts = {name: item for name, item in value.items() if check.is_record(item)}
+    if value and len(parts) == len(value):
+        keys = [*next(iter(parts.values()))]
+        if known and all([*item] == keys for item in parts.values()):  # pandas
+            return [{name: item[key] for name, item in parts.items()} for key in keys]
+        if frozenset.intersection(*map(_fields, parts.values())):
+            return [item if "id" in item else {"id": name, **item} for name, item in parts.items()]
+    if any(map(_fields, parts.values())):
         return [value]
     raise DataError.of(Problem(NEEDED, check.shown(value), advice=_ADVICE))
 
@@ -216,7 +214,3 @@ def _fields(item: object) -> frozenset[str]:
     """Return the fields of a sample that an object has; a context or a message has none."""
     found = (aliases().field_of(name) for name in (item if check.is_record(item) else ()))
     return frozenset(name for name in found if name in FIELDS)
-
-
-def _is_record(item: object) -> bool:
-    return bool(_fields(item))
