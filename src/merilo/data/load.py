@@ -34,9 +34,8 @@ from merilo.data.messages import are_messages, history_of, messages_in
 from merilo.data.objects import plain, role_of
 from merilo.data.problem_report import mapping_advice, named_columns
 from merilo.data.remote import fetched_file, is_url
-from merilo.data.rows import has_rows_of_contexts, joined_rows
 from merilo.data.sample import FIELDS, UNREADABLE, BadRecord, Columns, Dataset, Sample, in_language
-from merilo.data.shapes import inner_columns, plain_record, records_in
+from merilo.data.shapes import has_rows_of_contexts, inner_columns, joined_rows, plain_record, records_in
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
 
