@@ -389,7 +389,8 @@ class _Reader:
                 self.rules.planner.columns.printed_missing[field] = None
         if check.is_list(value) and not are_messages(value):
             items = [value[0], *(each for each in value[1:] if each != value[0])] if value else []
-            if len(items) > 1 and not is_mapped:
+            is_text = field != "response" or not items or isinstance(items[0], str)
+            if not is_mapped and (len(items) > 1 or not is_text):
                 options = f"use --map {shlex.quote(f'{column}={field}')} to take the first item"
                 if field == "response":
                     options = f"{options[: options.rindex(' to ')]} to join the texts"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
 from merilo.data.aliases import LIST_FIELDS, aliases, fitting, letters
-from merilo.data.content import held
 from merilo.data.sample import DOUBT, FIELDS
+from merilo.data.shapes import within
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,6 @@ _NEAR: Final = 0.75
 _MAX_SPANS: Final = 4
 _MAX_COLUMNS: Final = 200
 _MAX_NAMED: Final = 20
-_MAX_DEPTH: Final = 3
 _NUMBER: Final = re.compile(r"(?:[._ -]|(?<!\d))\d++$")
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -130,21 +129,11 @@ def _map_options(read: Columns, missing: Collection[str]) -> str:
 
 
 def _paths(read: Columns) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the paths to the values within the unread columns of the first records, with the fields that these fit."""
-    first: Mapping[str, object] = read.first[0] if read.first else {}
-    waiting = [(name, first[name], 0) for name in islice(first, _MAX_COLUMNS) if name in read.kept]
-    for _ in range(_MAX_COLUMNS):
-        if not waiting:
-            return
-        name, value, depth = waiting.pop(0)
-        value = held(value)
-        is_items = check.is_list(value) and bool(value) and check.is_record(value[0])
-        inner = value[0] if check.is_list(value) and is_items else value
-        if depth:
-            yield name, fitting([value] if "[]" in name and isinstance(value, str) else value)
-        if check.is_record(inner) and depth < _MAX_DEPTH:
-            within = f"{name}[]" if is_items else name
-            waiting += [(f"{within}.{key}", each, depth + 1) for key, each in islice(inner.items(), _MAX_NAMED)]
+    """Yield the paths to the values within the unread columns of the first record, with the fields that these fit."""
+    first = {name: value for name, value in (read.first[0] if read.first else {}).items() if name in read.kept}
+    for path, value in within(first):
+        yield path, fitting(value)
+        yield from ((f"{path}.{key}", fitting(each)) for key, each in value.items()) if check.is_record(value) else ()
 
 
 def _is_other(column: str) -> bool:

@@ -72,7 +72,7 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
         fields = planner.plan(record).fields
         filled |= {name for name, _ in fields}
         used = {column: name for name, sources in fields for each in sources for column in each.columns}
-        for path, value in _within(record, {column for column, name in used.items() if name in LIST_FIELDS}):
+        for path, value in within(record, {column for column, name in used.items() if name in LIST_FIELDS}):
             is_expected = _has_word(path, "expected")
             is_known = is_expected or path in used or path == "metadata" or _has_word(path.rpartition(".")[2], "other")
             if not (is_known or path.startswith(tuple(f"{each}{sign}" for each in lists for sign in ".["))):
@@ -95,7 +95,7 @@ def _fields_in(value: object, planner: Planner) -> Iterator[tuple[str, str]]:
             yield name, source.columns[0]
 
 
-def _within(record: Mapping[str, object], used: Collection[str]) -> Iterator[tuple[str, object]]:
+def within(record: Mapping[str, object], used: Collection[str] = ()) -> Iterator[tuple[str, object]]:
     """Yield the objects and lists at the paths of a record, not below the columns `used`: those nearest to it first.
 
     Columns whose names begin alike up to a point, such as `inputs.query`, are one object, too.
