@@ -258,16 +258,7 @@ class _Reader:
             if len(ahead) == _AHEAD or len(record) > MAX_COLUMNS:
                 break
             self.rules.planner.note(record)
-        if first and all(_is_span(record) for record in first):
-            got, advice = "spans of a system that merilo does not know", "write a record for each answer"
-            raise DataError.of(Problem("samples", got, source=self.name, advice=f"{advice}: {json.dumps(_RECORD)}"))
-        columns = self.rules.planner.columns
-        columns.filled, columns.first = self._filled, [*columns.first, *first][:_TRIED]
-        self.rules.planner.inside.update(inner_columns(first, replace(self.rules.planner, columns=Columns())))
-        rows: Iterator[RawRecord | Sample] = chain(ahead, records)
-        if has_rows_of_contexts(first, self.rules.planner):
-            columns.rows = f"one row for each of the {_CONTEXTS}"
-            rows = joined_rows(rows, self._present, self.rules.planner)
+        rows = self._as_samples(chain(ahead, records), first)
         for number, raw in enumerate(rows, start=1):
             if isinstance(raw, Sample):
                 language = self.rules.language
@@ -275,9 +266,29 @@ class _Reader:
             else:
                 problems = list(raw.problems)
                 sample = self._sample(raw.value, number, problems) if raw.value is not None else None
+                if self.cells and sample is not None and not problems and not sample.present:
+                    self.rules.planner.columns.blank += 1
+                    continue
                 yield sample if sample is not None and not problems else self._bad(raw.place, problems)
         if not number:
             raise DataError.of(Problem("at least one record", "none", source=self.name))
+
+    def _as_samples(
+        self, rows: Iterator[RawRecord | Sample], first: list[dict[str, object]]
+    ) -> Iterator[RawRecord | Sample]:
+        """Return the records; those of rows of contexts joined. Notes where their first ones have the fields."""
+        if first and all(_is_span(record) for record in first):
+            got, advice = "spans of a system that merilo does not know", "write a record for each answer"
+            raise DataError.of(Problem("samples", got, source=self.name, advice=f"{advice}: {json.dumps(_RECORD)}"))
+        planner, columns = self.rules.planner, self.rules.planner.columns
+        columns.blank, columns.filled, columns.first = 0, self._filled, [*columns.first, *first][:_TRIED]
+        planner.inside.update(inner_columns(first, replace(planner, columns=Columns())))
+        if has_rows_of_contexts(first, planner):
+            columns.rows = f"one row for each of the {_CONTEXTS}"
+            return joined_rows(rows, self._present, planner)
+        if has_rows_of_contexts(first, planner, "id"):
+            columns.rows = "each row of one question is a sample, since its id differs"
+        return rows
 
     def _filled(self, mapping: Mapping[str, str]) -> set[str]:
         """Return the fields that a mapping fills in the first records; all of it if none of them has its columns."""

@@ -356,6 +356,7 @@ class Columns:
     - `printed_missing`: text fields with a cell such as `nan`, which is read as text;
     - `unreadable`: columns of text fields that still are JSON or a printed object, with the field;
     - `separated`: what separates the cells of a table whose name does not say it, such as "tab-separated";
+    - `blank`: rows of a table without a value in any field, which are no samples;
     - `rows`: what a row of the table is, if it is no sample;
     - `note`: returns the adapter's own sentences about the records that were read;
     - `first`: the first records, on which advice is tried;
@@ -372,6 +373,7 @@ class Columns:
     unreadable: dict[str, str] = field(default_factory=dict)
     separated: str = ""
     rows: str = ""
+    blank: int = 0
     note: Callable[[], str] | None = None
     first: list[Mapping[str, object]] = field(default_factory=list["Mapping[str, object]"])
     filled: Callable[[Mapping[str, str]], Collection[str]] | None = None
@@ -429,6 +431,8 @@ class Columns:
         for column, name in self.unreadable.items():
             option = shlex.quote(f"{column}={name}")
             parts.append(f"{column} has JSON or a printed object: not judged. If it is the text, add --map {option}.")
+        if self.blank:
+            parts.append(f"Left out rows without a question, context or answer: {self.blank:,}.")
         if self.unseen:
             parts.append(f"No record has the mapped columns: {', '.join(self.unseen)}.")
         if self.note is not None and (note := self.note()):

@@ -233,8 +233,8 @@ class _Row(NamedTuple):
         return self.column == row.column and self.text != row.text and (is_blank or self.others == row.others)
 
 
-def _row(record: Mapping[str, object], planner: Planner) -> _Row | None:
-    fields = dict(planner.plan(record).fields)
+def _row(record: Mapping[str, object], planner: Planner, ignored: str = "") -> _Row | None:
+    fields = {name: sources for name, sources in planner.plan(record).fields if name != ignored}
     found = fields.pop(_CONTEXTS, ())
     if "user_input" not in fields or len(found) != 1 or len(found[0].columns) != 1:
         return None
@@ -245,9 +245,9 @@ def _row(record: Mapping[str, object], planner: Planner) -> _Row | None:
     return _Row(others, found[0].columns[0], text)
 
 
-def has_rows_of_contexts(records: Iterable[Mapping[str, object]], planner: Planner) -> bool:
-    """Return True if a question has several adjacent rows, which differ in their only context."""
-    rows = [_row(record, planner) for record in records]
+def has_rows_of_contexts(records: Iterable[Mapping[str, object]], planner: Planner, ignored: str = "") -> bool:
+    """Return True if a question has several adjacent rows, which differ in their only context and a field `ignored`."""
+    rows = [_row(record, planner, ignored) for record in records]
     return any(one is not None and other is not None and other.continues(one) for one, other in pairwise(rows))
 
 
