@@ -161,7 +161,7 @@ class Planner:
     """A planner that makes one plan per set of columns and records their use in `columns`.
 
     `mapping` (column to field) takes precedence over every alias; raises UsageError for an unknown field. If the values
-    decide, a column is read from the first one that has the form of its field; `note` looks at records in advance.
+    decide, a column is read from the first one that has the form of its field; `awaits` looks at records in advance.
     """
 
     mapping: Mapping[str, str]
@@ -179,9 +179,10 @@ class Planner:
             if name not in TARGETS:
                 raise UsageError(f"No field {name!r}. {_meant(column, name)}")
 
-    def note(self, record: Mapping[str, object]) -> None:
-        """Note the forms of the values of one of the first records."""
+    def awaits(self, record: Mapping[str, object]) -> bool:
+        """Note the forms of the values; return True if further records may change how a column is read."""
         self._matches(record, self._parts(tuple(record)))
+        return not all(self._fitting.values())
 
     def plan(self, record: Mapping[str, object]) -> ColumnPlan:
         """Return the plan for records with these columns, in this order."""

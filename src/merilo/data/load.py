@@ -35,7 +35,7 @@ from merilo.data.objects import plain, role_of
 from merilo.data.problem_report import mapping_advice, named_columns
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import FIELDS, UNREADABLE, BadRecord, Columns, Dataset, Sample, in_language
-from merilo.data.shapes import has_rows_of_contexts, inner_columns, joined_rows, plain_record, records_in
+from merilo.data.shapes import awaits, has_rows_of_contexts, inner_columns, joined_rows, plain_record, records_in
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
 
@@ -255,9 +255,10 @@ class _Reader:
             record = {} if isinstance(raw, Sample) else self._present(raw.value or {})
             if record:
                 first.append(record)
-            if len(ahead) == _AHEAD or len(record) > MAX_COLUMNS:
+            planner = replace(self.rules.planner, columns=Columns())
+            is_open = len(ahead) < _AHEAD and len(record) <= MAX_COLUMNS
+            if not is_open or not (self.rules.planner.awaits(record) or awaits(record, planner)):
                 break
-            self.rules.planner.note(record)
         rows = self._as_samples(chain(ahead, records), first)
         for number, raw in enumerate(rows, start=1):
             if isinstance(raw, Sample):

@@ -245,6 +245,11 @@ def _row(record: Mapping[str, object], planner: Planner, ignored: str = "") -> _
     return _Row(others, found[0].columns[0], text)
 
 
+def awaits(record: Mapping[str, object], planner: Planner) -> bool:
+    """Return True if further records may change how one is read: it has fields within columns, or a single context."""
+    return _row(record, planner) is not None or bool(inner_columns([record], planner))
+
+
 def has_rows_of_contexts(records: Iterable[Mapping[str, object]], planner: Planner, ignored: str = "") -> bool:
     """Return True if a question has several adjacent rows, which differ in their only context and a field `ignored`."""
     rows = [_row(record, planner, ignored) for record in records]
