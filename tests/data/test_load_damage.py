@@ -59,7 +59,7 @@ def told(dataset: Any) -> list[str]:
         ('{"id": {"a": 1}, "response": "a"}', "an id (text or a whole number), got an object with 'a'."),
         ('{"response": "a", "metadata": 3}', "field 'metadata': expected an object, got the number 3."),
         ('{"response": "a", "answer": "b"}', "Choose one with --map response=response or --map answer=response."),
-        ('{"answer": ["a", "b"]}', "answer=response to join the texts, or --map answer=reference to take the first one."),
+        ('{"answer": ["a", "b"]}', "answer=response to join the texts, or --map answer=reference to take the first"),
         ('{"input": [{"role": "assistant", "content": "a"}]}', "ends with the user's question, got a turn of the"),
         ('{"question_id": "c10b", "question_type": "a b", "gold": "g"}', "--map question_id=id --map gold=reference."),
         ('{"wording": "c10b", "my_context": "c d", "pages": 3}', "columns with --map my_context=retrieved_contexts."),

@@ -72,7 +72,7 @@ _OPENING: Final = frozenset("{[ \n\r\t\ufeff")
 
 def is_unreadable(text: str) -> bool:
     """Return True for a text that is JSON or an object as Python prints it: an export or a log, and no answer."""
-    return held(text) is not text or _PRINTED.match(text) is not None
+    return held(text) is not text if text[:1] in _OPENING else _PRINTED.match(text) is not None
 
 
 def parts_of(text: str) -> list[object]:
@@ -274,16 +274,22 @@ def _roles() -> tuple[Mapping[str, tuple[str, int]], frozenset[str]]:
 
 def _keys(item: Mapping[str, object], only: str = "") -> dict[str, str]:
     """Return the keys of the parts of a passage, or of one; a usual name counts if no other has a value."""
-    found: dict[str, list[tuple[int, str]]] = {}
+    best: dict[str, str] = {}
+    least: dict[str, int] = {}
+    several: set[str] = set()
     ranks = _roles()[0]
-    for key in item:
+    for key, value in item.items():
         role, rank = ranks.get(key, ("", 0))
-        if role and (not only or role == only) and _fits(item[key], role, key):
-            found.setdefault(role, []).append((rank, key))
-        elif role and role == key != "text" and not only and not check.is_missing(item[key]):
-            found.setdefault(role, []).append((2 * _USUAL, key))  # rejected, if there is no other
-    least = {role: min(keys) for role, keys in found.items()}
-    return {role: key for role, (rank, key) in least.items() if rank < _USUAL or len(found[role]) == 1}
+        if not role or (only and role != only):
+            continue
+        if not _fits(value, role, key):
+            if role != key or role == "text" or value is None or check.is_missing(value):
+                continue
+            rank = 2 * _USUAL  # rejected, if there is no other
+        several |= {role} if role in best else set()
+        if rank < least.get(role, 3 * _USUAL):
+            best[role], least[role] = key, rank
+    return {role: key for role, key in best.items() if least[role] < _USUAL or role not in several} if several else best
 
 
 def _fits(value: object, role: str, key: str) -> bool:

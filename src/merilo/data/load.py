@@ -442,6 +442,9 @@ class _Reader:
         self, record: dict[str, object], field: str, sources: tuple[FieldSource, ...], problems: list[Problem]
     ) -> object:
         """Return the value of a field, which its columns must agree on; None if it is missing."""
+        if len(sources) == 1 and sources[0].form is not ColumnFormat.PARTS:  # nearly all
+            value = record[sources[0].columns[0]]
+            return None if self._is_missing(value, field) else self._value(value, field, sources[0], problems)
         found: list[tuple[str, object]] = []
         for source in sources:
             values = [each for column in source.columns if not self._is_missing(each := record[column], field)]

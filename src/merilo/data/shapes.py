@@ -68,7 +68,8 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
     found: dict[str, dict[str, None]] = {}
     lists: dict[str, None] = {}
     filled: set[str] = set()
-    for record in records:
+    has_inner = any(_has_inner(name, each) for record in records for name, each in record.items())
+    for record in records if has_inner else ():
         fields = planner.plan(record).fields
         filled |= {name for name, _ in fields}
         used = {column: name for name, sources in fields for each in sources for column in each.columns}
@@ -85,6 +86,13 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
     least = {name: min((path.count(".") for path in paths), default=0) for name, paths in found.items()}
     nearest = {name: [path for path in paths if path.count(".") == least[name]] for name, paths in found.items()}
     return {paths[0]: name for name, paths in nearest.items() if len(paths) == 1 and name not in filled}
+
+
+def _has_inner(name: str, value: object) -> bool:
+    """Return True for a column that may hold fields, which plain texts and lists of texts do not."""
+    if isinstance(value, str):
+        return "." in name or value[:1] in ("{", "[")
+    return value is not None and not (check.is_list(value) and (not value or isinstance(value[0], str)))
 
 
 def _fields_in(value: object, planner: Planner) -> Iterator[tuple[str, str]]:
