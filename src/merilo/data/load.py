@@ -540,7 +540,8 @@ def _question_in(messages: object, problems: list[Problem], *, has_history: bool
 
 def _with_metadata(own: object, other: Mapping[str, object], kind: str) -> object:
     """Return the record's own metadata, merged with its other columns; names that collide get a prefix."""
-    own = {"metadata": own} if isinstance(own, str | list) else own
+    if isinstance(own, str) or check.is_list(own):
+        own = {"metadata": own}
     if own is not None and not check.is_mapping(own):
         return own  # rejected, with its field, when the sample is created
     merged = dict(own or {})

@@ -130,10 +130,11 @@ def _map_options(read: Columns, missing: Collection[str]) -> str:
 
 def _paths(read: Columns) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield the paths to the values within the unread columns of the first record, with the fields that these fit."""
-    first = {name: value for name, value in (read.first[0] if read.first else {}).items() if name in read.kept}
-    for path, value in within(first):
+    first: Mapping[str, object] = read.first[0] if read.first else {}
+    for path, value in islice(within({name: first[name] for name in first if name in read.kept}), _MAX_COLUMNS):
         yield path, fitting(value)
-        yield from ((f"{path}.{key}", fitting(each)) for key, each in value.items()) if check.is_record(value) else ()
+        for key, each in islice(value.items(), _MAX_NAMED) if check.is_record(value) else ():
+            yield f"{path}.{key}", fitting(each)
 
 
 def _is_other(column: str) -> bool:

@@ -190,7 +190,7 @@ def _by_names(value: Mapping[str, object], known: Mapping[str, str]) -> list[Map
         keys = [*next(iter(parts.values()))]
         if known and all([*item] == keys for item in parts.values()):  # pandas
             return [{name: item[key] for name, item in parts.items()} for key in keys]
-        if frozenset.intersection(*map(_fields, parts.values())):
+        if frozenset(FIELDS).intersection(*map(_fields, parts.values())):
             return [item if "id" in item else {"id": name, **item} for name, item in parts.items()]
     if any(map(_fields, parts.values())):
         return [value]
