@@ -1,9 +1,15 @@
 """Agents of each framework, made by the package itself: they search once, and answer.
 
-Models are scripted, so nothing leaves the machine. Each function returns results by name, and what is asked under names
-that begin with `agent` or `engine`.
+An OpenAI endpoint on this machine stands for the model: nothing else is replaced, and nothing leaves the machine. Each
+function returns results by name, and what is asked under names that begin with `agent` or `engine`. Each of the two
+replies costs 50 tokens of input and 3 of output.
 """
 
+import asyncio
+import json
+import threading
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 TEXT = "The tower was completed in 1889."
@@ -11,18 +17,85 @@ OTHER = "Rome has seven hills."
 QUESTION = "When was the tower completed?"
 SAID = "I will search."
 ANSWER = "In 1889."
+TOKENS = {"input_tokens": 100, "output_tokens": 6}
+FOUND = f'[{{"text": "{TEXT}", "id": "d1"}}, {{"text": "{OTHER}", "id": "d2"}}]'
+DOCUMENTS = [{"text": TEXT, "id": "d1"}, {"text": OTHER, "id": "d2"}]
+KEY = "sk-none"
+FEW = {"llama_index.core", "haystack"}
+"""Frameworks whose index finds the first document only."""
+
+
+class _Endpoint(BaseHTTPRequestHandler):
+    """It calls `search` if the conversation has no result yet, otherwise it answers, by a tool if there is one."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        text = json.dumps(self._completion(asked) if "messages" in asked else self._response(asked)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    @staticmethod
+    def _completion(asked: dict[str, Any]) -> dict[str, Any]:
+        is_found = any("tool" in each["role"] or "Observation:" in str(each) for each in asked["messages"][1:])
+        tools = [each["function"]["name"] for each in asked.get("tools") or ()]
+        name = next((each for each in tools if (each == "final_answer") is is_found), None)
+        message: dict[str, Any] = {"role": "assistant", "content": ANSWER if is_found else SAID}
+        if name is not None:
+            given = {"answer": ANSWER} if is_found else {"input" if "LlamaIndex" in str(asked) else "query": "tower"}
+            function = {"name": name, "arguments": json.dumps(given)}
+            message["tool_calls"] = [{"id": f"c{is_found}", "type": "function", "function": function}]
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if name else "stop"}
+        usage = {"prompt_tokens": 50, "completion_tokens": 3, "total_tokens": 53}
+        about = {"id": "r", "object": "chat.completion", "created": 1, "model": "gpt-4.1"}
+        return {**about, "choices": [choice], "usage": usage}
+
+    @staticmethod
+    def _response(asked: dict[str, Any]) -> dict[str, Any]:
+        is_found = "function_call_output" in str(asked["input"])
+        content = [{"type": "output_text", "text": ANSWER if is_found else SAID, "annotations": []}]
+        said = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content}
+        call = {"type": "function_call", "id": "f", "call_id": "1", "name": "search", "arguments": '{"query": "tower"}'}
+        details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+        usage = {"input_tokens": 50, "output_tokens": 3, "total_tokens": 53, **details}
+        about = {
+            "id": "r",
+            "object": "response",
+            "created_at": 1,
+            "model": "gpt-4.1",
+            "tools": [],
+            "tool_choice": "auto",
+        }
+        output = [said] if is_found else [said, call]
+        return {
+            **about,
+            "tool_choice": "auto",
+            "parallel_tool_calls": True,
+            "status": "completed",
+            "output": output,
+            "usage": usage,
+        }
+
+
+@cache
+def address() -> str:
+    """Return the address of the endpoint, which is started once."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Endpoint)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}/v1"
 
 
 def langgraph() -> dict[str, Any]:
     from langchain.agents import create_agent
     from langchain_core.documents import Document
-    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-    from langchain_core.messages import AIMessage
     from langchain_core.tools import tool
-
-    class Model(GenericFakeChatModel):
-        def bind_tools(self, *_: Any, **__: Any) -> Any:
-            return self
+    from langchain_openai import ChatOpenAI
+    from langgraph.prebuilt import create_react_agent
 
     @tool(response_format="content_and_artifact")
     def search(query: str) -> tuple[str, list[Document]]:
@@ -30,67 +103,35 @@ def langgraph() -> dict[str, Any]:
         found = [Document(TEXT, id="d1"), Document(OTHER, id="d2")]
         return "\n".join(each.page_content for each in found), found
 
-    def agent() -> Any:
-        call = {"name": "search", "args": {"query": "tower"}, "id": "1", "type": "tool_call"}
-        said = [AIMessage(SAID, tool_calls=[call]), AIMessage(ANSWER)]
-        return create_agent(Model(messages=iter(said)), [search])
-
+    model = ChatOpenAI(model="gpt-4.1", base_url=address(), api_key=KEY)
+    agent, other = create_agent(model, [search]), create_react_agent(model, [search])
     asked = {"messages": [("user", QUESTION)]}
     return {
-        "state": agent().invoke(asked),
-        "stream": list(agent().stream(asked, stream_mode="updates")),
-        "values": list(agent().stream(asked, stream_mode="values")),
-        "agent": agent(),
+        "state": agent.invoke(asked),
+        "stream": agent.stream(asked, stream_mode="updates"),
+        "values": agent.stream(asked, stream_mode="values"),
+        "agent": agent,
+        "agent of langgraph": other,
+        "state of langgraph": other.invoke(asked),
     }
 
 
 def llamaindex() -> dict[str, Any]:
-    import asyncio
-
     from llama_index.core import MockEmbedding, VectorStoreIndex
-    from llama_index.core.agent.workflow import FunctionAgent
-    from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
+    from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
     from llama_index.core.chat_engine import ContextChatEngine
     from llama_index.core.llms import MockLLM
-    from llama_index.core.llms.function_calling import FunctionCallingLLM
-    from llama_index.core.llms.llm import ToolSelection
     from llama_index.core.schema import TextNode
     from llama_index.core.tools import QueryEngineTool
-
-    class Model(MockLLM, FunctionCallingLLM):
-        """A model that calls the tool first."""
-
-        @property
-        def metadata(self) -> LLMMetadata:
-            return LLMMetadata(is_function_calling_model=True)
-
-        async def astream_chat_with_tools(self, *_: Any, chat_history: Any = None, **__: Any) -> Any:
-            is_called = any(each.role == "tool" for each in chat_history)
-
-            async def said() -> Any:
-                text = ANSWER if is_called else SAID
-                yield ChatResponse(message=ChatMessage(text, role="assistant"), delta=text)
-
-            return said()
-
-        async def achat_with_tools(self, *_: Any, chat_history: Any = None, **__: Any) -> Any:
-            is_called = any(each.role == "tool" for each in chat_history)
-            return ChatResponse(message=ChatMessage(ANSWER if is_called else SAID, role="assistant"))
-
-        def get_tool_calls_from_response(self, response: Any, **_: Any) -> Any:
-            if response.message.content == ANSWER:
-                return []
-            return [ToolSelection(tool_id="1", tool_name="search", tool_kwargs={"input": "tower"})]
-
-        def _prepare_chat_with_tools(self, *_: Any, **__: Any) -> Any:
-            return {}
+    from llama_index.llms.openai_like import OpenAILike
 
     index = VectorStoreIndex([TextNode(id_="d1", text=TEXT)], embed_model=MockEmbedding(8))
     model = MockLLM(max_tokens=3)
+    calling = OpenAILike("gpt-4.1", api_base=address(), api_key=KEY, is_chat_model=True, is_function_calling_model=True)
     engine = ContextChatEngine.from_defaults(index.as_retriever(), llm=model)
     streaming = index.as_query_engine(llm=model, streaming=True)
-    tool = QueryEngineTool.from_defaults(index.as_query_engine(llm=model), name="search", description="Search.")
-    agent = FunctionAgent(tools=[tool], llm=Model())
+    tool = QueryEngineTool.from_defaults(index.as_query_engine(llm=model), name="search", description="LlamaIndex")
+    agent = FunctionAgent(tools=[tool], llm=calling, streaming=False)
 
     async def run() -> Any:
         return await agent.run(QUESTION)
@@ -101,6 +142,7 @@ def llamaindex() -> dict[str, Any]:
         "streaming query": streaming.query(QUESTION),
         "output": asyncio.run(run()),
         "agent": agent,
+        "agent in a workflow": AgentWorkflow(agents=[agent]),
         "engine": engine,
         "engine that streams": streaming,
     }
@@ -108,66 +150,45 @@ def llamaindex() -> dict[str, Any]:
 
 def pydantic_ai() -> dict[str, Any]:
     from pydantic_ai import Agent
-    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
-    from pydantic_ai.models.function import FunctionModel
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
 
-    def model(messages: Any, _: Any) -> Any:
-        if any(isinstance(part, ToolReturnPart) for each in messages for part in each.parts):
-            return ModelResponse([TextPart(ANSWER)])
-        return ModelResponse([TextPart(SAID), ToolCallPart("search", {"query": "tower"})])
-
-    agent = Agent(FunctionModel(model))
+    agent = Agent(OpenAIChatModel("gpt-4.1", provider=OpenAIProvider(base_url=address(), api_key=KEY)))
 
     @agent.tool_plain
     def search(query: str) -> list[dict[str, str]]:
-        return [{"text": TEXT, "id": "d1"}, {"text": OTHER, "id": "d2"}]
+        return json.loads(FOUND)
 
-    return {"result": agent.run_sync(QUESTION), "agent": agent}
+    return {"result": asyncio.run(agent.run(QUESTION)), "agent": agent}
 
 
 def openai_agents() -> dict[str, Any]:
-    from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool, set_tracing_disabled
-    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+    from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
+    from agents.tracing import set_trace_processors
+    from openai import AsyncOpenAI
 
-    set_tracing_disabled(True)
-
-    def message(text: str) -> Any:
-        content = [ResponseOutputText(text=text, type="output_text", annotations=[])]
-        return ResponseOutputMessage(id="m", content=content, role="assistant", status="completed", type="message")
-
-    class Scripted(Model):
-        async def get_response(self, *_: Any, input: Any, **__: Any) -> Any:
-            if not isinstance(input, str) and any(each.get("type") == "function_call_output" for each in input):
-                return ModelResponse(output=[message(ANSWER)], usage=Usage(), response_id=None)
-            call = ResponseFunctionToolCall(
-                arguments='{"query": "tower"}', call_id="1", name="search", type="function_call"
-            )
-            return ModelResponse(output=[message(SAID), call], usage=Usage(), response_id=None)
-
-        def stream_response(self, *_: Any, **__: Any) -> Any:
-            raise NotImplementedError
+    set_trace_processors([])
 
     @function_tool
     def search(query: str) -> str:
         """Search the archive."""
-        return f'[{{"text": "{TEXT}", "id": "d1"}}, {{"text": "{OTHER}", "id": "d2"}}]'
+        return FOUND
 
-    agent = Agent(name="a", model=Scripted(), tools=[search])
-    return {"result": Runner.run_sync(agent, QUESTION), "agent": agent}
+    client = AsyncOpenAI(base_url=address(), api_key=KEY)
+    agents = [
+        Agent(name="a", model=model("gpt-4.1", client), tools=[search])
+        for model in (OpenAIResponsesModel, OpenAIChatCompletionsModel)
+    ]
+    return {
+        "result": asyncio.run(Runner.run(agents[0], QUESTION)),
+        "result of chat": asyncio.run(Runner.run(agents[1], QUESTION)),
+        "agent": agents[0],
+        "agent of chat": agents[1],
+    }
 
 
 def smolagents() -> dict[str, Any]:
-    from smolagents import ChatMessage, MessageRole, Model, ToolCallingAgent, tool
-    from smolagents.models import ChatMessageToolCall, ChatMessageToolCallFunction
-
-    class Scripted(Model):
-        def generate(self, messages: Any, **_: Any) -> Any:
-            is_called = any(
-                str(each.role).endswith("tool-response") or "TOOL_RESPONSE" in str(each.role) for each in messages
-            )
-            name, given = ("final_answer", {"answer": ANSWER}) if is_called else ("search", {"query": "tower"})
-            call = ChatMessageToolCall(ChatMessageToolCallFunction(given, name), "1", "function")
-            return ChatMessage(MessageRole.ASSISTANT, SAID, tool_calls=[call])
+    from smolagents import OpenAIServerModel, ToolCallingAgent, tool
 
     @tool
     def search(query: str) -> str:
@@ -176,37 +197,59 @@ def smolagents() -> dict[str, Any]:
         Args:
             query: What to search for.
         """
-        return f'[{{"text": "{TEXT}", "id": "d1"}}, {{"text": "{OTHER}", "id": "d2"}}]'
+        return FOUND
 
-    agent = ToolCallingAgent(tools=[search], model=Scripted(), return_full_result=True, verbosity_level=0)
+    model = OpenAIServerModel("gpt-4.1", api_base=address(), api_key=KEY)
+    agent = ToolCallingAgent(tools=[search], model=model, return_full_result=True, verbosity_level=0)
     return {"result": agent.run(QUESTION), "agent": agent}
 
 
 def haystack() -> dict[str, Any]:
-    from haystack import Document, component
+    from haystack import Document
     from haystack.components.agents import Agent
-    from haystack.dataclasses import ChatMessage, ToolCall
-    from haystack.tools import Tool
+    from haystack.components.generators.chat import OpenAIChatGenerator
+    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+    from haystack.dataclasses import ChatMessage
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+    from haystack.tools import ComponentTool
+    from haystack.utils import Secret
 
-    @component
-    class Scripted:
-        @component.output_types(replies=list[ChatMessage])
-        def run(self, messages: list[ChatMessage], tools: Any = None, **_: Any) -> dict[str, Any]:  # noqa: ARG002
-            if any(each.tool_call_results for each in messages):
-                return {"replies": [ChatMessage.from_assistant(ANSWER)]}
-            call = ToolCall("search", {"query": "tower"}, id="1")
-            return {"replies": [ChatMessage.from_assistant(SAID, tool_calls=[call])]}
-
-    def search(query: str) -> list[Document]:
-        return [Document(id="d1", content=TEXT), Document(id="d2", content=OTHER)]
-
-    schema = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+    store = InMemoryDocumentStore()
+    store.write_documents([Document(id="d1", content=TEXT), Document(id="d2", content=OTHER)])
     agent = Agent(
-        chat_generator=Scripted(),
-        tools=[Tool("search", "Search.", schema, search)],
-        state_schema={"documents": {"type": list[Document]}},
+        chat_generator=OpenAIChatGenerator(Secret.from_token(KEY), "gpt-4.1", api_base_url=address()),
+        tools=[ComponentTool(InMemoryBM25Retriever(store), "search", "Search the archive.")],
     )
     return {"result": agent.run(messages=[ChatMessage.from_user(QUESTION)]), "agent": agent}
+
+
+def autogen() -> dict[str, Any]:
+    from autogen_agentchat.agents import AssistantAgent
+    from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+    def search(query: str) -> str:
+        """Search the archive."""
+        return FOUND
+
+    client = OpenAIChatCompletionClient(model="gpt-4.1", base_url=address(), api_key=KEY)
+    agent = AssistantAgent("a", client, tools=[search], reflect_on_tool_use=True)
+    return {"result": asyncio.run(agent.run(task=QUESTION))}
+
+
+def crewai() -> dict[str, Any]:
+    from crewai import LLM, Agent, Crew, Task
+    from crewai.tools import tool
+
+    @tool("search")
+    def search(query: str) -> str:
+        """Search the archive."""
+        return FOUND
+
+    model = LLM("openai/gpt-4.1", base_url=address(), api_key=KEY)
+    agent = Agent(role="a", goal="Answer.", backstory="b", tools=[search], llm=model)
+    task = Task(description="{question}", expected_output="An answer.", agent=agent)
+    crew = Crew(agents=[agent], tasks=[task])
+    return {"result": crew.kickoff({"question": QUESTION}), "agent of a crew": crew}
 
 
 AGENTS = {
@@ -216,5 +259,7 @@ AGENTS = {
     "agents": openai_agents,
     "smolagents": smolagents,
     "haystack": haystack,
+    "autogen_agentchat": autogen,
+    "crewai": crewai,
 }
 """The module of each framework, and its agents."""

@@ -29,7 +29,7 @@ def find(tree: object, name: str) -> object:
     """Return the value or subtree with a dotted name; None if there is none."""
     node = tree
     for part in name.split(".") if name else ():
-        if check.is_record(node):
+        if check.is_record(node := decoded(node)):
             node = node.get(part)
         else:
             return None
@@ -101,7 +101,9 @@ def _otlp_value(value: object, depth: int) -> object:
         return value
     for name in _OTLP_VALUES:
         if name in value:
-            return value[name]
+            found = value[name]
+            is_whole = name == "intValue" and isinstance(found, str) and found.isdecimal() and len(found) < 20
+            return int(found) if is_whole else found
     if check.is_record(array := value.get("arrayValue")):
         listed = array.get("values")
         return [_otlp_value(each, depth + 1) for each in listed] if check.is_list(listed) else []

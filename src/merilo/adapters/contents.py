@@ -6,64 +6,35 @@ The names of attributes and keys are those of `spans.toml`.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.attributes import decoded, first, items_of
+from merilo.adapters.attributes import first, items_of
 from merilo.data import check
 from merilo.data.aliases import text_in
-from merilo.data.content import is_unreadable, names, passage_of, passages_in
-from merilo.data.history import ASSISTANT
-from merilo.data.messages import Message, exchanges_in, list_in, messages_in, passages_returned
+from merilo.data.content import held, is_unreadable, names, passage_of, passages_in
+from merilo.data.history import ASSISTANT, MAX_TURNS
+from merilo.data.messages import Message, exchanges_in, list_in, messages_in, passages_returned, query_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 _Names = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SpanNames:
-    """Names of a span's attributes in all conventions, in the order of the table."""
-
-    kind: _Names
-    kinds: Mapping[str, str]
-    """A kind in upper case → `retriever`, `reranker`, `llm`, `chain`, `agent`, or the kind itself in lower case."""
-    input: _Names
-    output: _Names
-    input_messages: _Names
-    output_messages: _Names
-    documents: _Names
-    reranked_from: _Names
-    reranked_to: _Names
-    query: _Names
-    session: _Names
-    response_id: _Names
-    detail_events: _Names
-    message_events: Mapping[str, str]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanFile:
-    """One kind of file of spans: how it is recognised, and the keys of its spans. `spans.toml` describes the fields."""
+    """One kind of file of spans: how it is recognised, and where its spans are. `spans.toml` describes the fields."""
 
     name: str
     title: str
     package: str
     has: tuple[_Names, ...]
-    trace: _Names
-    span: _Names
-    parent: _Names
-    start: _Names
-    end: _Names
     spans: _Names = ()
     root: _Names = ()
     children: str = ""
-    kind: _Names = ()
-    input: _Names = ()
-    output: _Names = ()
     session: _Names = ()
     json_attributes: bool = False
     record_scores: str = ""
@@ -76,7 +47,13 @@ class SpanFile:
 class Conventions:
     """The whole table."""
 
-    names: SpanNames
+    names: Mapping[str, _Names]
+    """The attributes of spans that state each part of a sample."""
+    keys: Mapping[str, _Names]
+    """The keys of spans beside their attributes."""
+    kinds: Mapping[str, str]
+    """A kind in lower case → `retriever`, `reranker`, `llm`, `chain`, `agent`, `tool`, or the kind itself."""
+    message_events: Mapping[str, str]
     files: tuple[SpanFile, ...]
     evaluation: Mapping[str, str]
     """The event with which results are written, and its attributes."""
@@ -85,20 +62,9 @@ class Conventions:
 @cache
 def conventions() -> Conventions:
     """Return the table, read once."""
-    table = tomllib.loads(files("merilo.adapters").joinpath("spans.toml").read_text("utf-8"))
-    rows: list[dict[str, Any]] = list(table["conventions"].values())  # Any: values of TOML
-    lists = {each.name for each in fields(SpanNames)} - {"kinds", "message_events"}
-    joined = {name: tuple(each for row in rows for each in row.get(name, ())) for name in (*lists, "other_kinds")}
-    kinds = {kind.upper(): kind.lower() for kind in joined.pop("other_kinds")}
-    events: dict[str, str] = {}
-    for row in rows:
-        kinds.update({kind.upper(): ours for kind, ours in row.get("kinds", {}).items()})
-        events.update(row.get("message_events", {}))
-    return Conventions(
-        names=SpanNames(kinds=kinds, message_events=events, **joined),
-        files=tuple(SpanFile(**frozen(row)) for row in table["files"]),
-        evaluation=table["evaluation"],
-    )
+    table = frozen(tomllib.loads(files("merilo.adapters").joinpath("spans.toml").read_text("utf-8")))
+    kinds = {kind: kind if ours == "others" else ours for ours, kinds in table.pop("kinds").items() for kind in kinds}
+    return Conventions(kinds=kinds, files=tuple(SpanFile(**row) for row in table.pop("files")), **table)
 
 
 def frozen(value: Any) -> Any:  # Any: a value of TOML
@@ -123,10 +89,9 @@ def answer_in(value: object) -> str | None:
 
 def _text(value: object, name: str) -> str | None:
     """Return the text of a field; a dump that cannot be understood is no text: another span may have the text."""
-    inner = with_lists(decoded(value))
-    if isinstance(inner, str):
-        return None if is_unreadable(inner) else inner
-    return text_in(inner, name)
+    inner = held(value)
+    found = inner if isinstance(inner, str) else text_in(inner, name)
+    return None if found is None or is_unreadable(found) else found
 
 
 def documents_in(value: object) -> list[dict[str, object]]:
@@ -134,31 +99,41 @@ def documents_in(value: object) -> list[dict[str, object]]:
 
     A document without text keeps its id only; a value without documents gives an empty list.
     """
-    inner = with_lists(decoded(value))
-    items = passages_in(inner)
+    items = passages_in(value)
     if items is None:
-        items = [*inner] if check.is_list(inner) else []
+        items = [*value] if check.is_list(value) else []
     return [found for item in items if (found := _document(item))]
 
 
-def returned_in(value: object) -> list[dict[str, object]] | None:
-    """Return the documents in what a tool returned, such as a message; None if it holds no passages."""
-    inner = with_lists(decoded(value))
-    read = messages_in([inner]) or ()
-    results = [result.value for each in read for result in each.results] or [inner]
-    passages = [item for each in results for item in passages_returned(each) or ()]
+def returned_in(value: object, *, is_named: bool) -> list[dict[str, object]] | None:
+    """Return the documents in what a tool returned, such as a message; None if it holds no passages.
+
+    `is_named`: the user says that the tool retrieves, so that its text is a passage, whatever it is.
+    """
+    results = [result.value for each in messages_in([value]) or () for result in each.results] or [value]
+    passages = [item for each in results for item in passages_returned(each) or ([each] if is_named else [])]
     return [found for item in passages if (found := _document(item))] or None
 
 
-def retrieved_in(*messages: object) -> list[tuple[str, list[dict[str, object]]]]:
-    """Return what tools retrieved in the last exchange of messages: the query and the documents of each call."""
-    read: list[object] = []
+def called_in(*messages: object, tools: Collection[str] | None) -> list[tuple[str, list[dict[str, object]]]] | None:
+    """Return what tools retrieved in the last exchange of messages: the query and the documents of each call.
+
+    None if no tool was called.
+    """
+    listed: list[object] = []
     for each in messages:
-        inner = with_lists(decoded(each))
-        read += list_in(inner) or (inner if check.is_list(inner) else [])
-    exchanges = [*exchanges_in([*(messages_in(read) or ()), Message(ASSISTANT, "-")])]
+        listed += list_in(each) or (each if check.is_list(each) else [])
+    read = messages_in(listed[-MAX_TURNS:]) or []
+    if not any(each.calls or each.results for each in read):
+        return None
+    exchanges = [*exchanges_in([*read, Message(ASSISTANT, "-")], tools)]
     found = exchanges[-1].retrievals if exchanges else []
     return [(each.query, [made for item in each.passages if (made := _document(item))]) for each in found]
+
+
+def query_in(value: object) -> str | None:
+    """Return the query in what a tool was given; None if there is none."""
+    return query_of(value) or question_in(value)
 
 
 def _document(item: object) -> dict[str, object]:
@@ -176,10 +151,11 @@ def _document(item: object) -> dict[str, object]:
     return {"id": name} if isinstance(name, str | int) and not isinstance(name, bool) else {}
 
 
-def with_lists(value: object, depth: int = 0) -> object:
-    """Return a tree with a list for each object whose names are positions."""
+def unfolded(value: object, depth: int = 0) -> object:
+    """Return a value with the JSON in it as objects, and with a list for each object whose names are positions."""
+    value = value if depth else held(value)
     if depth > _MAX_DEPTH or not (check.is_record(value) or check.is_list(value)):
         return value
     if items := items_of(value):
-        return [with_lists(each, depth + 1) for each in items]
-    return {name: with_lists(each, depth + 1) for name, each in value.items()} if check.is_record(value) else value
+        return [unfolded(each, depth + 1) for each in items]
+    return {name: unfolded(each, depth + 1) for name, each in value.items()} if check.is_record(value) else value

@@ -23,7 +23,7 @@ from merilo.data.source import Format, RecordFile, data_name, format_of, open_un
 from merilo.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from merilo.adapters.contents import SpanFile
 
@@ -51,12 +51,14 @@ class Export:
     """What a place counts: a line, a test case, a sample of an archive, or a record of a JSON file."""
     hops: bool = False
     """True if each retrieval of a trace is a sample."""
+    tools: Collection[str] | None = None
+    """The names of the tools that retrieve; None: those whose results are passages."""
 
     def items(self, id: str | None = None) -> Iterator[Item]:
         """Yield the items; `id`: the key of a row that holds its id, None for the usual one."""
         if isinstance(self.kind, ResultFile):
             return _results(self.raw(), self.kind, id)
-        return items_of_traces(self.raw(), self.kind, hop_items if self.hops else whole_item)
+        return items_of_traces(self.raw(), self.kind, hop_items if self.hops else whole_item, self.tools)
 
     def records(self, id: str | None = None) -> ForeignRecords:
         """Return the samples; `id`: the key of a row that holds its id, None for the usual one."""
@@ -70,7 +72,8 @@ class Export:
                 raise DataError.of(found.none())
 
         name, cluster = (f"{data_name(self.path)}-hops", "trace_id") if self.hops else (data_name(self.path), None)
-        return ForeignRecords(name, self.path.name, self.unit, read, note=found.note, cluster=cluster)
+        records = ForeignRecords(name, self.path.name, self.unit, read, note=found.note, cluster=cluster)
+        return replace(records, of_tools=lambda tools: replace(self, tools=tools).records(id))
 
 
 def export_of(source: object) -> Export | None:

@@ -20,11 +20,13 @@ from merilo.adapters.attributes import (
     otlp_attributes,
     tree_of,
 )
-from merilo.adapters.contents import answer_in, conventions, documents_in, question_in, retrieved_in, returned_in
+from merilo.adapters.contents import answer_in, called_in, conventions, documents_in, query_in, question_in, returned_in
 from merilo.data import check
+from merilo.data.history import ASSISTANT
+from merilo.data.messages import amounts_in, kind_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from merilo.adapters.attributes import Tree
     from merilo.adapters.contents import SpanFile
@@ -62,49 +64,57 @@ class Span:
     reranked: list[dict[str, Any]] | None = None  # Any: JSON
     """The documents that a reranker was given; None if it states none."""
     called: list[tuple[str, list[dict[str, Any]]]] | None = None  # Any: JSON
-    """Query and documents of each call of a tool that the messages of the span have; None if they have none."""
+    """Query and documents of what tools retrieved, by the messages of the span; None if they call no tool."""
+    is_other: bool = False
+    """True for a tool that is not among those that retrieve, so that nothing within it does."""
+    input_tokens: float = 0
+    output_tokens: float = 0
     session: str | None = None
     response_id: str | None = None
     scores: dict[str, float] = field(default_factory=dict[str, float])
 
 
-def spans_in(record: Mapping[str, object], file: SpanFile, full: dict[str, int]) -> Iterator[Span]:
+def spans_in(
+    record: Mapping[str, object], file: SpanFile, full: dict[str, int], tools: Collection[str] | None = None
+) -> Iterator[Span]:
     """Yield the spans in a record of a file; what is not a span, or has no trace or span id, is skipped.
 
-    `full`: traces whose spans are not read any more → how many were skipped, which is increased.
+    `full`: traces whose spans are not read any more → how many were skipped, which is increased. `tools`: the names of
+    the tools that retrieve; None: those whose results are passages.
     """
     scores = _scores(find(record, file.record_scores), file) if file.record_scores else {}
     trace = first(record, ("id", "trace.id")) if file.root else None
     trace_id = _id(trace)
     for at in file.root:
-        if check.is_record(found := find(record, at)) and (span := _root(found, file)) is not None:
+        if check.is_record(found := find(record, at)) and (span := _root(found, file, tools)) is not None:
             span.scores = scores
             yield span
             scores = {}
             break
     for raw in _raw_spans(record, file):
         # Checked before the attributes are unfolded, which takes most of the time.
-        if full and (known := _trace_of(raw, file) or trace_id) in full:
+        if full and (known := _trace_of(raw) or trace_id) in full:
             full[known] += 1
             continue
-        span = _span(raw, file, trace)
+        span = _span(raw, file, trace, tools)
         if span is not None:
             span.scores |= scores
             scores = {}
             yield span
 
 
-def _trace_of(raw: Mapping[str, object], file: SpanFile) -> str | None:
+def _trace_of(raw: Mapping[str, object]) -> str | None:
     """Return the trace id of a span; its names may be dotted or nested."""
-    dotted = next((raw[name] for name in file.trace if name in raw), None)
-    return _id(dotted if dotted is not None else first(raw, file.trace))
+    known = conventions().keys["trace"]
+    dotted = next((raw[name] for name in known if name in raw), None)
+    return _id(dotted if dotted is not None else first(raw, known))
 
 
-def _root(trace: Mapping[str, object], file: SpanFile) -> Span | None:
+def _root(trace: Mapping[str, object], file: SpanFile, tools: Collection[str] | None) -> Span | None:
     """Return a trace's own record as its root span, if it has an id and an input or an output."""
     if not isinstance(trace.get("id"), str) or not (trace.get("input") or trace.get("output")):
         return None
-    return _span({**trace, "traceId": trace["id"], "type": "TRACE"}, file, None)
+    return _span({**trace, "traceId": trace["id"], "type": "TRACE"}, file, None, tools)
 
 
 def _raw_spans(record: Mapping[str, object], file: SpanFile) -> Iterator[Mapping[str, object]]:
@@ -131,7 +141,7 @@ def _with_children(record: Mapping[str, object], file: SpanFile, depth: int) -> 
                 yield from _with_children(each, file, depth + 1)
 
 
-def _span(raw: Mapping[str, object], file: SpanFile, trace: object) -> Span | None:
+def _span(raw: Mapping[str, object], file: SpanFile, trace: object, tools: Collection[str] | None) -> Span | None:
     held = {name: value for name, value in raw.items() if name not in ("attributes", "events", file.children)}
     tree = tree_of(held)
     own = otlp_attributes(raw.get("attributes"))
@@ -139,52 +149,70 @@ def _span(raw: Mapping[str, object], file: SpanFile, trace: object) -> Span | No
         own = {name: decoded_text(value) for name, value in own.items()}
     if check.is_record(flat := tree.get("attributes")):
         own = {**flat, **own}
-    trace_id, span_id = _id(first(tree, file.trace) or trace), _id(first(tree, file.span))
+    names, keys = conventions().names, conventions().keys
+    trace_id, span_id = _id(first(tree, keys["trace"]) or trace), _id(first(tree, keys["span"]))
     if trace_id is None or span_id is None:
         return None
     attributes = tree_of(own)
-    asked, replied = _messages_in(raw.get("events"), attributes)
-    names = conventions().names
-    stated = first(attributes, names.kind) or first(tree, file.kind)
+    events = _messages_in(raw.get("events"), attributes)
+
+    def stated(part: str) -> object:
+        found = first(tree, keys.get(part, ()))
+        return first(attributes, names.get(part, ())) if found is None else found
+
+    kind = str(first(attributes, names["kind"]) or first(tree, keys["kind"]) or UNKNOWN).lower()
     span = Span(
         trace=trace_id,
         id=span_id,
-        parent=_id(first(tree, file.parent)),
-        kind=names.kinds.get(str(stated).upper(), UNKNOWN) if stated is not None else UNKNOWN,
-        name=str(raw.get("name") or "")[:200],
-        start=_time(first(tree, file.start)),
-        end=_time(first(tree, file.end)),
-        session=_id(first(attributes, names.session) or first(tree, file.session)),
-        response_id=_id(first(attributes, names.response_id)),
+        parent=_id(stated("parent")),
+        kind=conventions().kinds.get(kind, UNKNOWN),
+        name=str(first(attributes, names["tool"]) or raw.get("name") or "")[:200],
+        start=_time(stated("start")),
+        end=_time(stated("end")),
+        session=_id(first(attributes, names["session"]) or first(tree, file.session)),
+        response_id=_id(stated("response_id")),
         scores=_means(find(raw, file.span_scores)) if file.span_scores else {},
+        input_tokens=finite(stated("input_tokens")) or 0,
+        output_tokens=finite(stated("output_tokens")) or 0,
     )
     if span.parent == span.id:  # a damaged span is not inside itself
         span.parent = None
-    _fill(span, attributes, first(tree, file.input), first(tree, file.output))
-    if span.kind not in RETRIEVAL:
-        messages, replies = first(attributes, names.input_messages), first(attributes, names.output_messages)
-        span.asked, span.replied = question_in(messages or asked), answer_in(replies or replied)
+    _fill(span, stated, events, tools)
     return span
 
 
-def _fill(span: Span, attributes: Tree, own_input: object, own_output: object) -> None:
-    names = conventions().names
-    given = own_input if own_input is not None else first(attributes, names.input)
-    made = own_output if own_output is not None else first(attributes, names.output)
+def _fill(
+    span: Span,
+    stated: Callable[[str], object],
+    events: tuple[list[object], list[object]],
+    tools: Collection[str] | None,
+) -> None:
+    given, made = stated("input"), stated("output")
     span.input, span.output = question_in(given), answer_in(made)
-    query = first(attributes, names.query)
+    query = stated("query")
     span.query = query if isinstance(query, str) else None
     if span.kind in RETRIEVAL:
-        stated = first(attributes, names.documents if span.kind == "retriever" else names.reranked_to)
-        span.documents = _documents(stated) if stated is not None else _documents(made)
-        span.reranked = _documents(first(attributes, names.reranked_from))
+        documents = stated("documents" if span.kind == "retriever" else "reranked_to")
+        span.documents = _documents(made if documents is None else documents)
+        span.reranked = _documents(stated("reranked_from"))
         span.query = span.query or span.input
-    elif span.kind == "tool":
-        span.documents, span.query = returned_in(made), span.query or span.input
+        return
+    if span.kind == "tool":
+        says = kind_named(span.name) == ASSISTANT  # smolagents answers by a tool
+        span.is_other = says if tools is None else span.name not in tools
+        span.output = None if says else span.output
+        span.documents = None if span.is_other else returned_in(made, is_named=tools is not None)
+        span.query = span.query or query_in(given)
     else:
-        messages = (first(attributes, names.input_messages) or given, first(attributes, names.output_messages) or made)
+        messages = (stated("input_messages") or events[0] or given, stated("output_messages") or events[1] or made)
         # an agent's output repeats its input
-        span.called = retrieved_in(messages[1]) or retrieved_in(*messages) or None
+        span.called = called_in(messages[1], tools=tools) or called_in(*messages, tools=tools)
+        if not span.input_tokens and not span.output_tokens and span.kind == "llm":
+            used = amounts_in(made, anywhere=True)
+            span.input_tokens = finite(used.get("input_tokens")) or 0
+            span.output_tokens = finite(used.get("output_tokens")) or 0
+    span.asked = question_in(stated("input_messages") or events[0])
+    span.replied = answer_in(stated("output_messages") or events[1])
 
 
 def _documents(value: object) -> list[dict[str, object]] | None:
@@ -195,16 +223,15 @@ def _documents(value: object) -> list[dict[str, object]] | None:
 
 def _messages_in(events: object, attributes: Tree) -> tuple[list[object], list[object]]:
     """Return the messages to an LLM and from it that events state; other events add to the attributes."""
-    names = conventions().names
     asked: list[object] = []
     replied: list[object] = []
     for event in items_of(events):
         if not check.is_record(event):
             continue
         name, own = str(event.get("name")), tree_of(otlp_attributes(event.get("attributes")))
-        if name in names.detail_events:
+        if name in conventions().names["detail_events"]:
             merge(attributes, own)
-        elif (role := names.message_events.get(name)) is not None:
+        elif (role := conventions().message_events.get(name)) is not None:
             message = decoded(own.get("message")) or own
             content = first(message, ("content", "message"))
             (replied if role == "assistant" else asked).append({"role": role, "content": content})

@@ -22,7 +22,7 @@ from merilo.adapters.base import Item
 from merilo.adapters.spans import RETRIEVAL, Span, spans_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from merilo.adapters.contents import SpanFile
     from merilo.data.lines import RawRecord
@@ -34,11 +34,15 @@ _NO_TEXTS: Final = "texts of the contexts"
 
 
 def items_of_traces(
-    records: Iterable[RawRecord], file: SpanFile, items: Callable[[Sequence[Span], int], Iterable[Item]]
+    records: Iterable[RawRecord],
+    file: SpanFile,
+    items: Callable[[Sequence[Span], int], Iterable[Item]],
+    tools: Collection[str] | None = None,
 ) -> Iterator[Item]:
     """Yield the unreadable records as problems, then the items of each trace in the order in which the traces begin.
 
-    `items`: `whole_item` or `hop_items`.
+    `items`: `whole_item` or `hop_items`. `tools`: the names of the tools that retrieve; None: those whose results are
+    passages.
     """
     with closing(sqlite3.connect("")) as store:  # a temporary file that only this connection sees
         store.execute("CREATE TABLE spans (trace TEXT, line INTEGER, body TEXT)")
@@ -48,7 +52,7 @@ def items_of_traces(
             if record.value is None:
                 yield Item(record.place, problems=record.problems)
                 continue
-            for span in spans_in(record.value, file, full):
+            for span in spans_in(record.value, file, full, tools):
                 body = {name: value for name, value in asdict(span).items() if value not in (None, "", 0, {})}
                 store.execute("INSERT INTO spans VALUES (?, ?, ?)", (span.trace, record.place, json.dumps(body)))
                 if len(recent) > MAX_SPANS:  # traces end: only recent ones get more spans
@@ -94,7 +98,9 @@ def whole_item(spans: Sequence[Span], line: int) -> tuple[Item]:
     record: dict[str, Any] = {"id": spans[0].trace, "user_input": question, **retrieved}
     if response is not None:
         record["response"] = response
-    record["metadata"] = _metadata(spans, answered or roots[0] if roots else spans[0], question_from)
+    others = {span.name: span.output for span in spans if span.kind == "tool" and not span.documents and span.output}
+    metadata = _metadata(spans, answered or roots[0] if roots else spans[0], question_from)
+    record["metadata"] = {**metadata, **_amounts(spans, roots), **({"tools": others} if others else {})}
     scores = {name: value for span in spans for name, value in span.scores.items()}
     return (replace(base, record=record, scores=scores),)
 
@@ -168,15 +174,39 @@ def _kinds(spans: Sequence[Span]) -> dict[str, int]:
     return dict(sorted(Counter(span.kind for span in spans).items()))
 
 
+def _amounts(spans: Sequence[Span], roots: Sequence[Span]) -> dict[str, float]:
+    """Return the seconds from the start of the roots to their end, and the tokens of the LLMs, each counted once.
+
+    If no LLM states tokens, those of the outermost spans that do.
+    """
+    timed = [span for span in roots if span.start and span.end] or [span for span in spans if span.start and span.end]
+    nanoseconds = max((span.end for span in timed), default=0) - min((span.start for span in timed), default=0)
+    stating = [span for span in spans if span.input_tokens or span.output_tokens]
+    stating = [span for span in stating if span.kind == "llm"] or stating
+    inside = _inside(spans, stating)
+    counted = [span for span in stating if span.id not in inside]
+    found = {
+        "latency_s": nanoseconds / 1e9,
+        "input_tokens": int(sum(span.input_tokens for span in counted)),
+        "output_tokens": int(sum(span.output_tokens for span in counted)),
+    }
+    return {name: value for name, value in found.items() if value > 0}
+
+
 def _question(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[str | None, str]:
     """Return the question and the kind of span that states it.
 
-    The input of the root comes first, then that of the outermost agent or chain. A retriever's query may be rewritten
-    and an LLM's last message may contain the contexts, so both are read only if nothing else states the question.
+    The input of the root comes first, then that of the outermost agent or chain outside of tools, then the last message
+    of the user to an LLM that calls tools. A retriever's query may be rewritten, and the last message to another LLM
+    may contain the contexts, so both are read only if nothing else states the question.
     """
-    for span in (*roots, *(each for each in spans if each.kind in ("agent", "chain"))):
+    inside = _inside(spans, [span for span in spans if span.kind in (*RETRIEVAL, "tool")])
+    for span in (*roots, *(each for each in spans if each.kind in ("agent", "chain") and each.id not in inside)):
         if span.kind not in RETRIEVAL and span.kind != "llm" and (text := span.input or span.asked):
             return text, span.kind
+    for span in spans:
+        if span.kind == "llm" and span.called is not None and span.id not in inside and span.asked:
+            return span.asked, span.kind
     for span in spans:
         if span.kind in RETRIEVAL and span.query:
             return span.query, span.kind
@@ -189,10 +219,10 @@ def _question(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[str | None,
 def _response(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[str | None, Span | None]:
     """Return the response and the span to which an evaluation of it belongs.
 
-    The output of the root comes first, then that of the LLM that ended last outside of a retrieval, where an LLM
-    rewrites queries or orders documents.
+    The output of the root comes first, then that of the LLM that ended last outside of tools and retrievals, where an
+    LLM rewrites queries or orders documents.
     """
-    inside = _inside_retrieval(spans)
+    inside = _inside(spans, [span for span in spans if span.kind in (*RETRIEVAL, "tool")])
     generating = [span for span in spans if span.kind == "llm" and span.id not in inside]
     last = max(generating, key=lambda span: (span.end, span.start), default=None)
     for root in roots:
@@ -200,17 +230,17 @@ def _response(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[str | None,
             return (root.replied or text) if root.kind == "llm" else text, last or root
     if last is not None and (text := last.replied or last.output):
         return text, last
-    outer = [span for span in spans if span.kind in ("agent", "chain") and span.output]
+    outer = [span for span in spans if span.kind in ("agent", "chain") and span.output and span.id not in inside]
     return (outer[-1].output, outer[-1]) if outer else (None, last)
 
 
-def _inside_retrieval(spans: Sequence[Span]) -> set[str]:
-    """Return the ids of the spans below a retriever or reranker."""
+def _inside(spans: Sequence[Span], outer: Iterable[Span]) -> set[str]:
+    """Return the ids of the spans below others."""
     below: dict[str | None, list[Span]] = {}
     for span in spans:
         below.setdefault(span.parent, []).append(span)
     found: set[str] = set()
-    waiting = [span for span in spans if span.kind in RETRIEVAL]
+    waiting = [*outer]
     while waiting:
         for child in below.get(waiting.pop().id, ()):
             if child.id not in found:
@@ -242,7 +272,8 @@ def _outer_retrievals(spans: Sequence[Span]) -> list[Span]:
     So are the tools that returned passages, unless a retriever within them states its documents, which have ids and
     scores. If there is none, what tools returned is taken from the messages of the span that ended last.
     """
-    stating = [span for span in spans if span.documents is not None]
+    other = _inside(spans, [span for span in spans if span.is_other])
+    stating = [span for span in spans if span.documents is not None and span.id not in other]
     parents = {span.id: span.parent for span in spans}
     above: set[str | None] = set()
     for span in stating:
@@ -250,7 +281,7 @@ def _outer_retrievals(spans: Sequence[Span]) -> list[Span]:
         while place is not None and place not in above:
             above.add(place)
             place = parents.get(place)
-    inside = _inside_retrieval([span for span in stating if span.kind in RETRIEVAL])
+    inside = _inside(spans, [span for span in stating if span.kind in RETRIEVAL])
     found = [each for each in stating if each.id not in inside and (each.kind in RETRIEVAL or each.id not in above)]
     with_calls = [] if found else [span for span in spans if span.called]
     last = max(with_calls, key=lambda span: (len(span.called or ()), span.end), default=None)

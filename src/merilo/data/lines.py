@@ -9,7 +9,7 @@ from merilo.errors import DataError, Problem
 from merilo.plugins import Group, plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from merilo.data.sample import Sample
 
@@ -106,6 +106,8 @@ class ForeignRecords:
     """Return what the user must know about the records, such as what was left out; asked after they were read."""
     cluster: str | None = None
     """The field whose equal values are dependent records; None if they are independent."""
+    of_tools: Callable[[Collection[str]], ForeignRecords] | None = None
+    """Return the records of traces if only the named tools retrieve; None for other data."""
 
     def __iter__(self) -> Iterator[ForeignRecord]:
         return iter(self.make())

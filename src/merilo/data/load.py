@@ -136,6 +136,8 @@ def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Col
     records = cast("Records | ForeignRecords", source)  # ordered: checked by `load`, or promised by an adapter
     name, shown, unit = "records", "records", "record"
     if isinstance(records, ForeignRecords):
+        if rules.tools is not None and records.of_tools is not None:
+            records = records.of_tools(rules.tools)
         name, shown, unit, is_once = records.name, records.shown, records.unit, records.is_once
         columns.note, columns.cluster = records.note, records.cluster
     else:

@@ -7,6 +7,7 @@ objects. A type is never imported: a message is known by the names in `content.t
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from functools import cache, reduce
 from itertools import islice
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH: Final = 6
 _PAIR: Final = 2
+_MAX_AMOUNTS: Final = 200
+"""Maximum objects in which latency and tokens are looked for."""
 ASKED: Final = "asked"
 """The role of a message that begins an exchange whose question is not known."""
 _SPEAKERS: Final = (USER, ASSISTANT, SYSTEM)
 _CALL: Final = "call"
 _SILENT: Final = "silent"
-_ENDINGS: Final = ("item", "block", "chunk", "part", "message", "step")
+_ENDINGS: Final = ("item", "block", "chunk", "part", "message", "step", "event")
 _FINAL: Final = "is_final_answer"
 _STEP: Final = ("task", "observations", "action_output", _FINAL, "additional_kwargs", "artifact", "origin")
 """Further attributes of messages and steps."""
@@ -144,7 +147,7 @@ def exchanges_in(messages: Iterable[Message], tools: Collection[str] | None = No
         elif each.role == SYSTEM:
             now.before += [Turn(SYSTEM, each.text)] if each.text.strip() else []
         else:
-            now.columns |= each.columns
+            now.columns = _with_columns(now.columns, each.columns)
             calls |= {call.id: call for call in each.calls}
             for result in each.results:
                 _retrieved(now, result, calls.get(result.id), tools)
@@ -152,6 +155,33 @@ def exchanges_in(messages: Iterable[Message], tools: Collection[str] | None = No
                 said, with_call = [], each.text or with_call
             elif each.role == ASSISTANT and each.text.strip():
                 said.append(each.text)
+
+
+def _with_columns(columns: dict[str, object], more: dict[str, object]) -> dict[str, object]:
+    """Return the columns of two messages of one exchange: amounts are added, and of others the later one counts."""
+    both = [(name, columns.get(name), more.get(name)) for name in names()["amounts"]]
+    added = {name: a + b for name, a, b in both if isinstance(a, int | float) and isinstance(b, int | float)}
+    return {**columns, **more, **added}
+
+
+def amounts_in(value: object, *, anywhere: bool = False) -> dict[str, object]:
+    """Return the seconds and tokens that a message or a result states, itself or in an object of a known name.
+
+    `anywhere`: also in objects and lists of other names; the first one counts.
+    """
+    found = dict[str, object]()
+    waiting: deque[object] = deque([value])
+    for _ in range(_MAX_AMOUNTS):
+        if not waiting:
+            break
+        each = held(waiting.popleft())
+        record = _record(each) or {}
+        for ours, known in names()["amounts"].items():
+            stated = [record[name] for name in known if isinstance(record.get(name), int | float)]
+            found |= {ours: stated[0]} if stated and ours not in found else {}
+        inner = record if anywhere else [name for name in names()["message"]["usage"] if name in record]
+        waiting += [*each] if check.is_list(each) else [record[name] for name in inner]
+    return found
 
 
 def _retrieved(now: Exchange, result: Result, call: Call | None, tools: Collection[str] | None) -> None:
@@ -168,6 +198,8 @@ def _retrieved(now: Exchange, result: Result, call: Call | None, tools: Collecti
 def passages_returned(value: object) -> list[object] | None:
     """Return what a tool returned as passages: those that it holds, or its text; None if it is neither."""
     value = held(value)
+    if isinstance(value, str) and value.startswith(names()["frames"]["agent"]):
+        return None
     if check.is_list(value) and value and all(map(_is_block, value)):
         found = [passages_returned(_text_of(each)) for each in value]
         return [item for each in found if each for item in each] or None
@@ -240,7 +272,7 @@ def _is_block(item: object) -> bool:
     if record is None or not isinstance(record.get("text"), str):
         return False
     named = record.get("type", record.get("block_type"))
-    return _kind(named) == "text" if isinstance(named, str) else len(record) == 1
+    return kind_named(named) == "text" if isinstance(named, str) else len(record) == 1
 
 
 def answer_in(messages: object) -> dict[str, object]:
@@ -274,7 +306,8 @@ def _record(item: object) -> Mapping[str, object] | None:
 
 @cache
 def _attributes() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for rows in names()["message"].values() for name in rows))
+    tables = (names()["message"], names()["amounts"])
+    return tuple(dict.fromkeys(name for table in tables for rows in table.values() for name in rows))
 
 
 def _plain(value: object) -> object:
@@ -288,7 +321,7 @@ def _kinds() -> Mapping[str, str]:
 
 
 @cache
-def _kind(name: str) -> str | None:
+def kind_named(name: str) -> str | None:
     """Return what a name of a speaker or kind means: a role, a call, a text, something silent; None if unknown."""
     letters = "".join(filter(str.isalnum, name[:60].casefold()))
     for _ in range(_PAIR):
@@ -305,11 +338,11 @@ def kind_of(item: object) -> str | None:
         return None
     for name in names()["message"]["role"]:
         if isinstance(given := _plain(record.get(name)), str):
-            return _kind(given)
+            return kind_named(given)
     constructor = record.get("id")
     if record.get("lc") == 1 and check.is_list(constructor) and constructor:
-        return _kind(str(constructor[-1]))
-    kinds = {_kind(name) for name in islice(record, 10) if check.is_record(record[name])} & {_CALL, TOOL}
+        return kind_named(str(constructor[-1]))
+    kinds = {kind_named(name) for name in islice(record, 10) if check.is_record(record[name])} & {_CALL, TOOL}
     return next(iter(kinds)) if len(kinds) == 1 else "text" if isinstance(record.get("text"), str) else None
 
 
@@ -363,9 +396,8 @@ def _of_kind(record: Mapping[str, object], depth: int, *, has_columns: bool) -> 
 
 def _spoken(record: Mapping[str, object], role: str, depth: int, *, has_columns: bool) -> Iterator[Message]:
     table = names()["message"]
-    message = Message(role)
-    if has_columns:
-        message.columns |= {name: each for name, each in record.items() if name not in _used()}
+    own = {name: each for name, each in record.items() if name not in _used()} if has_columns else {}
+    message = Message(role, columns={**own, **(amounts_in(record) if role == ASSISTANT else {})})
     for held_in in (record, _record(record.get("additional_kwargs")) or {}):
         for name in table["call"]:
             given = held_in.get(name)
@@ -431,7 +463,10 @@ def _inside(item: object) -> Mapping[str, object]:
     if record is None:
         return {}
     for _ in range(_PAIR):
-        inner = {*names()["message"]["inner"], *(name for name in islice(record, 10) if _kind(name) in {_CALL, TOOL})}
+        inner = {
+            *names()["message"]["inner"],
+            *(name for name in islice(record, 10) if kind_named(name) in {_CALL, TOOL}),
+        }
         for each in [_record(record[name]) for name in inner if name in record]:
             record = {**record, **(each or {})}
     return record
@@ -440,7 +475,7 @@ def _inside(item: object) -> Mapping[str, object]:
 def _call(item: object) -> Call:
     record = _inside(item)
     given = held(_first(record, "query"))
-    return Call(_id(record), _name(record), _query(given))
+    return Call(_id(record), _name(record), query_of(given))
 
 
 def _result(item: object) -> Result:
@@ -457,8 +492,9 @@ def plain_value(value: Any) -> object:  # Any: what a tool of any package return
     return plain(getattr(value, "source_nodes", None) or value)
 
 
-def _query(given: object) -> str:
+def query_of(given: object) -> str:
     """Return the question in the arguments of a call: under a known name, or the only text; empty otherwise."""
+    given = _inside(given) if check.is_record(given) else given
     record = given if check.is_record(given) else {}
     asked = [record[name] for name in names()["texts"][USER] if isinstance(record.get(name), str)]
     return str(asked[0]) if asked else _only_text(given)
@@ -515,11 +551,31 @@ def _agent_output(value: Any) -> object:
 
 
 def _agent_run(value: Any) -> object:
-    return _conversation(value.all_messages() if hasattr(value, "all_messages") else value.to_input_list())
+    if hasattr(value, "all_messages"):
+        return _conversation(value.all_messages())
+    return _conversation([*value.to_input_list(), Message(ASSISTANT, columns=amounts_in(value))])
 
 
 def _steps(value: Any) -> object:
-    return _conversation([*value.steps, Message("assistant", str(value.output))])
+    return _conversation([*value.steps, Message(ASSISTANT, str(value.output), columns=amounts_in(value))])
+
+
+def _task(value: Any) -> object:
+    speaks = {True: USER, False: ASSISTANT}
+    return _conversation(
+        [
+            Message(speaks[each.source == USER], each.content, columns=amounts_in(each))
+            if isinstance(each.content, str) and type(each).__name__ != "ThoughtEvent"
+            else each
+            for each in value.messages
+        ]
+    )
+
+
+def _crew(value: Any) -> object:
+    read = messages_in([each for task in value.tasks_output for each in task.messages or ()]) or ()
+    found = [each for each in read if each.calls or each.results]
+    return _conversation([Message(ASKED), *found, Message(ASSISTANT, value.raw)])
 
 
 def _conversation(messages: list[object]) -> dict[str, object]:
@@ -536,5 +592,7 @@ READERS.update(
         ("pydantic_ai", "AgentRunResult"): Reader(Role.RESULT, _agent_run),
         ("agents", "RunResultBase"): Reader(Role.RESULT, _agent_run),
         ("smolagents", "RunResult"): Reader(Role.RESULT, _steps),
+        ("autogen_agentchat", "TaskResult"): Reader(Role.RESULT, _task),
+        ("crewai", "CrewOutput"): Reader(Role.RESULT, _crew),
     }
 )

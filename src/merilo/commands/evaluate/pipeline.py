@@ -273,8 +273,13 @@ class PipelineOutputs:
 _is_haystack: Final = is_of("haystack", "PipelineBase", "Pipeline", "AsyncPipeline")
 _is_dspy: Final = is_of("dspy", "Module")
 _is_chain: Final = is_of("langchain_core", "Runnable")
-_METHODS: Final = (("ainvoke", "invoke"), ("aquery", "query"), ("aretrieve", "retrieve"))
-"""Methods of LangChain's runnables and of LlamaIndex's query engines and retrievers: async, otherwise blocking."""
+_METHODS: Final = (
+    ("ainvoke", "invoke"),
+    ("aquery", "query"),
+    ("aretrieve", "retrieve"),
+    ("kickoff_async", "kickoff"),
+)
+"""Methods of LangChain's runnables, LlamaIndex's query engines and retrievers, and crews: async, otherwise blocking."""
 _MANY: Final = 10_000
 _SHOWN_OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
 
