@@ -40,6 +40,10 @@ INSTRUMENTORS = {
     "crewai": (f"{OPENINFERENCE}.crewai:CrewAIInstrumentor",),
 }
 """How a framework writes spans: an instrumentor, or a processor that rewrites the spans of Pydantic AI."""
+NO_TOKENS = {"crewai"}
+"""Frameworks whose spans are those of agents and tools only."""
+UNANSWERED = {("opentelemetry.instrumentation.openai_agents:OpenAIAgentsInstrumentor", "agent of chat")}
+"""Instrumentors that write neither what a model replied nor its tokens, with the agents of which that is true."""
 Read = tuple[str | None, str | None, list[Any], list[tuple[str | None, list[Any]]]]
 
 
@@ -154,11 +158,11 @@ def test_spans_of_an_agent_are_its_result(module: str, instrumentor: str, tmp_pa
     """Spans of OpenInference and of the GenAI conventions give what the result of the same run gives."""
     for name in (module, instrumentor.partition(":")[0], "opentelemetry.exporter.otlp.json.file"):
         pytest.importorskip(name, reason=f"{name} is not installed here")
-    agents = {name: each for name, each in AGENTS[module]().items() if name.startswith("agent")}
-    for place, (name, agent) in enumerate(agents.items()):
-        path = tmp_path / f"{place}.otlp.jsonl"
-        result, _ = traced(instrumentor, agent, path)
-        assert of_export(path, TOKENS) == of_result(result), name
+    for place, (name, agent) in enumerate(AGENTS[module]().items()):
+        if name.startswith("agent") and (instrumentor, name) not in UNANSWERED:
+            path = tmp_path / f"{place}.otlp.jsonl"
+            result, _ = traced(instrumentor, agent, path)
+            assert of_export(path, {} if module in NO_TOKENS else TOKENS) == of_result(result), name
 
 
 def phoenix(spans: Any) -> list[dict[str, Any]]:
