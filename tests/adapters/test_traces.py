@@ -11,7 +11,7 @@ import merilo
 from merilo.adapters import spans, traces
 from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.base import Item
-from merilo.adapters.contents import answer_in, documents_in, question_in
+from merilo.adapters.contents import answer_in, documents_in, question_in, unfolded
 from merilo.adapters.exports import export_of
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
@@ -264,7 +264,7 @@ def test_malformed_attributes_raise_nothing(tmp_path: Path, attributes: Any) -> 
 )
 def test_questions(given: object, question: str | None) -> None:
     """The text of the user is found in the common forms of inputs."""
-    assert question_in(given) == question
+    assert question_in(unfolded(given)) == question
 
 
 @each_case(
@@ -280,7 +280,7 @@ def test_questions(given: object, question: str | None) -> None:
 )
 def test_answers(made: object, answer: str | None) -> None:
     """The text of the assistant is found in the common forms of outputs."""
-    assert answer_in(made) == answer
+    assert answer_in(unfolded(made)) == answer
 
 
 @each_case(
@@ -298,7 +298,7 @@ def test_answers(made: object, answer: str | None) -> None:
 )
 def test_documents(value: object, found: dict[str, object]) -> None:
     """Documents of LlamaIndex, LangChain and Haystack, plain texts and bare ids are read with ids and scores."""
-    assert documents_in(value) == [found]
+    assert documents_in(unfolded(value)) == [found]
 
 
 def test_dotted_names_and_objects_give_the_same_tree() -> None:
@@ -404,6 +404,33 @@ def test_a_passage_is_judged_by_the_query_that_found_it(tmp_path: Path) -> None:
     assert relevance(whole, trace) < 0.2
     assert relevance(parts, f"{trace}#hop2") > 0.9
     assert (whole.manifest.cluster, parts.manifest.cluster) == (None, "trace_id")
+
+
+def test_the_tools_that_retrieve(tmp_path: Path) -> None:
+    """What other tools returned is metadata, also if it has a text, and nothing within them was retrieved."""
+    asked, found = {"input__value": QUESTION, "output__value": "In 1889."}, [{"text": DONE, "id": "d2"}]
+    path = written(
+        tmp_path,
+        span("agent", kind="AGENT", llm__token_count__prompt=7, **asked),
+        span("a", "agent", kind="TOOL", tool__name="search", input__value='{"query": "tower"}', output__value=found),
+        span("b", "agent", kind="TOOL", tool__name="weather", output__value="It will be sunny."),
+        span("c", "b", kind="RETRIEVER", input__value="sun", retrieval__documents__0__document__content="The sun."),
+        span("d", "agent", kind="TOOL", tool__name="final_answer", output__value="It was in 1889."),
+    )
+    every, named = (next(iter(load(path, tools=tools))) for tools in (None, ["search"]))
+    assert isinstance(every, Sample)
+    assert isinstance(named, Sample)
+    assert [each.text for each in every.contexts] == [DONE, "The sun."]
+    assert [each.text for each in named.contexts] == [DONE]
+    assert named.metadata["tools"] == {"weather": "It will be sunny."}
+    assert named.metadata["input_tokens"] == 7
+    (hop,) = load(Path(f"{path}#hops"), tools=["search"])
+    assert isinstance(hop, Sample)
+    assert (hop.user_input, hop.metadata["of"]) == ("tower", 1)
+    run = merilo.evaluate(
+        path, metrics=["faithfulness"], reading=merilo.Reading(tools=["search"]), out=tmp_path / "run"
+    )
+    assert [each.text for each in run.samples[0].sample.contexts] == [DONE]
 
 
 def test_only_traces_have_hops(tmp_path: Path) -> None:

@@ -20,7 +20,16 @@ from merilo.adapters.attributes import (
     otlp_attributes,
     tree_of,
 )
-from merilo.adapters.contents import answer_in, called_in, conventions, documents_in, query_in, question_in, returned_in
+from merilo.adapters.contents import (
+    answer_in,
+    called_in,
+    conventions,
+    documents_in,
+    query_in,
+    question_in,
+    returned_in,
+    unfolded,
+)
 from merilo.data import check
 from merilo.data.history import ASSISTANT
 from merilo.data.messages import amounts_in, kind_named
@@ -158,7 +167,7 @@ def _span(raw: Mapping[str, object], file: SpanFile, trace: object, tools: Colle
 
     def stated(part: str) -> object:
         found = first(tree, keys.get(part, ()))
-        return first(attributes, names.get(part, ())) if found is None else found
+        return unfolded(first(attributes, names.get(part, ())) if found is None else found)
 
     kind = str(first(attributes, names["kind"]) or first(tree, keys["kind"]) or UNKNOWN).lower()
     span = Span(
@@ -188,6 +197,7 @@ def _fill(
     tools: Collection[str] | None,
 ) -> None:
     given, made = stated("input"), stated("output")
+    asked, replied = stated("input_messages") or events[0], stated("output_messages") or events[1]
     span.input, span.output = question_in(given), answer_in(made)
     query = stated("query")
     span.query = query if isinstance(query, str) else None
@@ -204,21 +214,19 @@ def _fill(
         span.documents = None if span.is_other else returned_in(made, is_named=tools is not None)
         span.query = span.query or query_in(given)
     else:
-        messages = (stated("input_messages") or events[0] or given, stated("output_messages") or events[1] or made)
         # an agent's output repeats its input
-        span.called = called_in(messages[1], tools=tools) or called_in(*messages, tools=tools)
+        span.called = called_in(replied or made, tools=tools) or called_in(asked or given, replied or made, tools=tools)
         if not span.input_tokens and not span.output_tokens and span.kind == "llm":
             used = amounts_in(made, anywhere=True)
             span.input_tokens = finite(used.get("input_tokens")) or 0
             span.output_tokens = finite(used.get("output_tokens")) or 0
-    span.asked = question_in(stated("input_messages") or events[0])
-    span.replied = answer_in(stated("output_messages") or events[1])
+    span.asked, span.replied = question_in(asked), answer_in(replied)
 
 
 def _documents(value: object) -> list[dict[str, object]] | None:
     """Return the documents in a value; None if it states none, an empty list if it is an empty list."""
     found = documents_in(value)
-    return found if found or decoded(value) == [] else None
+    return found if found or value == [] else None
 
 
 def _messages_in(events: object, attributes: Tree) -> tuple[list[object], list[object]]:
