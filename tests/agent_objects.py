@@ -26,7 +26,7 @@ FEW = {"llama_index.core", "haystack"}
 
 
 class _Endpoint(BaseHTTPRequestHandler):
-    """It calls `search` if the conversation has no result yet, otherwise it answers, by a tool if there is one."""
+    """It calls a tool if the conversation has no result yet, otherwise it answers, by a tool if there is one."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -60,7 +60,8 @@ class _Endpoint(BaseHTTPRequestHandler):
         is_found = "function_call_output" in str(asked["input"])
         content = [{"type": "output_text", "text": ANSWER if is_found else SAID, "annotations": []}]
         said = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content}
-        call = {"type": "function_call", "id": "f", "call_id": "1", "name": "search", "arguments": '{"query": "tower"}'}
+        call = {"type": "function_call", "id": "f", "call_id": "1", "arguments": '{"query": "tower"}'}
+        call |= {"name": next((each["name"] for each in asked.get("tools") or ()), "")}
         details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
         usage = {"input_tokens": 50, "output_tokens": 3, "total_tokens": 53, **details}
         about = {

@@ -187,11 +187,14 @@ def _similar(wanted: str, lines: list[str], begin: int) -> int | None:
     return best if best is not None and ratios[best] >= ALIKE else None
 
 
-def run_page(page: Path, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run a page in its own process, in an empty folder that is also its home, without any key."""
+def run_page(page: Path, folder: Path, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a page in its own process, in an empty folder that is also its home, without any key.
+
+    `more`: further variables of the environment.
+    """
     kept = {"PATH", "PYTHONPATH", "SYSTEMROOT", "TMPDIR", "CI"}
     environment = {name: value for name, value in os.environ.items() if name in kept}
-    environment |= {"HOME": str(folder), "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    environment |= {"HOME": str(folder), "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1", **more}
     if can_fork(None):
         environment[SERVER] = server_address()
         given = [PAGE, str(page), *options]

@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import agent_objects
 import docs_page
 import pytest
 from docs_page import run_page
@@ -35,7 +36,8 @@ def test_a_page_of_a_framework_runs_as_shown(page: Path, tmp_path: Path) -> None
     """The same holds for a page or section that needs a framework, where it is installed."""
     if not any(map(docs_page.is_installed, docs_page.needed_somewhere(page))):
         pytest.skip("the framework is not installed here")
-    done = run_page(page, tmp_path)
+    names = ("OPENAI_BASE_URL", "OPENAI_API_BASE")  # the clients of the frameworks read one of them
+    done = run_page(page, tmp_path, OPENAI_API_KEY="none", **dict.fromkeys(names, agent_objects.address()))
     assert done.returncode == 0, done.stderr
 
 
