@@ -7,6 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from merilo.data import check
+from merilo.data.content import held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +30,7 @@ def find(tree: object, name: str) -> object:
     """Return the value or subtree with a dotted name; None if there is none."""
     node = tree
     for part in name.split(".") if name else ():
-        if check.is_record(node := decoded(node)):
+        if check.is_record(node := held(node)):
             node = node.get(part)
         else:
             return None
@@ -68,21 +69,13 @@ def finite(value: object) -> float | None:
 
 
 def decoded(value: object) -> object:
-    """Return the JSON object or array in a string; the value itself if it is anything else."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
-        return value
-    return decoded_text(value)
-
-
-def decoded_text(value: object) -> object:
     """Return the JSON value in a string; the value itself if it is anything else."""
     if not isinstance(value, str):
         return value
     try:
-        found: object = json.loads(value)
+        return json.loads(value)
     except (ValueError, RecursionError):
         return value
-    return _tree(found, 0) if check.is_record(found) else found
 
 
 def otlp_attributes(found: object) -> dict[str, object]:
@@ -101,9 +94,7 @@ def _otlp_value(value: object, depth: int) -> object:
         return value
     for name in _OTLP_VALUES:
         if name in value:
-            found = value[name]
-            is_whole = name == "intValue" and isinstance(found, str) and found.isdecimal() and len(found) < 20
-            return int(found) if is_whole else found
+            return value[name]
     if check.is_record(array := value.get("arrayValue")):
         listed = array.get("values")
         return [_otlp_value(each, depth + 1) for each in listed] if check.is_list(listed) else []

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.attributes import (
     decoded,
-    decoded_text,
     find,
     finite,
     first,
@@ -31,6 +30,7 @@ from merilo.adapters.contents import (
     unfolded,
 )
 from merilo.data import check
+from merilo.data.content import held
 from merilo.data.history import ASSISTANT
 from merilo.data.messages import amounts_in, kind_named
 
@@ -155,7 +155,7 @@ def _span(raw: Mapping[str, object], file: SpanFile, trace: object, tools: Colle
     tree = tree_of(held)
     own = otlp_attributes(raw.get("attributes"))
     if file.json_attributes:
-        own = {name: decoded_text(value) for name, value in own.items()}
+        own = {name: decoded(value) for name, value in own.items()}
     if check.is_record(flat := tree.get("attributes")):
         own = {**flat, **own}
     names, keys = conventions().names, conventions().keys
@@ -181,8 +181,8 @@ def _span(raw: Mapping[str, object], file: SpanFile, trace: object, tools: Colle
         session=_id(first(attributes, names["session"]) or first(tree, file.session)),
         response_id=_id(stated("response_id")),
         scores=_means(find(raw, file.span_scores)) if file.span_scores else {},
-        input_tokens=finite(stated("input_tokens")) or 0,
-        output_tokens=finite(stated("output_tokens")) or 0,
+        input_tokens=finite(decoded(stated("input_tokens"))) or 0,
+        output_tokens=finite(decoded(stated("output_tokens"))) or 0,
     )
     if span.parent == span.id:  # a damaged span is not inside itself
         span.parent = None
@@ -204,7 +204,7 @@ def _fill(
     if span.kind in RETRIEVAL:
         documents = stated("documents" if span.kind == "retriever" else "reranked_to")
         span.documents = _documents(made if documents is None else documents)
-        span.reranked = _documents(stated("reranked_from"))
+        span.reranked = _documents(stated("reranked_from") or given)
         span.query = span.query or span.input
         return
     if span.kind == "tool":
@@ -240,7 +240,7 @@ def _messages_in(events: object, attributes: Tree) -> tuple[list[object], list[o
         if name in conventions().names["detail_events"]:
             merge(attributes, own)
         elif (role := conventions().message_events.get(name)) is not None:
-            message = decoded(own.get("message")) or own
+            message = held(own.get("message")) or own
             content = first(message, ("content", "message"))
             (replied if role == "assistant" else asked).append({"role": role, "content": content})
     return asked, replied

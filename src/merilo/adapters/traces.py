@@ -84,7 +84,8 @@ def whole_item(spans: Sequence[Span], line: int) -> tuple[Item]:
     ids = {span.id for span in spans}
     roots = [span for span in spans if span.parent not in ids]
     question, question_from = _question(spans, roots)
-    documents = _documents(spans)
+    hops = _hops(spans)
+    documents = _once(each for hop in hops for each in hop.documents) if hops else None
     response, answered = _response(spans, roots)
     parts = {"question": question, "contexts": documents, "response": response}
     missing = [name for name, part in parts.items() if part is None]
@@ -138,18 +139,27 @@ def _hops(spans: Sequence[Span]) -> list[Hop]:
     """Return the retrievals of a trace that are not within another one.
 
     A reranker and the retrievals whose documents it was given are one hop. If it does not state what it was given, that
-    is the retrieval before it.
+    is the retrieval before it, with others of the same query.
     """
     hops: list[Hop] = []
     for span in _outer_retrievals(spans):
         query = span.query
         if span.kind == "reranker":
             given = {_key(each) for each in span.reranked or ()}
-            taken = [hop for hop in hops if given.issuperset(map(_key, hop.documents))] or hops[-1:]
+            taken = [hop for hop in hops if given.issuperset(map(_key, hop.documents))]
+            taken = taken or [hop for hop in hops if hop.query == hops[-1].query]
             query = query or next((hop.query for hop in taken), None)
             hops = [hop for hop in hops if hop not in taken]
         hops.append(Hop(span, query, span.documents or []))
     return hops
+
+
+def _once(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:  # Any: JSON
+    """Return each document once, at its first place."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in documents:
+        found.setdefault(_key(each), each)
+    return [*found.values()]
 
 
 def _retrieved(documents: Sequence[dict[str, Any]] | None) -> dict[str, Any]:  # Any: JSON
@@ -247,23 +257,6 @@ def _inside(spans: Sequence[Span], outer: Iterable[Span]) -> set[str]:
                 found.add(child.id)
                 waiting.append(child)
     return found
-
-
-def _documents(spans: Sequence[Span]) -> list[dict[str, Any]] | None:  # Any: JSON
-    """Return the documents of all retrievals of a trace in their order, each once; None if no span states any.
-
-    A reranker's documents replace those that it was given. A retriever's documents replace those of the retrievers and
-    rerankers within it.
-    """
-    found: dict[str, dict[str, Any]] | None = None
-    for span in _outer_retrievals(spans):
-        found = {} if found is None else found
-        if span.kind == "reranker":
-            for key in [_key(each) for each in span.reranked] if span.reranked else [*found]:
-                found.pop(key, None)
-        for each in span.documents or ():
-            found.setdefault(_key(each), each)
-    return None if found is None else [*found.values()]
 
 
 def _outer_retrievals(spans: Sequence[Span]) -> list[Span]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.adapters.tables import is_of
 from merilo.cancellation import in_thread
@@ -288,46 +288,34 @@ def _of_package(module: str, name: str) -> Any:  # Any: of a package that is loa
     return getattr(sys.modules[module], name)
 
 
-def _in_loop(run: Callable[[str], Awaitable[object]]) -> Callable[[str], Awaitable[object]]:
-    """Return a function that starts a run within the event loop, as LlamaIndex's workflows need it."""
-
-    async def begun(question: str) -> object:
-        return await run(question)
-
-    return begun
-
-
-@dataclass(frozen=True)
-class _Agent:
+class _Agent(NamedTuple):
     """How the agents of a framework are asked. `alone`: an agent has one memory, so questions go one after another."""
 
     is_one: Callable[[object], bool]
-    method: Callable[[Any], Callable[..., object]]  # Any: the user's object, here and below
-    given: Callable[[Any, str], tuple[object, ...]] = lambda _, question: (question,)
+    ask: Callable[[Any, str], object]  # Any: the user's object, here and below
+    blocks: bool = False
     alone: bool = False
 
 
 _AGENTS: Final = (
     _Agent(
         is_of("langgraph", "Pregel"),
-        lambda agent: agent.ainvoke,
-        lambda _, question: ({"messages": [{"role": "user", "content": question}]},),
+        lambda agent, text: agent.ainvoke({"messages": [{"role": "user", "content": text}]}),
     ),
-    _Agent(is_of("llama_index", "BaseWorkflowAgent", "AgentWorkflow"), lambda agent: _in_loop(agent.run)),
-    _Agent(is_of("llama_index", "BaseChatEngine"), lambda agent: agent.achat, lambda _, text: (text, []), alone=True),
+    _Agent(is_of("llama_index", "BaseWorkflowAgent", "AgentWorkflow"), lambda agent, text: agent.run(text)),
+    _Agent(is_of("llama_index", "BaseChatEngine"), lambda agent, text: agent.achat(text, []), alone=True),
     _Agent(
         is_of("haystack", "Agent"),
-        lambda agent: agent.run,
-        lambda _, question: ([_of_package("haystack.dataclasses", "ChatMessage").from_user(question)],),
+        lambda agent, text: agent.run([_of_package("haystack.dataclasses", "ChatMessage").from_user(text)]),
+        blocks=True,
     ),
-    _Agent(is_of("pydantic_ai", "AbstractAgent"), lambda agent: agent.run),
+    _Agent(is_of("pydantic_ai", "AbstractAgent"), lambda agent, text: agent.run(text)),
+    _Agent(is_of("agents", "Agent"), lambda agent, text: _of_package("agents", "Runner").run(agent, text)),
     _Agent(
-        is_of("agents", "Agent"),
-        lambda _: _of_package("agents", "Runner").run,
-        lambda agent, question: (agent, question),
-    ),
-    _Agent(
-        is_of("smolagents", "MultiStepAgent"), lambda agent: partial(agent.run, return_full_result=True), alone=True
+        is_of("smolagents", "MultiStepAgent"),
+        lambda agent, text: agent.run(text, return_full_result=True),
+        blocks=True,
+        alone=True,
     ),
 )
 
@@ -365,11 +353,12 @@ class PipelineCaller:
         return _asking(self._async(pipeline), question_as, as_dict=False)
 
     def _agent(self, kind: _Agent, agent: Any) -> Ask:  # Any: the user's object
-        call, turn = self._async(kind.method(agent)), asyncio.Semaphore(1 if kind.alone else _MANY)
+        turn = asyncio.Semaphore(1 if kind.alone else _MANY)
 
         async def ask(question: str) -> object:
             async with turn:
-                return await call(*kind.given(agent, question))
+                found = kind.ask(agent, question) if not kind.blocks else await in_thread(kind.ask, agent, question)
+                return await found if inspect.isawaitable(found) else found
 
         return ask
 
