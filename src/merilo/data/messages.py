@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH: Final = 6
 _PAIR: Final = 2
+_MAX_NAMES: Final = 2_000
 _MAX_AMOUNTS: Final = 200
 """Maximum objects in which latency and tokens are looked for."""
 ASKED: Final = "asked"
@@ -320,7 +321,7 @@ def _kinds() -> Mapping[str, str]:
     return {kind: ours for ours, kinds in names()["kinds"].items() for kind in kinds}
 
 
-@cache
+@lru_cache(_MAX_NAMES)
 def kind_named(name: str) -> str | None:
     """Return what a name of a speaker or kind means: a role, a call, a text, something silent; None if unknown."""
     letters = "".join(filter(str.isalnum, name[:60].casefold()))
@@ -557,7 +558,8 @@ def _agent_run(value: Any) -> object:
 
 
 def _steps(value: Any) -> object:
-    return _conversation([*value.steps, Message(ASSISTANT, str(value.output), columns=amounts_in(value))])
+    used = {**amounts_in(value), "latency_s": value.timing.duration}
+    return _conversation([*value.steps, Message(ASSISTANT, str(value.output), columns=used)])
 
 
 def _task(value: Any) -> object:
