@@ -547,31 +547,19 @@ def _chat_response(value: Any) -> object:
     return _conversation([Message(ASKED), *found, Message("assistant", str(value))])
 
 
-def _agent_output(value: Any) -> object:
-    return _conversation([Message(ASKED), *(value.tool_calls or ()), value.response])
-
-
-def _agent_run(value: Any) -> object:
-    if hasattr(value, "all_messages"):
-        return _conversation(value.all_messages())
-    return _conversation([*value.to_input_list(), Message(ASSISTANT, columns=amounts_in(value))])
-
-
 def _steps(value: Any) -> object:
     used = {**amounts_in(value), "latency_s": value.timing.duration}
     return _conversation([*value.steps, Message(ASSISTANT, str(value.output), columns=used)])
 
 
 def _task(value: Any) -> object:
-    speaks = {True: USER, False: ASSISTANT}
-    return _conversation(
-        [
-            Message(speaks[each.source == USER], each.content, columns=amounts_in(each))
-            if isinstance(each.content, str) and type(each).__name__ != "ThoughtEvent"
-            else each
-            for each in value.messages
-        ]
-    )
+    said = [
+        Message(USER if each.source == USER else ASSISTANT, each.content, columns=amounts_in(each))
+        if isinstance(each.content, str) and type(each).__name__ != "ThoughtEvent"
+        else each
+        for each in value.messages
+    ]
+    return _conversation(said)
 
 
 def _crew(value: Any) -> object:
@@ -590,9 +578,13 @@ READERS.update(
         ("langchain_core", "BaseMessage"): Reader(Role.TEXT, _message),
         ("llama_index", "AgentChatResponse"): Reader(Role.RESULT, _chat_response),
         ("llama_index", "StreamingAgentChatResponse"): Reader(Role.RESULT, _chat_response),
-        ("llama_index", "AgentOutput"): Reader(Role.RESULT, _agent_output),
-        ("pydantic_ai", "AgentRunResult"): Reader(Role.RESULT, _agent_run),
-        ("agents", "RunResultBase"): Reader(Role.RESULT, _agent_run),
+        ("llama_index", "AgentOutput"): Reader(
+            Role.RESULT, lambda run: _conversation([Message(ASKED), *(run.tool_calls or ()), run.response])
+        ),
+        ("pydantic_ai", "AgentRunResult"): Reader(Role.RESULT, lambda run: _conversation(run.all_messages())),
+        ("agents", "RunResultBase"): Reader(
+            Role.RESULT, lambda run: _conversation([*run.to_input_list(), Message(ASSISTANT, columns=amounts_in(run))])
+        ),
         ("smolagents", "RunResult"): Reader(Role.RESULT, _steps),
         ("autogen_agentchat", "TaskResult"): Reader(Role.RESULT, _task),
         ("crewai", "CrewOutput"): Reader(Role.RESULT, _crew),
