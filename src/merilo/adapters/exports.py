@@ -72,8 +72,15 @@ class Export:
                 raise DataError.of(found.none())
 
         name, cluster = (f"{data_name(self.path)}-hops", "trace_id") if self.hops else (data_name(self.path), None)
-        records = ForeignRecords(name, self.path.name, self.unit, read, note=found.note, cluster=cluster)
-        return replace(records, of_tools=lambda tools: replace(self, tools=tools).records(id))
+        return ForeignRecords(
+            name,
+            self.path.name,
+            self.unit,
+            read,
+            note=found.note,
+            cluster=cluster,
+            of_tools=lambda tools: replace(self, tools=tools).records(id),
+        )
 
 
 def export_of(source: object) -> Export | None:

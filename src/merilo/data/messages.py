@@ -299,7 +299,9 @@ def _record(item: object) -> Mapping[str, object] | None:
         return item
     if item is None or isinstance(item, (str, int, float, list, tuple, Turn, Message)):
         return None
-    given = ((name, getattr(item, name, None)) for name in (*_attributes(), *_STEP))
+    extra: object = getattr(item, "__pydantic_extra__", None)
+    there = {*getattr(item, "__dict__", ()), *(extra if check.is_record(extra) else ()), *_of_class(type(item))}
+    given = ((name, getattr(item, name, None)) for name in _attributes() if name in there)
     found = {name: each for name, each in given if each is not None and not callable(each)}
     is_named = any(isinstance(_plain(found.get(name)), str) for name in names()["message"]["role"])
     return found if is_named else {"type": type(item).__name__, **found}
@@ -308,7 +310,13 @@ def _record(item: object) -> Mapping[str, object] | None:
 @cache
 def _attributes() -> tuple[str, ...]:
     tables = (names()["message"], names()["amounts"])
-    return tuple(dict.fromkeys(name for table in tables for rows in table.values() for name in rows))
+    return tuple(dict.fromkeys((*(name for table in tables for rows in table.values() for name in rows), *_STEP)))
+
+
+@lru_cache(_MAX_NAMES)
+def _of_class(kind: type) -> frozenset[str]:
+    """Return the known attributes that all instances of a class have."""
+    return frozenset(dir(kind)).intersection(_attributes())
 
 
 def _plain(value: object) -> object:
@@ -495,10 +503,9 @@ def plain_value(value: Any) -> object:  # Any: what a tool of any package return
 
 def query_of(given: object) -> str:
     """Return the question in the arguments of a call: under a known name, or the only text; empty otherwise."""
-    given = _inside(given) if check.is_record(given) else given
-    record = given if check.is_record(given) else {}
+    record: Mapping[str, object] = _inside(given) if check.is_record(given) else {}
     asked = [record[name] for name in names()["texts"][USER] if isinstance(record.get(name), str)]
-    return str(asked[0]) if asked else _only_text(given)
+    return str(asked[0]) if asked else _only_text(record or given)
 
 
 def _only_text(value: object) -> str:
@@ -553,7 +560,7 @@ def _steps(value: Any) -> object:
 
 
 def _task(value: Any) -> object:
-    said = [
+    said: list[object] = [
         Message(USER if each.source == USER else ASSISTANT, each.content, columns=amounts_in(each))
         if isinstance(each.content, str) and type(each).__name__ != "ThoughtEvent"
         else each

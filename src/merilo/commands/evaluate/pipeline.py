@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.adapters.tables import is_of
 from merilo.cancellation import in_thread
@@ -288,7 +288,8 @@ def _of_package(module: str, name: str) -> Any:  # Any: of a package that is loa
     return getattr(sys.modules[module], name)
 
 
-class _Agent(NamedTuple):
+@dataclass(frozen=True)
+class _Agent:
     """How the agents of a framework are asked. `alone`: an agent has one memory, so questions go one after another."""
 
     is_one: Callable[[object], bool]
