@@ -299,8 +299,9 @@ def _record(item: object) -> Mapping[str, object] | None:
         return item
     if item is None or isinstance(item, (str, int, float, list, tuple, Turn, Message)):
         return None
+    kind: Any = type(item)  # Any: mypy takes the class of an object for unhashable
     extra: object = getattr(item, "__pydantic_extra__", None)
-    there = {*getattr(item, "__dict__", ()), *(extra if check.is_record(extra) else ()), *_of_class(type(item))}
+    there = {*getattr(item, "__dict__", ()), *(extra if check.is_record(extra) else ()), *_of_class(kind)}
     given = ((name, getattr(item, name, None)) for name in _attributes() if name in there)
     found = {name: each for name, each in given if each is not None and not callable(each)}
     is_named = any(isinstance(_plain(found.get(name)), str) for name in names()["message"]["role"])
