@@ -92,7 +92,7 @@ def read_answer(text: str, contexts: Contexts = NO_CONTEXTS, *, marks: bool = Fa
     >>> read_answer("**Answer:** According to the context, it opens at nine [1].")
     'It opens at nine.'
     """
-    reader = _Reader(contexts)
+    reader, given = _Reader(contexts), text
     steps = [_unwrapped, reader.markup, reader.end, reader.beginning, reader.lead_ins, reader.brackets(marks=marks)]
     for _ in range(_ROUNDS):
         before = text
@@ -101,6 +101,9 @@ def read_answer(text: str, contexts: Contexts = NO_CONTEXTS, *, marks: bool = Fa
             text = new.strip() if new != text and _has_word(new) else text
         if text == before:
             break
+    if text == given:
+        return text
+    # What was removed may have ended the last sentence.
     is_cut = text[-1:].isalnum() and text[-1] < "\u0250" and len(text.rpartition("\n")[2].split()) >= SHORT_WORDS
     return f"{text}." if is_cut else f"{text[:-1]}." if text[-1:] == "…" else text
 
@@ -372,7 +375,8 @@ class _Reader:
         if _is(words, "facts"):
             return not self._is_content(_words(rest))
         is_address = len(text.split(maxsplit=1)) == 1 and pattern("file").match(text.lstrip("<[(-*• ")) is not None
-        return is_address or (_is(words, "lists") and (not _has_word(rest) or self._is_title(rest)))
+        is_heading = _is(words[:1], "lists") and all(_is_known(each) or each in _listed("pages") for each in words)
+        return is_address or ((is_heading or _is(words, "lists")) and (not _has_word(rest) or self._is_title(rest)))
 
     def _is_title(self, text: str) -> bool:
         """Return True for the name of a source: an address, a number, or a title that is no sentence."""
@@ -439,7 +443,8 @@ class _Reader:
                 break
             words.append(word)
             named = [*words, *(["source"] if "[" in sentence[:end] else [])]  # "According to [1],"
-            sign = sentence[end:].lstrip("])")[:1] or " "
+            tail = sentence[end : end + 9].lstrip("])")
+            sign = (tail.lstrip() if tail.lstrip()[:1] == ":" else tail)[:1] or " "  # " :" is French
             says = sign in ":：" and word.isalpha() and word not in _listed("sources") and _names_source(named)
             is_clause = opens and len(words) <= _RUN and _names_source(words[-2:-1])  # "the text that"
             if not comma and (says or (sign in ",，、:：" and _leads(named))):
