@@ -544,11 +544,11 @@ def test_no_record_is_an_error(tmp_path: Path) -> None:
 def test_a_plain_cell_as_one_context_is_told(tmp_path: Path) -> None:
     """A cell of plain text becomes one context, and the columns' sentence says so, since lists are written as JSON."""
     path = tmp_path / "data.csv"
-    path.write_text("user_input,retrieved_contexts\nq?,one ||| two\n", encoding="utf-8")
+    path.write_text("user_input,retrieved_contexts\nq?,one / two\n", encoding="utf-8")
     dataset = load(path)
     (sample,) = dataset
     assert isinstance(sample, Sample)
-    assert [context.text for context in sample.contexts] == ["one ||| two"]
+    assert [context.text for context in sample.contexts] == ["one / two"]
     assert "only item of retrieved_contexts" in dataset.columns.sentence()
 
 

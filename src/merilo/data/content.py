@@ -37,7 +37,8 @@ _LOOKED_AT: Final = 5
 """Items of a list that must be passages; the others are read when they are used."""
 _SCRIPTS_WITHOUT_SPACES: Final = 0x0E00
 _PRINTED: Final = re.compile(
-    r"\s*(?:<[\w.]{1,80} object at 0x|[A-Z]\w{2,60}\(\w{1,60}=|(?:id|content|text|messages|page_content)=['\"\[{N])"
+    r"\s*(?:<[\w.]{1,80} object at 0x|[A-Z]\w{2,60}\(\w{1,60}=|(?:defaultdict|OrderedDict|Counter)\("
+    r"|(?:id|content|text|messages|page_content)=['\"\[{N])"
 )
 """The beginning of an object as Python prints it."""
 
@@ -110,8 +111,10 @@ def passages_in(value: object) -> list[object] | None:
         path, each, depth = waiting.popleft()
         each = held(each)
         rows, inner = _rows_in(each)
-        if depth == 0 and check.is_record(each) and not rows and _text_key(each) is not None:
-            return [each]
+        if depth == 0 and check.is_record(each) and not rows and (key := _text_key(each)) is not None:
+            blocks = each[key]
+            is_list = check.is_list(blocks) and all(check.is_record(block) and "type" in block for block in blocks)
+            return [*blocks] if check.is_list(blocks) and is_list else [each]
         if rows:
             found.setdefault(path, []).extend(rows)
         elif depth < _MAX_DEPTH:
@@ -180,7 +183,8 @@ def columns_of(value: Mapping[str, object]) -> list[dict[str, object]] | None:
 
     The lists may each be in a list of one, as for one query of several.
     """
-    lists = {name: each for name, each in value.items() if each is not None}
+    noise = names()["around"]["noise"]
+    lists = {name: each for name, each in value.items() if each is not None and name not in noise}
     if len(lists) > _MAX_INSIDE or not all(check.is_list(each) and each for each in lists.values()):
         return None
     if lists and all(check.is_list(each) and len(each) == 1 and check.is_list(each[0]) for each in lists.values()):
@@ -188,7 +192,7 @@ def columns_of(value: Mapping[str, object]) -> list[dict[str, object]] | None:
     columns = [[*each] for each in lists.values() if check.is_list(each)]
     if len({len(each) for each in columns}) != 1 or not columns[0]:
         return None
-    if len(columns) == 1 and (len(value) > 1 or not isinstance(columns[0][0], str)):
+    if len(columns) == 1 and (len(lists) > 1 or not isinstance(columns[0][0], str)):
         return None
     return [dict(zip(lists, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -227,8 +231,17 @@ def passage_of(item: object) -> object:
         other |= rest
     if "text" not in parts:
         return item
-    parts["text"] = parts["text"] if isinstance(parts["text"], str) else _joined(parts["text"]) or parts["text"]
+    parts["text"] = parts["text"] if isinstance(parts["text"], str) else joined(parts["text"]) or parts["text"]
+    parts |= {"score": _number(parts["score"])} if "score" in parts else {}
     return {"metadata": other, **parts} if other else parts
+
+
+def _number(score: object) -> object:
+    """Return the number in a text, or in an object of one key as MongoDB writes it; other values as they are."""
+    value = next(iter(score.values())) if check.is_record(score) and len(score) == 1 else score
+    with suppress(ValueError):
+        return float(value) if isinstance(value, str) else score
+    return score
 
 
 def _of_row(row: list[object] | tuple[object, ...]) -> object:
@@ -279,7 +292,7 @@ def _keys(item: Mapping[str, object], only: str = "") -> dict[str, str]:
     several: set[str] = set()
     ranks = _roles()[0]
     for key, value in item.items():
-        role, rank = ranks.get(key, ("", 0))
+        role, rank = ranks.get(key.casefold() if key[:1].isupper() else key, ("", 0))  # "Content", "CHUNK"
         if not role or (only and role != only):
             continue
         if not _fits(value, role, key):
@@ -295,7 +308,7 @@ def _keys(item: Mapping[str, object], only: str = "") -> dict[str, str]:
 def _fits(value: object, role: str, key: str) -> bool:
     """Return True if a value has the form of a part of a passage."""
     if role == "text":
-        return bool(_joined(value)) and (isinstance(value, str) or key not in names()["around"]["lists"])
+        return bool(joined(value)) and (isinstance(value, str) or key not in names()["around"]["lists"])
     if value is None or isinstance(value, bool):
         return False
     match role:
@@ -338,7 +351,7 @@ def _path(
     return found[0] if len(found) == 1 and left[0] >= 0 else []
 
 
-def _joined(value: object) -> str:
+def joined(value: object) -> str:
     """Return a text, or the texts of its parts joined; empty for anything else, such as JSON."""
     if isinstance(value, str):
         return "" if held(value) is not value else value.strip() and value

@@ -123,6 +123,8 @@ def _csv_record(header: list[str], row: list[str], place: int, problems: tuple[P
         if not cell.isascii() and (byte := _ESCAPED_BYTE.search(cell)):
             got = f"byte 0x{ord(byte[0]) - 0xDC00:02X}"
             problems += (Problem("UTF-8 text", got, column, advice="save the file as UTF-8"),)
+    if not "".join(row).strip(" :-"):  # the rule of a Markdown table
+        row = [""] * len(row)
     value: dict[str, object] = {column: cell or None for column, cell in zip(header, row, strict=True)}
     return RawRecord(place, None if problems else value, problems)
 

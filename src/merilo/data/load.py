@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from os import PathLike
@@ -24,7 +24,7 @@ from merilo.data.aliases import (
     text_in,
 )
 from merilo.data.cells import CellError, list_in_cell
-from merilo.data.content import at_path, held, is_text, is_unreadable, parts_of, passage_of, passages_in
+from merilo.data.content import at_path, held, is_text, is_unreadable, joined, parts_of, passage_of, passages_in
 from merilo.data.context import Context
 from merilo.data.conversations import CONVERSATION, HOPS, unfolded
 from merilo.data.csv_records import MAX_COLUMNS
@@ -402,24 +402,33 @@ class _Reader:
             elif value in _PRINTED_MISSING:
                 self.rules.planner.columns.printed_missing[field] = None
         if check.is_list(value) and not are_messages(value):
-            items = [value[0], *(each for each in value[1:] if each != value[0])] if value else []
-            is_text = field != "response" or not items or isinstance(items[0], str)
-            if not is_mapped and (len(items) > 1 or not is_text):
-                options = f"use --map {shlex.quote(f'{column}={field}')} to take the first item"
-                if field == "response":
-                    options = f"{options[: options.rindex(' to ')]} to join the texts"
-                    is_doubtful = aliases().name_of(column) in aliases().doubtful
-                    other = f", or --map {shlex.quote(f'{column}=reference')} to take the first one"
-                    options += other if is_doubtful else ""
-                got = f"a list of {len(value)} in the column {column!r}"
-                problems.append(Problem("one text", got, field, advice=options))
-                return None
-            value = "\n".join(map(str, value)) if field == "response" and _are_texts(value) else next(iter(items), None)
+            value = self._only_text(value, field, source, problems)
         is_turns = field != "user_input" and check.is_list(value)
         if is_turns or check.is_record(value) or (isinstance(value, str) and held(value) is not value):
             found = text_in(value, field, strict=True)
             return value if found is None else found
         return str(value) if type(value) is int and field != "user_input" else value
+
+    def _only_text(self, value: Sequence[object], field: str, source: FieldSource, problems: list[Problem]) -> object:
+        """Return the only text of a list, or its parts as one; None after noting a problem."""
+        column, is_mapped = source.columns[0], source.form is ColumnFormat.MAPPED
+        items = [value[0], *(each for each in value[1:] if each != value[0])] if value else []
+        if value and all(map(check.is_record, value)) and (text := joined(value)):
+            return text
+        is_text = field != "response" or not items or isinstance(items[0], str)
+        if not is_mapped and (len(items) > 1 or not is_text):
+            options = f"use --map {shlex.quote(f'{column}={field}')} to take the first item"
+            if field == "response":
+                options = f"{options[: options.rindex(' to ')]} to join the texts"
+                is_doubtful = aliases().name_of(column) in aliases().doubtful
+                other = f", or --map {shlex.quote(f'{column}=reference')} to take the first one"
+                options += other if is_doubtful else ""
+            got = f"a list of {len(value)} in the column {column!r}"
+            problems.append(Problem("one text", got, field, advice=options))
+            return None
+        if field == "response" and _are_texts(value):
+            return "\n".join(map(str, value)) or None
+        return next(iter(items), None)
 
     def _unreadable(self, values: Mapping[str, object], plan: ColumnPlan) -> dict[str, object]:
         """Return the note of a text that still is JSON or a printed object, unless the user mapped its column."""

@@ -33,6 +33,8 @@ _SPEAKERS: Final = (USER, ASSISTANT, SYSTEM)
 _CALL: Final = "call"
 _SILENT: Final = "silent"
 _ENDINGS: Final = ("item", "block", "chunk", "part", "message", "step", "event")
+_TOOL: Final = "tool-"
+"""The beginning of kinds that name the tool, such as `tool-search`."""
 _FINAL: Final = "is_final_answer"
 _STEP: Final = ("task", "observations", "action_output", _FINAL, "additional_kwargs", "artifact", "origin")
 """Further attributes of messages and steps."""
@@ -150,12 +152,12 @@ def exchanges_in(messages: Iterable[Message], tools: Collection[str] | None = No
         else:
             now.columns = _with_columns(now.columns, each.columns)
             calls |= {call.id: call for call in each.calls}
-            for result in each.results:
-                _retrieved(now, result, calls.get(result.id), tools)
             if each.calls:
                 said, with_call = [], each.text or with_call
             elif each.role == ASSISTANT and each.text.strip():
                 said.append(each.text)
+        if now is not None:
+            _retrieve(now, each.results, calls, tools)
 
 
 def _with_columns(columns: dict[str, object], more: dict[str, object]) -> dict[str, object]:
@@ -185,15 +187,20 @@ def amounts_in(value: object, *, anywhere: bool = False) -> dict[str, object]:
     return found
 
 
-def _retrieved(now: Exchange, result: Result, call: Call | None, tools: Collection[str] | None) -> None:
-    name = result.name or (call.name if call else "")
-    passages = passages_returned(result.value)
-    if tools is not None:
-        passages = (passages or [result.value]) if name in tools else None
-    if passages is not None:
-        now.retrievals.append(Retrieval(call.query if call else "", passages))
-    elif result.value not in (None, "", [], {}):
-        now.others[name or "tool"] = result.value
+def _retrieve(
+    now: Exchange, results: Iterable[Result], calls: Mapping[str, Call], tools: Collection[str] | None
+) -> None:
+    """Add what tools returned, or what a message of the user has, to an exchange."""
+    for result in results:
+        call = calls.get(result.id)
+        name = result.name or (call.name if call else "")
+        passages = passages_returned(result.value)
+        if tools is not None:
+            passages = (passages or [result.value]) if name in tools else None
+        if passages is not None:
+            now.retrievals.append(Retrieval(call.query if call else "", passages))
+        elif result.value not in (None, "", [], {}):
+            now.others[name or "tool"] = result.value
 
 
 def passages_returned(value: object) -> list[object] | None:
@@ -338,7 +345,7 @@ def kind_named(name: str) -> str | None:
         if letters in _kinds():
             return _kinds()[letters]
         letters = next((letters.removesuffix(end) for end in _ENDINGS if letters.endswith(end)), letters)
-    return _kinds().get(letters)
+    return _kinds().get(letters) or (TOOL if name.startswith(_TOOL) else None)
 
 
 def kind_of(item: object) -> str | None:

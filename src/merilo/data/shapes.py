@@ -171,7 +171,12 @@ def records_in(
     records = records or ({} if is_one else listed)
     of_items = frozenset[str]().union(*(_fields(item) for items in records.values() for item in items))
     own = {field for key, field in known.items() if not check.is_missing(value[key])}
-    if is_one and (not records or (records.keys().isdisjoint(WRAPPERS) and (len(own) > 1 or own & of_items))):
+    # A list of passages beside a question and an answer is no list of records, but one of answers to it is.
+    answered = "response" not in own and all(
+        "response" in _fields(item) for items in records.values() for item in items
+    )
+    is_inner = records.keys().isdisjoint(WRAPPERS) or of_items.isdisjoint(TEXT_FIELDS)
+    if is_one and (not records or (is_inner and not answered and (len(own) > 1 or own & of_items))):
         return [value]
     if len(records) > 1:
         named = ", ".join(f"{name!r} ({len(items):,})" for name, items in records.items())
