@@ -90,16 +90,20 @@ def aliases() -> str:
     tables = tomllib.loads(files("merilo.data").joinpath("aliases.toml").read_text("utf-8"))
     named = [(field, column) for names in tables["systems"].values() for column, field in names.items()]
     named += [(field, column) for field, columns in tables["usual"].items() for column in columns]
-    named += [(f"a context's `{key}`", column) for column, key in tables["context"].items()]
+    passages = tomllib.loads(files("merilo.data").joinpath("content.toml").read_text("utf-8"))
     named += [
-        (f"a context's `{key}`", column) for key, columns in tables["usual_context"].items() for column in columns
+        (f"a context's `{part}`", key)
+        for table in ("passage", "usual")
+        for part, keys in passages[table].items()
+        for key in keys
+        if key != part
     ]
     found: dict[str, dict[str, None]] = {}
     for field, column in named:
         found.setdefault(field, {})[f"`{column}`{_condition(column, tables)}"] = None
     beside: dict[tuple[str, str], list[str]] = {}
     for each in tables["meaning"]:
-        if f"`{each['column']}`" not in found[each["field"]]:
+        if each["field"] and f"`{each['column']}`" not in found[each["field"]]:
             others = " and ".join(f"`{name}`" for name in each["with"])
             beside.setdefault((each["field"], each["column"]), []).append(others)
     for (field, column), others in beside.items():
