@@ -50,7 +50,7 @@ class Conventions:
     names: Mapping[str, _Names]
     """The attributes of spans that state each part of a sample."""
     keys: Mapping[str, _Names]
-    """The keys of spans beside their attributes."""
+    """The keys of spans, other than their attributes."""
     kinds: Mapping[str, str]
     """A kind in lower case → `retriever`, `reranker`, `llm`, `chain`, `agent`, `tool`, or the kind itself."""
     message_events: Mapping[str, str]
@@ -88,7 +88,7 @@ def answer_in(value: object) -> str | None:
 
 
 def _text(value: object, name: str) -> str | None:
-    """Return the text of a field; a dump that cannot be understood is no text: another span may have the text."""
+    """Return the text of a field; a dump that cannot be read is not a text: another span may have the text."""
     inner = held(value)
     found = inner if isinstance(inner, str) else text_in(inner, name)
     return None if found is None or is_unreadable(found) else found

@@ -82,7 +82,7 @@ class ResultFile:
         record |= {"metadata": metadata} if metadata else {}
         scores: dict[str, object] = {}
         for table in self.scores:
-            for name, value in _pairs(row, table):  # the number of an item is checked, and told, where it is imported
+            for name, value in _pairs(row, table):  # the import checks the number of an item
                 scores.setdefault(name, value if "each" in table else self._number(value))
         return Item(place, record=record, scores=scores, id=str(record.get("id", "")))
 

@@ -185,7 +185,7 @@ def _kinds(spans: Sequence[Span]) -> dict[str, int]:
 
 
 def _amounts(spans: Sequence[Span], roots: Sequence[Span]) -> dict[str, float]:
-    """Return the seconds from the start of the roots to their end, and the tokens of the LLMs, each counted once.
+    """Return the seconds from the first start to the last end of the roots, and the tokens of all LLMs.
 
     If no LLM states tokens, those of the outermost spans that do.
     """

@@ -379,7 +379,7 @@ class _Reader:
         return is_address or ((is_heading or _is(words, "lists")) and (not _has_word(rest) or self._is_title(rest)))
 
     def _is_title(self, text: str) -> bool:
-        """Return True for the name of a source: an address, a number, or a title that is no sentence."""
+        """Return True for the name of a source: an address, a number, or a title, not a sentence."""
         plain, words = text.strip(), _words(text)
         is_sentence = (plain[-1:] in ".!?。" and len(words) > _RUN) or plain.lstrip("\"'“«[(*-• ")[:1].islower()
         is_title = not is_sentence and len(words) <= 15 and not self._is_content(words)

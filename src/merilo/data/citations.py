@@ -111,7 +111,7 @@ def cited(text: str, contexts: Contexts, *, first: int = 1, language: str | None
 
     `first`: the number of the first context. A number is a position; if there is no such position, it may be an id. A
     marker belongs to the sentence before it, or to the sentence after it at the beginning of a line. A bracket that a
-    context has too, behind the same word, is no marker.
+    context has too, after the same word, is not a marker.
     """
     reader = _Reader(contexts, first)
     reader.read(text)

@@ -245,7 +245,7 @@ def _number(score: object) -> object:
 
 
 def _of_row(row: list[object] | tuple[object, ...]) -> object:
-    """Return the passage of a row: one and its score, a title and its sentences, or the only text beside an id."""
+    """Return the passage of a row: one and its score, a title and its sentences, or the only text with an id."""
     if len(row) == _PAIR and isinstance(row[0], str) and check.is_list(row[1]):
         return passage_of({"title": row[0], "text": row[1]})
     is_scored = len(row) == _PAIR and isinstance(row[1], int | float)

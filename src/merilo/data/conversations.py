@@ -138,7 +138,7 @@ def _answers(record: RawRecord | Sample, tools: Collection[str] | None, *, hops:
     own = {name: each for name, each in common.items() if aliases().field_of(name) not in FIELDS}
     found_in = [*exchanges_in(_read(given if check.is_list(given) else list_in(value) or [], problems), tools)]
     for exchange in [] if problems else found_in:
-        beside = common if exchange is found_in[-1] else own  # a field beside the messages belongs to the last answer
+        beside = common if exchange is found_in[-1] else own  # a field next to the messages belongs to the last answer
         answers += 1
         if hops:
             yield from (RawRecord(record.place, each) for each in _hops(exchange, f"{name}/{answers}", name))
@@ -160,7 +160,7 @@ def _answers(record: RawRecord | Sample, tools: Collection[str] | None, *, hops:
 
 
 def _read(items: list[object] | tuple[object, ...], problems: list[Problem]) -> Iterator[Message]:
-    """Yield the messages of a conversation; what is no message is a problem."""
+    """Yield the messages of a conversation; anything else is a problem."""
     if len(items) > MAX_TURNS:
         problems.append(Problem(f"at most {MAX_TURNS:,} turns", "more", MESSAGES))
         return

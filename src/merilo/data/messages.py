@@ -93,7 +93,7 @@ class Exchange:
 
 
 def messages_in(items: object) -> list[Message] | None:
-    """Return the messages in a list in any dialect; None if an item is no message."""
+    """Return the messages in a list in any dialect; None if an item is not a message."""
     found: list[Message] = []
     for item in items if check.is_list(items) else ():
         read = [*_read(item, 0)]
@@ -364,7 +364,7 @@ def kind_of(item: object) -> str | None:
 
 
 def _read(item: object, depth: int) -> Iterator[Message]:
-    """Yield what one item says; several messages if its parts have several speakers, none if it is no message."""
+    """Yield what one item says; several messages if its parts have several speakers, none if it is not a message."""
     if isinstance(item, Turn | Message):
         yield item if isinstance(item, Message) else Message(item.role, item.text)
         return
@@ -475,7 +475,7 @@ def _id(record: Mapping[str, object]) -> str:
 
 
 def _inside(item: object) -> Mapping[str, object]:
-    """Return a call or a result without the object of one key around it, and with its function beside its id."""
+    """Return a call or a result without the object of one key around it, and with its function and its id."""
     record = _record(item)
     if record is None:
         return {}
@@ -537,7 +537,7 @@ def _text_of(value: object, depth: int = 0) -> str:
 
 @cache
 def _used() -> frozenset[str]:
-    """Return the keys of messages that are no columns of a sample."""
+    """Return the keys of messages that are not columns of a sample."""
     table = names()["message"]
     return frozenset((*_NO_COLUMNS, *(name for what in table if what != "list" for name in table[what])))
 

@@ -356,8 +356,8 @@ class Columns:
     - `printed_missing`: text fields with a cell such as `nan`, which is read as text;
     - `unreadable`: columns of text fields that still are JSON or a printed object, with the field;
     - `separated`: what separates the cells of a table whose name does not say it, such as "tab-separated";
-    - `blank`: rows of a table without a value in any field, which are no samples;
-    - `rows`: what a row of the table is, if it is no sample;
+    - `blank`: rows of a table without a value in any field, which are not samples;
+    - `rows`: what a row of the table is, if it is not a sample;
     - `note`: returns the adapter's own sentences about the records that were read;
     - `first`: the first records, on which advice is tried;
     - `filled`: returns the fields that a mapping fills in the first records, None before they are read;

@@ -42,7 +42,7 @@ _UNITS: Final = {word: (dimension, size) for dimension, text in _TABLES["units"]
 _COUNTED: Final = frozenset({*_UNITS, *_SCALES})
 _MONTHS: Final = {word[:size]: at for word, at in _counted("months", 1).items() for size in (3, 4, len(word))}
 _OTHER_MONTHS: Final = {word: at for text in _TABLES["other_months"] for at, word in enumerate(text.split(), 1)}
-"""Of other languages, in lower case; they are read only beside a day."""
+"""Of other languages, in lower case; read only next to a day."""
 _WEEKDAYS: Final = _counted("weekdays", 1)
 FUNCTION_WORDS: Final = word_set(_TABLES["function_words"])
 """Common English words without content. Lower case."""
