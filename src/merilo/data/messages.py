@@ -27,6 +27,8 @@ _PAIR: Final = 2
 _MAX_NAMES: Final = 2_000
 _MAX_AMOUNTS: Final = 200
 """Maximum objects in which latency and tokens are looked for."""
+_MAX_NOTHING: Final = 80
+"""Characters of a text that says that nothing was found."""
 ASKED: Final = "asked"
 """The role of a message that begins an exchange whose question is not known."""
 _SPEAKERS: Final = (USER, ASSISTANT, SYSTEM)
@@ -195,18 +197,37 @@ def _retrieve(
         call = calls.get(result.id)
         name = result.name or (call.name if call else "")
         passages = passages_returned(result.value)
-        if tools is not None:
-            passages = (passages or [result.value]) if name in tools else None
+        if passages is None and _is_nothing(result.value):
+            retrieves = name in tools if tools is not None else any(map(name.casefold().count, _frame("retrieving")))
+            passages = [] if retrieves else None
+        elif tools is not None:
+            passages = ([result.value] if passages is None else passages) if name in tools else None
         if passages is not None:
             now.retrievals.append(Retrieval(call.query if call else "", passages))
         elif result.value not in (None, "", [], {}):
             now.others[name or "tool"] = result.value
 
 
+def _is_nothing(value: object) -> bool:
+    """Return True for what a search returns that found nothing: an empty list, also in an object, or a text on it."""
+    value = held(value)
+    if check.is_record(value):
+        return any(check.is_list(each) and not each for each in value.values())
+    if isinstance(value, str):
+        return not value or (len(value) <= _MAX_NOTHING and value.casefold().startswith(_frame("nothing")))
+    return value in (None, [], ())
+
+
+def _frame(name: str) -> tuple[str, ...]:
+    return names()["frames"][name]
+
+
 def passages_returned(value: object) -> list[object] | None:
     """Return what a tool returned as passages: those that it holds, or its text; None if it is neither."""
     value = held(value)
-    if isinstance(value, str) and value.startswith(names()["frames"]["agent"]):
+    if isinstance(value, str) and (
+        _is_nothing(value) or value.casefold().startswith(_frame("agent") + _frame("errors"))
+    ):
         return None
     if check.is_list(value) and value and all(map(_is_block, value)):
         found = [passages_returned(_text_of(each)) for each in value]

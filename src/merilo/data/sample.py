@@ -403,11 +403,18 @@ class Columns:
         """
         # With contexts, a column `answer` is the answer of the system.
         sure = {"response"} if "retrieved_contexts" in present else set[str]()
-        return [
+        dumps = [
+            f"{DOUBT}{column} has JSON or a printed object, which is not judged. If it is the text, add "
+            f"--map {shlex.quote(f'{column}={name}')}."
+            for column, name in self.unreadable.items()
+        ]
+        return dumps + [
             f"{DOUBT}{column} was read as {read}. If it is the {_EXPECTED[other]}, add "
             f"--map {shlex.quote(f'{column}={other}')}."
             for column, other in self.doubtful.items()
-            if not {other, read := self.recognised.get(column)}.isdisjoint(fields) and read in {*present} - sure
+            if column not in self.unreadable
+            and not {other, read := self.recognised.get(column)}.isdisjoint(fields)
+            and read in {*present} - sure
         ]
 
     def reading(self) -> str:
@@ -428,9 +435,6 @@ class Columns:
                 f"Read cells such as nan or None in {', '.join(self.printed_missing)} as text; leave a cell empty if "
                 "its value is missing."
             )
-        for column, name in self.unreadable.items():
-            option = shlex.quote(f"{column}={name}")
-            parts.append(f"{column} has JSON or a printed object: not judged. If it is the text, add --map {option}.")
         if self.blank:
             parts.append(f"Left out rows without a question, context or answer: {self.blank:,}.")
         if self.unseen:

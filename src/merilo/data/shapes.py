@@ -73,7 +73,9 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
         fields = planner.plan(record).fields
         filled |= {name for name, _ in fields}
         used = {column: name for name, sources in fields for each in sources for column in each.columns}
-        for path, value in within(record, {column for column, name in used.items() if name in LIST_FIELDS}):
+        # What tools returned that do not retrieve is in `tools`.
+        lists_read = {column for column, name in used.items() if name in LIST_FIELDS} | {"tools"}
+        for path, value in within(record, lists_read):
             is_expected = _has_word(path, "expected")
             is_known = is_expected or path in used or path == "metadata" or _has_word(path.rpartition(".")[2], "other")
             if not (is_known or path.startswith(tuple(f"{each}{sign}" for each in lists for sign in ".["))):

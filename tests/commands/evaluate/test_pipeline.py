@@ -288,7 +288,16 @@ def test_stored_outputs_are_noted(tmp_path: Path) -> None:
         ("Yes.", {"response": "Yes."}),
         (("Yes.", ["a"]), {"response": "Yes.", "retrieved_contexts": ["a"]}),
         (["a", "b"], {"retrieved_contexts": ["a", "b"]}),
+        (("Yes.", "a"), {"response": "Yes.", "retrieved_contexts": ["a"]}),
         ([], {"retrieved_contexts": []}),
+        (
+            [
+                {"role": "user", "content": "q?"},
+                {"role": "tool", "content": FOUND[0]},
+                {"role": "assistant", "content": "Yes."},
+            ],
+            {"response": "Yes.", "retrieved_contexts": FOUND[:1], "metadata": {"conversation_id": "1"}},
+        ),
         (FOUND, {"retrieved_contexts": FOUND}),
         (
             {"input": "other words", "context": ["a"], "answer": "Yes."},
@@ -300,6 +309,11 @@ def test_stored_outputs_are_noted(tmp_path: Path) -> None:
 def test_outputs_of_each_form_are_read(output: object, expected: dict[str, object]) -> None:
     """A text, a pair, a list of contexts, a dict of any known names or a sample; never the question."""
     assert fields_of(output) == expected
+
+
+def test_the_mapping_names_the_keys_of_an_output() -> None:
+    """The columns that the user maps are those of the questions and of the outputs."""
+    assert fields_of({"reply": "Yes."}, mapping={"reply": "response"}) == {"response": "Yes."}
 
 
 @pytest.mark.parametrize("output", [None, 3, b"x", {"latency": 1}, {"response": [3]}, object()])

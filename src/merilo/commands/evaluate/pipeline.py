@@ -25,7 +25,7 @@ from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data import check
 from merilo.data.history import USER
 from merilo.data.load import load
-from merilo.data.messages import ASKED, Message, messages_in, streamed
+from merilo.data.messages import ASKED, Message, are_messages, messages_in, streamed
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import PIPELINE_ERROR, BadRecord, Dataset, Sample
 from merilo.engine.progress import ProgressDispatcher
@@ -107,7 +107,7 @@ async def _ask_all(
 
     async def work() -> None:
         for key, question in waiting:
-            outputs.add(key, await _output(caller, question, options.reading.tools))
+            outputs.add(key, await _output(caller, question, options))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(options.calls.concurrency, len(missing))):
@@ -118,10 +118,11 @@ def _key(sample: Sample, options: PipelineOptions) -> str:
     return output_key(options.calls.version, sample.require("user_input"))
 
 
-async def _output(caller: PipelineCaller, question: str, tools: Collection[str] | None) -> PipelineOutput:
+async def _output(caller: PipelineCaller, question: str, options: PipelineOptions) -> PipelineOutput:
     """Return what the pipeline returns for a question as fields of a sample, or the message of its error."""
     try:
-        return PipelineOutput(fields_of(await caller.ask(question), tools))
+        output = await caller.ask(question)
+        return PipelineOutput(fields_of(output, options.reading.tools, options.mapping))
     except DataError as error:
         return PipelineOutput({}, _message(f"The pipeline's output cannot be read: {error}"))
     except asyncio.CancelledError as error:
@@ -145,12 +146,14 @@ def _message(text: str) -> str:
     return clean(text.replace("\0", "\\0"))[:_MAX_MESSAGE]
 
 
-def fields_of(output: object, tools: Collection[str] | None = None) -> Mapping[str, Any]:
+def fields_of(
+    output: object, tools: Collection[str] | None = None, mapping: Mapping[str, str] | None = None
+) -> Mapping[str, Any]:
     """Return the fields of a sample in a pipeline's output. Raises DataError.
 
     An output is a text, a pair of a text and contexts, a list of contexts, a dict, or an object that `load` reads.
     """
-    *_, sample = load([_as_record(output)], tools=tools)  # the last answer of a conversation
+    *_, sample = load([_as_record(output)], tools=tools, mapping=mapping)  # the last answer of a conversation
     if isinstance(sample, BadRecord):
         raise DataError.of(*(replace(problem, source=None, line=None) for problem in sample.problems))
     return {name: value for name, value in sample.to_record().items() if name in _FIELDS}
@@ -162,10 +165,11 @@ def _as_record(output: object) -> Any:  # Any: a record, checked by `load`
     if isinstance(output, Iterator):
         output = [*cast("Iterator[object]", output)]
     if check.is_list(output):
-        if messages := streamed(output):
+        if messages := [*output] if are_messages(output) else streamed(output):
             asked = [] if any(each.role == USER for each in messages_in(messages) or ()) else [Message(ASKED)]
             return {"messages": [*asked, *messages]}
-        if len(output) == 2 and isinstance(output[0], str) and check.is_list(output[1]):
+        is_pair = len(output) == 2 and isinstance(output[0], str)
+        if is_pair and (isinstance(output, tuple) or check.is_list(output[1])):
             return {"response": output[0], "retrieved_contexts": plain(output[1])}
         return {"retrieved_contexts": plain(output)}
     if output is None or isinstance(output, (int, float, bytes)):

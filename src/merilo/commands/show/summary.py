@@ -214,7 +214,7 @@ def _cautions(page: Page, view: RunView, again: str) -> None:
         first = next((each for each in run.records() if each["outcome"] == "failed"), None)
         why = "" if first is None else clean(first.get("error", {}).get("message", "")).rstrip(".")
         page.line(cut(page.translation.line(f"{count(failed, 'outcome')} failed: {why}."), page.width))
-        if again:
+        if again and not why.startswith("unreadable "):  # the same data fails again
             page.line(page.translation.line(f"Retry what failed: {again}"))
 
 
