@@ -168,6 +168,15 @@ def test_a_broken_line_is_reported_and_the_others_are_kept(tmp_path: Path) -> No
     assert good.response == "A"
 
 
+@each_case("change", [{"start": -1e308}, {"start": 1e308}, {"trace": "x\ud800"}])
+def test_a_hostile_span_does_not_end_the_file(change: dict[str, Any], tmp_path: Path) -> None:
+    """Ids and times that cannot be stored are a problem of one record at most."""
+    bad = span("a", input__value="Q", output__value="A", **change)
+    path = written(tmp_path, bad, span("b", trace="t2", input__value="Q", output__value="B"))
+    found = [each.response for each in load(path) if isinstance(each, Sample)]
+    assert "B" in found
+
+
 def test_what_was_left_out_is_stated() -> None:
     """After reading, the data set states which traces are not samples and which parts are missing."""
     dataset = load(FILES / "openinference.otlp.jsonl")

@@ -47,9 +47,9 @@ def wrong(here: Here, files: dict[str, str | bytes], command: str) -> str:
             f"{NEEDS} Unread columns: 'pieces' (lists of texts). Read it: --map pieces=retrieved_contexts",
         ),
         (
-            line(frage="Wann?", kontexte=["Die Mühle steht."]),
+            line(frage="Wann?", fundus=["Die Mühle steht."]),
             RUN,
-            "Map columns with --map kontexte=retrieved_contexts.",
+            "Read it: --map fundus=retrieved_contexts",
         ),
         (line(question="When?", answer="In 1820."), RUN, f"{NEEDS} Check the columns: answer was read as response."),
         (line(question="When?", answer="In 1820."), RUN, "If it is the expected answer, add --map answer=reference."),

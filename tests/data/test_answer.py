@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from each_case import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,41 @@ PLAIN = "The mill opens at nine on weekdays and closes at six in the evening."
 ROWS: list[dict[str, Any]] = [  # Any: texts and lists of texts
     json.loads(line) for line in Path(__file__).with_name("answers.jsonl").read_text("utf-8").splitlines()
 ]
+
+
+MILL = Contexts(("The mill opened in 1990.", "When did the mill open?"), (None, None))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No source says that the mill opened in 1990.",
+        "In no document it is stated that the mill opened in 1990.",
+        "Only one document says that the mill opened in 1990.",
+        "The mill opened in 1990, based on no document.",
+        "No se indica en el contexto que el molino abrió en 1990.",
+        "The mill opened in 1990. I am confident that Napoleon burned it down in winter.",
+        "The mill opened in 1990. Sorry, the mill burned down last year.",
+        "The mill opened in 1990. I hope this helps, the mill was built by Napoleon.",
+        "The mill opened in 1990. Was it not Napoleon who built the mill?",
+        "I have read that Napoleon burned it. The mill opened in 1990.",
+        "The mill is [not] open.",
+        '{"answer": "The mill opened in 1990."} Napoleon built it.',
+        '{"answer": "The mill opened.", "answer": "It burned."}',
+        '["The mill opened in 1990.", {"x": "Napoleon", "y": "Paris"}]',
+        '"x"' + "]" * 3,
+    ],
+)
+def test_claims_in_the_form_of_frames_stay(text: str) -> None:
+    """A negation, a name, a value or a word of the question is a claim, wherever a frame may be."""
+    assert read_answer(text, MILL) == text
+
+
+@pytest.mark.parametrize("levels", [10, 500, 900, 5_000])
+def test_nested_json_is_read_up_to_a_limit(levels: int) -> None:
+    """An answer of nested lists is left as it is."""
+    text = f'<think>a</think>{"[" * levels}"x y"{"]" * levels}'
+    assert read_answer(text).startswith("[")
 
 
 @each_case("frame", [each["frame"] for each in ROWS if "frame" in each])

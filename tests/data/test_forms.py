@@ -54,6 +54,18 @@ def test_parts_of_a_record_are_found(record: dict[str, Any]) -> None:
     assert [each.text for each in sample.contexts] == [OLD, TALL]
 
 
+def test_an_answer_does_not_supply_contexts() -> None:
+    """A list of passages within an answer is part of it, and does not change how other records are read."""
+    hostile = json.dumps({"answer": "It is new.", "chunks": HITS})
+    rows = [{"question": "q", "answer": text, "meta": {"chunks": HITS}} for text in (ANSWER, hostile, ANSWER)]
+    assert [[each.text for each in sample.contexts] for sample in load(rows) if isinstance(sample, Sample)] == [
+        [OLD, TALL]
+    ] * 3
+    (alone,) = load([{"question": "q", "answer": hostile}])
+    assert isinstance(alone, Sample)
+    assert alone.retrieved_contexts is None
+
+
 @each_case(
     ("record", "unread"),
     [

@@ -45,6 +45,8 @@ _HEX: Final = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
 _MAX_CHILDREN: Final = 64
 """Levels of runs within runs that are read."""
 _NANOSECONDS: Final = 1_000_000_000
+_MAX_TIME: Final = 1e19
+"""Nanoseconds since 1970 of a span, or milliseconds, below which a number is a time."""
 UNKNOWN: Final = "unknown"
 RETRIEVAL: Final = frozenset({"retriever", "reranker"})
 
@@ -284,6 +286,8 @@ def _time(value: object) -> int:
     """Return nanoseconds since 1970 of a number of nanoseconds or milliseconds, or an ISO time; 0 if it is neither."""
     if isinstance(value, int | float):
         if finite(value) is None:
+            return 0
+        if not 0 <= value < _MAX_TIME:
             return 0
         return int(value) if value > 1e15 else int(value * 1_000_000)
     if not isinstance(value, str):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.base import Item
 from merilo.adapters.spans import RETRIEVAL, Span, spans_in
+from merilo.errors import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from merilo.data.lines import RawRecord
 
 MAX_SPANS: Final = 10_000
+_MAX_TOKENS: Final = 1e15
 """Maximum spans of one trace; a longer trace is reported and left out, and its other spans are only counted."""
 _NOT_READ: Final = "not read"
 _NO_TEXTS: Final = "texts of the contexts"
@@ -53,8 +55,13 @@ def items_of_traces(
                 yield Item(record.place, problems=record.problems)
                 continue
             for span in spans_in(record.value, file, full, tools):
-                body = {name: value for name, value in asdict(span).items() if value not in (None, "", 0, {})}
-                store.execute("INSERT INTO spans VALUES (?, ?, ?)", (span.trace, record.place, json.dumps(body)))
+                try:
+                    body = {name: value for name, value in asdict(span).items() if value not in (None, "", 0, {})}
+                    store.execute("INSERT INTO spans VALUES (?, ?, ?)", (span.trace, record.place, json.dumps(body)))
+                except (UnicodeEncodeError, RecursionError):
+                    problem = Problem("a span in UTF-8 that is not nested too deeply", "another one", "trace")
+                    yield Item(record.place, problems=(problem,))
+                    continue
                 if len(recent) > MAX_SPANS:  # traces end: only recent ones get more spans
                     recent.clear()
                 recent[span.trace] += 1
@@ -197,8 +204,8 @@ def _amounts(spans: Sequence[Span], roots: Sequence[Span]) -> dict[str, float]:
     counted = [span for span in stating if span.id not in inside]
     found = {
         "latency_s": nanoseconds / 1e9,
-        "input_tokens": int(sum(span.input_tokens for span in counted)),
-        "output_tokens": int(sum(span.output_tokens for span in counted)),
+        "input_tokens": int(min(_MAX_TOKENS, sum(span.input_tokens for span in counted))),
+        "output_tokens": int(min(_MAX_TOKENS, sum(span.output_tokens for span in counted))),
     }
     return {name: value for name, value in found.items() if value > 0}
 

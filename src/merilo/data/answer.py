@@ -41,6 +41,8 @@ _MAX_LINES: Final = 200
 _MAX_CHARS: Final = 600
 _MAX_WORDS: Final = 60
 """Characters and words of a sentence that are compared."""
+_MAX_REST: Final = 12
+"""Words that `...` stands for at most."""
 _MAX_LABEL: Final = 60
 _RUN: Final = 4
 """Words in a row that a context has too, from which a part is content."""
@@ -132,7 +134,7 @@ def _unwrapped(text: str) -> str:
     before, fence, block = text.partition(text[:3] if text[:3] == "~~~" else "```")
     block, closing, after = block.rpartition(fence) if fence and "\n" in block else ("", "", "")
     block = block.partition("\n")[2].strip()
-    if closing and fence not in block:
+    if closing and fence not in block and not _has_word(after) and len(_words(before)) < SHORT_WORDS:
         is_alone = not before and not after.strip()
         text = _answer_in(block, is_named=not is_alone) or (block if is_alone else text)
     text, inner = _answer_in(text) or text, text[1:-1]
@@ -140,7 +142,7 @@ def _unwrapped(text: str) -> str:
     return inner.strip() if is_quoted and not any(map(inner.__contains__, _QUOTES)) else text
 
 
-_decoder: Final = json.JSONDecoder()
+_decoder: Final = json.JSONDecoder(object_pairs_hook=check.without_repeated_keys, parse_float=str, parse_constant=str)
 _FIRST_FIELD: Final = re.compile(r'\{\s*"([^"]{1,40})"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
 _QUOTES: Final = tuple("\"'“”„«»‘’")
 
@@ -154,30 +156,38 @@ def _answer_in(text: str, *, is_named: bool = False) -> str:
         return ""
     with suppress(ValueError, RecursionError):
         value, end = _decoder.raw_decode(text)
-        return _stated(value, is_named=is_named or end < len(text))
+        return "" if _has_word(text[end:]) else _stated(value, is_named=is_named or end < len(text))
     if (held := content.held(text)) is not text:
         return _stated(held, is_named=is_named)
-    if (found := _FIRST_FIELD.match(text)) is not None:
+    if text[-1] != "}" and (found := _FIRST_FIELD.match(text)) is not None:
         with suppress(ValueError):
             return _stated({found[1]: json.loads(f'"{found[2]}"')}, is_named=True)
     return ""
 
 
-def _stated(value: object, *, is_named: bool = False) -> str:
-    """Return the one text of a value of JSON, or the one that a key names; of a list, the texts in a row."""
+def _stated(value: object, depth: int = 0, *, is_named: bool = False) -> str:
+    """Return the one text of a value of JSON, or the one that a key names; of a list, the texts in a row.
+
+    Empty for several texts of equally good names, and below `_MAX_DEPTH` levels.
+    """
+    if depth > _MAX_DEPTH:
+        return ""
     if check.is_list(value):
-        return " ".join(filter(None, map(_stated, value)))
+        items = [_stated(each, depth + 1) for each in value]
+        return " ".join(items) if all(items) else ""
     if not check.is_mapping(value):
         return value if isinstance(value, str) and _has_word(value) and not is_named else ""
-    found = {str(key): _stated(each) for key, each in value.items()}
+    found = {str(key): _stated(each, depth + 1) for key, each in value.items()}
     found |= {str(key): str(each) for key, each in value.items() if type(each) in {int, float} and _rank(str(key)) < 2}
     texts = {key: text for key, text in found.items() if text}
     best = min(texts, key=_rank, default="")
-    is_answer = best and (_rank(best) < _UNNAMED or (len(texts) == 1 and not is_named))
+    rivals = {text for key, text in texts.items() if _rank(key) == _rank(best)}
+    is_answer = best and (_rank(best) < _UNNAMED or not is_named) and len(rivals) == 1
     return texts[best] if is_answer else ""
 
 
 _UNNAMED: Final = 3
+_MAX_DEPTH: Final = 6
 
 
 def _rank(key: str) -> int:
@@ -240,7 +250,7 @@ def _phrases(*names: str) -> re.Pattern[str]:
 
 def _expression(word: str) -> str:
     plain = re.escape(word.removesuffix("?")).replace(r"\|", "|").replace(r"\*", "[^ ]*")
-    return "(?:[^ ]+ )*?" if word == "..." else f"(?:(?:{plain}) ){'?' if word.endswith('?') else ''}"
+    return f"(?:[^ ]+ ){{0,{_MAX_REST}}}?" if word == "..." else f"(?:(?:{plain}) ){'?' if word.endswith('?') else ''}"
 
 
 def _words(text: str) -> list[str]:
@@ -250,6 +260,13 @@ def _words(text: str) -> list[str]:
 def _is(words: Sequence[str], *names: str) -> bool:
     """Return True if words are a phrase of one of the lists."""
     return words != [] and _phrases(*names).fullmatch(" ".join([*words, ""])) is not None
+
+
+@cache
+def _frame_words() -> frozenset[str]:
+    """Return the words of all lists."""
+    lists = (text for table in tables().values() for text in table.values() if isinstance(text, str))
+    return frozenset(word for text in lists for word in re.split(r"[\s|?,*.]+", text.casefold()))
 
 
 def is_courtesy(sentence: str) -> bool:
@@ -276,7 +293,12 @@ def _names_source(words: Sequence[str]) -> bool:
 def _leads(words: Sequence[str]) -> bool:
     """Return True for "based on the provided context"."""
     opens = bool(words) and (words[0] in _listed("leads") or _han("leads").match(words[0]) is not None)
-    return opens and _names_source(words)
+    return opens and _names_source(words) and not _denies(words)
+
+
+def _denies(words: Sequence[str]) -> bool:
+    """Return True for "no source says that" and "only one document"."""
+    return not _listed("negations").isdisjoint(words)
 
 
 @lru_cache(maxsize=64)
@@ -373,7 +395,7 @@ class _Reader:
         label, colon, rest = text[:_MAX_CHARS].replace("：", ":").partition(":")
         words = _words(label) if colon and len(label) < _MAX_LABEL else []
         if _is(words, "facts"):
-            return not self._is_content(_words(rest))
+            return not (self._is_content(_words(rest)) or (len(_words(rest)) >= _RUN and self._is_about(rest)))
         is_address = len(text.split(maxsplit=1)) == 1 and pattern("file").match(text.lstrip("<[(-*• ")) is not None
         is_heading = _is(words[:1], "lists") and all(_is_known(each) or each in _listed("pages") for each in words)
         return is_address or ((is_heading or _is(words, "lists")) and (not _has_word(rest) or self._is_title(rest)))
@@ -389,8 +411,20 @@ class _Reader:
         """Return True for a courtesy, an offer of help, a note about the answer, and a question to the user."""
         words = _words(text)
         is_closing = text.rstrip("\"')*_ ")[-1:] in "?？" or _is(words, "openings", "courtesies", "closings")
-        is_frame = (is_closing and not any(map(str.isdecimal, text))) or _names_source(words)
-        return is_frame and not self._is_content(words)
+        return ((is_closing and not self._is_about(text)) or _names_source(words)) and not self._is_content(words)
+
+    def _is_about(self, text: str) -> bool:
+        """Return True if a text has a number or a name, or a word that a context or the question has.
+
+        Of a courtesy, only what follows a comma may have one: "Let me know if you have questions about the mill."
+        """
+        plain = one_form(text[:_MAX_CHARS])
+        words = [each for each in _WORD.findall(plain) if each.casefold() not in _frame_words()]
+        is_named = any(each[0].isupper() and not each.isupper() and f" {each}" in plain for each in words)
+        part = plain.partition(",")[2] if _is(_words(plain), "openings", "courtesies") else plain
+        known = (each.casefold() for each in words if len(each) > _RUN and each in part)
+        has_number = any(map(str.isdecimal, plain))
+        return has_number or is_named or any(self._has(f" {each} ", _folded(self.contexts.texts)) for each in known)
 
     def beginning(self, text: str) -> str:
         """Return a text without greetings, and without labels of its lines."""
@@ -415,7 +449,8 @@ class _Reader:
         """Return True if the text up to a sign is a greeting or names the sources, and a statement begins after it."""
         words, rest = _words(end.string[: end.start()]), end.string[end.end() :][:_MAX_LABEL].lstrip()
         is_ended = end[0] in ".!。" or (end[0] == "\n" and end.string[: end.start()].rstrip()[-1:] != ":")
-        if not _is(words, "openings", "courtesies") and not (is_ended and _names_source(words)):
+        is_greeting = _is(words, "openings", "courtesies") and not self._is_about(end.string[: end.start()])
+        if not is_greeting and not (is_ended and _names_source(words)):
             return False
         begins = _words(rest)[:1]
         is_sure = _listed("doubtful").isdisjoint(words) or not _listed("starts").isdisjoint(begins)
@@ -439,17 +474,23 @@ class _Reader:
             )
             if word in _listed("starts") and words[-1:] != ["of"] and _leads(words):
                 whole = whole or found.start()
-            if not _is_known(word):
+            if not _is_known(word) or len(words) >= _MAX_WORDS:
                 break
             words.append(word)
             named = [*words, *(["source"] if "[" in sentence[:end] else [])]  # "According to [1],"
             tail = sentence[end : end + 9].lstrip("])")
             sign = (tail.lstrip() if tail.lstrip()[:1] == ":" else tail)[:1] or " "  # " :" is French
-            says = sign in ":：" and word.isalpha() and word not in _listed("sources") and _names_source(named)
+            says = (
+                sign in ":："
+                and not _denies(words)
+                and word.isalpha()
+                and word not in _listed("sources")
+                and _names_source(named)
+            )
             is_clause = opens and len(words) <= _RUN and _names_source(words[-2:-1])  # "the text that"
             if not comma and (says or (sign in ",，、:：" and _leads(named))):
                 comma = end
-            elif word in _listed("links") and _names_source(named) and not is_clause:
+            elif word in _listed("links") and _names_source(named) and not is_clause and not _denies(words):
                 link = end
         cut = max(comma, link) or whole
         if cut and not self._is_content(_words(sentence[:cut])) and _has_word(sentence[cut:]):

@@ -246,7 +246,7 @@ class _Reader:
     def _id(self, item: str) -> _Names | None:
         named = _NAMED.fullmatch(item)
         for name in (item, named["id"] if named else ""):
-            if name in self.places:
+            if name in self.places and not name.isalpha():  # a word in brackets, such as [not]
                 return _Names((self.places[name],), ())
         return _Names((), (named["id"],)) if named else None
 

@@ -118,7 +118,7 @@ def passages_in(value: object) -> list[object] | None:
         if rows:
             found.setdefault(path, []).extend(rows)
         elif depth < _MAX_DEPTH:
-            waiting.extend((f"{path}.{key}", item, depth + 1) for key, item in inner)
+            waiting.extend((f"{path}.{key}", item, depth + 1) for key, item in inner if len(key) <= _MAX_KEY)
     if len(found) > 1:
         known = {path: items for path, items in found.items() if path.rpartition(".")[2] in names()["around"]["lists"]}
         found = known if len(known) == 1 else found
@@ -157,6 +157,9 @@ def _numbered(value: Mapping[str, object]) -> list[object]:
     return [*value.values()] if is_list and all(map(_is_passage, islice(value.values(), _LOOKED_AT))) else []
 
 
+_NUMBER: Final = re.compile(r"[-+]?\d{1,20}(?:\.\d{0,20})?(?:[eE][-+]?\d{1,2})?")
+_MAX_KEY: Final = 200
+"""Characters of a key; what a longer one holds is not looked into."""
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d{0,6})\]")
 
 
@@ -208,7 +211,8 @@ def passage_of(item: object) -> object:
         return _of_row(item)
     if not check.is_record(item):
         return item
-    if item.keys() <= _OWN and isinstance(text := item.get("text"), str) and text[:1] not in _OPENING:
+    is_plain = item.keys() <= _OWN and not isinstance(item.get("score"), str)
+    if is_plain and isinstance(text := item.get("text"), str) and text[:1] not in _OPENING:
         return item  # nearly all passages
     inner = item.get("kwargs") if item.get("lc") == 1 else item  # LangChain's serialised object
     whole = inner if check.is_record(inner) else item
@@ -239,9 +243,7 @@ def passage_of(item: object) -> object:
 def _number(score: object) -> object:
     """Return the number in a text, or in an object of one key as MongoDB writes it; other values as they are."""
     value = next(iter(score.values())) if check.is_record(score) and len(score) == 1 else score
-    with suppress(ValueError):
-        return float(value) if isinstance(value, str) else score
-    return score
+    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else score
 
 
 def _of_row(row: list[object] | tuple[object, ...]) -> object:

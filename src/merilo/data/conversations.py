@@ -39,6 +39,8 @@ _TEXTS: Final = frozenset({"user_input", "response"})
 _CONTEXTS: Final = "retrieved_contexts"
 
 
+_MAX_REPEATED: Final = 10_000
+"""Characters of the other columns of a conversation that each of its answers gets; only the last one gets more."""
 HOPS: Final = "#hops"
 """After the name of a file of traces or conversations: each retrieval is a sample, not each answer."""
 
@@ -136,6 +138,7 @@ def _answers(record: RawRecord | Sample, tools: Collection[str] | None, *, hops:
         if column not in {*names()["message"]["list"], CONVERSATION, "id"}
     }
     own = {name: each for name, each in common.items() if aliases().field_of(name) not in FIELDS}
+    own = own if len(str(own)) <= _MAX_REPEATED else {}
     found_in = [*exchanges_in(_read(given if check.is_list(given) else list_in(value) or [], problems), tools)]
     for exchange in [] if problems else found_in:
         beside = common if exchange is found_in[-1] else own  # a field next to the messages belongs to the last answer

@@ -350,9 +350,8 @@ class _Reader:
         noted = self._unreadable(values, plan)
         if plan.kept or noted or "metadata" in values:
             own = held(values.get("metadata")) if self.cells else values.get("metadata")
-            for column in plan.kept:
-                own = _with_metadata(own, self._rest(column, record[column]), "column")
-            values["metadata"] = _with_metadata(own, noted, "column")
+            rest = {name: each for column in plan.kept for name, each in self._rest(column, record[column]).items()}
+            values["metadata"] = _with_metadata(own, {**rest, **noted}, "column")
         try:
             return Sample(**cast("dict[str, Any]", values))  # the constructor checks every value
         except DataError as error:

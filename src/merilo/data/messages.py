@@ -199,7 +199,7 @@ def _retrieve(
         passages = passages_returned(result.value)
         if passages is None and _is_nothing(result.value):
             retrieves = name in tools if tools is not None else any(map(name.casefold().count, _frame("retrieving")))
-            passages = [] if retrieves else None
+            passages = list[object]() if retrieves else None
         elif tools is not None:
             passages = ([result.value] if passages is None else passages) if name in tools else None
         if passages is not None:

@@ -19,7 +19,7 @@ from merilo.data.context import MAX_CONTEXTS
 from merilo.data.lines import RawRecord
 from merilo.data.messages import answer_in, are_messages, messages_in
 from merilo.data.objects import Role, plain, role_of
-from merilo.data.sample import FIELDS
+from merilo.data.sample import FIELDS, NUGGETS
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
 
 _CONTEXTS: Final = "retrieved_contexts"
+_OWN: Final = frozenset({"metadata", "tools", NUGGETS, "qrels", "span_labels"})
+"""Columns that merilo reads itself; `tools`: what tools returned that do not retrieve."""
 _CALLS: Final = frozenset({"tool_calls", "function_call"})
 _MAX_INNER: Final = 200
 _MAX_INNER_DEPTH: Final = 5
@@ -73,11 +75,16 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
         fields = planner.plan(record).fields
         filled |= {name for name, _ in fields}
         used = {column: name for name, sources in fields for each in sources for column in each.columns}
-        # What tools returned that do not retrieve is in `tools`.
-        lists_read = {column for column, name in used.items() if name in LIST_FIELDS} | {"tools"}
-        for path, value in within(record, lists_read):
+        # An answer is not looked into, since it would supply its own contexts.
+        read = {column for column, name in used.items() if name in LIST_FIELDS or _is_said(record.get(column), name)}
+        for path, value in within(record, read | _OWN - {"metadata"}):
             is_expected = _has_word(path, "expected")
-            is_known = is_expected or path in used or path == "metadata" or _has_word(path.rpartition(".")[2], "other")
+            is_known = (
+                is_expected
+                or path in used
+                or path.rpartition(".")[2] in _OWN
+                or _has_word(path.rpartition(".")[2], "other")
+            )
             if not (is_known or path.startswith(tuple(f"{each}{sign}" for each in lists for sign in ".["))):
                 lists |= {path: None} if _are_passages(value) else {}
             for name, column in _fields_in(value, planner):
@@ -88,6 +95,10 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
     least = {name: min((path.count(".") for path in paths), default=0) for name, paths in found.items()}
     nearest = {name: [path for path in paths if path.count(".") == least[name]] for name, paths in found.items()}
     return {paths[0]: name for name, paths in nearest.items() if len(paths) == 1 and name not in filled}
+
+
+def _is_said(value: object, field: str) -> bool:
+    return field in {"response", "reference"} and isinstance(value, str)
 
 
 def _has_inner(name: str, value: object) -> bool:
@@ -101,7 +112,10 @@ def _fields_in(value: object, planner: Planner) -> Iterator[tuple[str, str]]:
     """Yield the fields that the keys of an object fill, each with its key."""
     for name, (source, *_) in planner.plan(value).fields if check.is_record(value) and len(value) <= _MAX_INNER else ():
         inner = value[source.columns[0]] if check.is_record(value) else None
-        if name in LIST_FIELDS or (name in TEXT_FIELDS and (isinstance(inner, str) or text_in(inner, name))):
+        is_list = check.is_list(inner) or check.is_record(inner) or isinstance(inner, str)
+        if (name in LIST_FIELDS and is_list) or (
+            name in TEXT_FIELDS and (isinstance(inner, str) or text_in(inner, name))
+        ):
             yield name, source.columns[0]
 
 
@@ -127,7 +141,8 @@ def within(record: Mapping[str, object], used: Collection[str] = ()) -> Iterator
         if check.is_list(value) and len(value) == 1:
             path, value = f"{path}[0]", value[0]
         if check.is_record(value) and depth < _MAX_INNER_DEPTH:
-            waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in islice(value.items(), _MAX_INNER))
+            inner = islice(value.items(), _MAX_INNER)
+            waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in inner if len(key) <= _MAX_INNER)
 
 
 def _has_word(path: str, kind: str) -> bool:
