@@ -18,7 +18,7 @@ ONE_OF_TWO = 1 / (1 + 1 / log2(3))
 """nDCG of one relevant id of two, at the first rank."""
 EXPECTED = {
     "the usual case": (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1),
-    "nothing was retrieved": (U, U, U, U, 0, 0, U, 0, 1, 0, U, 1, 1, 1, U, 0, 0, 0, 0, 0, 0, 0, 1),
+    "nothing was retrieved": (U, U, U, U, 0, 0, U, 0, 1, 0, U, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1),
     "every context is blank": (0, U, 0, 0, 0, 0, U, 0, 1, 0, U, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1),
     "there is one context": (1, U, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0.5, ONE_OF_TWO, 1, 0.5, 0.5, 0.5, 0.5, 1),
     "no context is relevant": (0, U, 0, 0, 1, 1, U, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1),

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.check import cut
 from merilo.data.sample import matching_id
 from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import Card, Family, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, ndcg
-from merilo.metrics.steps import NOTHING_RETRIEVED, NOTHING_TO_FIND, Ranking, checked_cutoff, ranking_of
+from merilo.metrics.steps import NOTHING_TO_FIND, Ranking, checked_cutoff, ranking_of
 from merilo.metrics.variants import D, RetrievalMetric, described, variant
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ class _IdMetric(RetrievalMetric):
     """
 
     name: ClassVar[str]
+    version: ClassVar[int] = 2
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
     asks = Kinds()
     card: ClassVar[Card] = Card(
@@ -54,17 +54,6 @@ class _IdMetric(RetrievalMetric):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ()
         return type(self).outcome(sample, self._cutoff)
-
-    def shows(self, sample: Sample) -> bool | None:
-        """See `ShownInRun.shows`: whether a retrieved id is one of those that are judged, as relevant or not."""
-        if not {"retrieved_context_ids", "reference_context_ids"} <= sample.present:
-            return None
-        retrieved, judged = ranking_of(sample).ids, _grades(sample) or {}
-        return any(each in judged for each in retrieved) if retrieved and judged else None
-
-    def not_shown(self, samples: int, first: Sample) -> str:
-        retrieved, judged = ranking_of(first).ids[0], next(iter(_grades(first) or {}))
-        return f"no retrieved id matches a reference id (0 of {samples:,}): {cut(retrieved)!r} against {cut(judged)!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,15 +80,14 @@ class _UpToRank(_UpToAnyRank):
     k: int = 10
 
 
-def _binary(formula: Callable[[Ranking, int | None], float | None]) -> object:
-    """Return the outcome by a formula in which an id is relevant or not; its None means that nothing was retrieved."""
+def _binary(formula: Callable[[Ranking, int | None], float]) -> object:
+    """Return the outcome by a formula in which an id is relevant or not."""
 
     def outcome(sample: Sample, k: int | None) -> Score | Undefined:
         ranking = ranking_of(sample)
         if not ranking.relevant:
             return Undefined(NOTHING_TO_FIND)
-        value = formula(ranking, k)
-        return Undefined(NOTHING_RETRIEVED) if value is None else Score(value, counts=ranking.counts(k))
+        return Score(formula(ranking, k), counts=ranking.counts(k))
 
     return staticmethod(outcome)
 
@@ -147,16 +135,15 @@ IdPrecision: Final = _row(
 
     Meaning: retrieved ids that are relevant
     Formula: Distinct retrieved ids that are relevant / distinct retrieved ids.
-    Undefined: ... | no context was retrieved
     Use: To see how much of the retrieved text is known to be relevant, at no cost.
     Not: If not all relevant ids are known: ids that were never judged count as irrelevant here. Use
         context_relevance.
     See: id_recall | precision | context_relevance
     Source: Set precision of trec_eval (set_P); id based context precision of the ragas library.
 
-    The order of the ids does not matter.
+    The order of the ids does not matter. 0 when nothing was retrieved.
     """,
-    outcome=_binary(lambda ranking, _: sum(ranking.flags) / len(ranking.ids) if ranking.ids else None),
+    outcome=_binary(lambda ranking, _: sum(ranking.flags) / max(len(ranking.ids), 1)),
 )
 IdRecall: Final = _row(
     _IdMetric,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
+from merilo.data.check import cut
 from merilo.data.problem_report import grouped_messages, unread_columns
-from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint, with_identified_language
+from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint, matching_id, with_identified_language
 from merilo.errors import DataError, Problem, UsageError
+from merilo.judging.json_types import as_mapping
 from merilo.runs.run_metrics import Unread
 
 if TYPE_CHECKING:
@@ -26,6 +29,10 @@ MAX_PROBLEMS = 100_000
 """Maximum number of problems of all records. Each is held, so that the message can group them."""
 _SHOWN = 20
 _BATCH = 100
+_MAX_IDS = 100_000
+"""Maximum number of distinct ids that are compared with the ids of other samples."""
+_ID_CHARS = 200
+_WORD = re.compile(r"\d+|[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,55 @@ class Intake:
     """Samples in languages that the judge of a metric does not support, by metric."""
     not_shown: Mapping[str, tuple[int, Sample]] = field(default_factory=dict[str, "tuple[int, Sample]"])
     """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures, and the first."""
+    note: str = ""
+    """A sentence if no retrieved id matches a reference id of any sample; otherwise empty."""
+
+
+@dataclass(slots=True)
+class _Ids:
+    """The ids of the samples read so far, unless a retrieved id matches a reference id of any sample."""
+
+    retrieved: dict[str, None] = field(default_factory=dict[str, None])
+    references: dict[str, None] = field(default_factory=dict[str, None])
+    """Ids that are judged, as relevant or not."""
+    matched: bool = False
+    """True if a retrieved id matches a reference id of any sample, or if there are too many ids to compare."""
+
+    def add(self, sample: Sample) -> None:
+        """Compare the ids of a sample with all before it; only samples with both lists count."""
+        if self.matched or not (sample.retrieved_context_ids and sample.reference_context_ids):
+            return
+        judged = [*sample.reference_context_ids, *map(str, as_mapping(sample.metadata.get("qrels")) or ())]
+        retrieved, references = (dict.fromkeys(map(matching_id, ids)) for ids in (sample.retrieved_context_ids, judged))
+        self.retrieved |= retrieved
+        self.references |= references
+        self.matched = (
+            len(self.retrieved) + len(self.references) > _MAX_IDS
+            or not retrieved.keys().isdisjoint(self.references.keys())
+            or not references.keys().isdisjoint(self.retrieved.keys())
+        )
+
+    def note(self, source: str) -> str:
+        """Return a sentence if no id matches. Raises DataError if ids that could match are written in two forms."""
+        if self.matched or not self.retrieved:
+            return ""
+        for longer, shorter in ((self.retrieved, self.references), (self.references, self.retrieved)):
+            ends = {_words(each): each for each in shorter}
+            spelt = {each: _words(each) for each in longer}
+            low, high = min(spelt.values()), max(spelt.values())
+            # Only what begins all ids is their form: "Battle of Paris" is another title than "Paris".
+            shared = len([*takewhile(lambda pair: pair[0] == pair[1], zip(low, high, strict=False))])
+            for each, words in spelt.items():
+                if found := [end for at in range(min(shared + 1, len(words))) if (end := ends.get(words[at:]))]:
+                    forms = f"two forms, {cut(each)!r} and {cut(found[0])!r}; write them in one"
+                    raise DataError(f"{source}: retrieved and reference ids have {forms}.")
+        first, other = next(iter(self.retrieved)), next(iter(self.references))
+        return f"No retrieved id matches a reference id of any sample: {cut(first)!r} against {cut(other)!r}."
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return the words and numbers of an id, which differ if two ids do in more than case, punctuation and zeros."""
+    return tuple(each.lstrip("0") for each in _WORD.findall(text[-_ID_CHARS:].casefold()))
 
 
 @dataclass(slots=True)
@@ -70,6 +126,7 @@ class _Tally:
     """The metrics that no sample so far shows."""
     not_shown: Counter[str] = field(default_factory=Counter[str])
     first_not_shown: dict[str, Sample] = field(default_factory=dict)
+    ids: _Ids = field(default_factory=_Ids)
 
     @property
     def owns_next(self) -> bool:
@@ -84,6 +141,7 @@ class _Tally:
         self.fingerprint.add(sample)
         self.samples += 1
         self.present |= sample.present
+        self.ids.add(sample)
         for metric, (judge, language) in () if self.unread_by is None else self.unread_by(given).items():
             self.unread.setdefault(metric, Unread(judge)).add(sample.id, language)
         for text, shows in [*self.shows.items()]:
@@ -103,17 +161,19 @@ async def take_in(
     unread_by: UnreadBy | None = None,
     shows: Mapping[str, Callable[[Sample], bool | None]] | None = None,
     shard: Shard | None = None,
+    match_ids: bool = False,
 ) -> Intake:
     """Read a data set into the store; `accept_samples` then makes its samples those of the run.
 
     `unread_by`: returns by metric the judge that does not support the language of a sample, and that language; None if
     this is not checked. `shows`: `ShownInRun.shows` of the metrics that have it. `shard`: the samples to evaluate. All
-    are read, because metrics and messages depend on all of them, as do positions. Yields to the event loop after each
-    batch, so that reading can be cancelled. Raises DataError with every problem found if records are invalid and not to
-    be skipped, or if no valid record is left, and UsageError for an empty shard.
+    are read, because metrics and messages depend on all of them, as do positions. `match_ids`: whether retrieved and
+    reference ids are compared. Yields to the event loop after each batch, so that reading can be cancelled. Raises
+    DataError with every problem found if records are invalid and not to be skipped, if no valid record is left, or if
+    ids have two forms, and UsageError for an empty shard.
     """
     store.expect_samples()
-    tally = _Tally(unread_by=unread_by, shows=dict(shows or {}), shard=shard)
+    tally = _Tally(unread_by=unread_by, shows=dict(shows or {}), shard=shard, ids=_Ids(matched=not match_ids))
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
         _take(batch, dataset, store, tally)
@@ -137,6 +197,7 @@ async def take_in(
         columns=dataset.columns,
         unread=tally.unread,
         not_shown={text: (number, tally.first_not_shown[text]) for text, number in tally.not_shown.items()},
+        note=tally.ids.note(dataset.name),
     )
 
 

@@ -27,7 +27,7 @@ from merilo.runs.shards import Shard
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from merilo.commands.evaluate.options import Options
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Definition, Metric
     from merilo.runs.ingest import UnreadBy
     from merilo.runs.store import Store
+
+
+_ID_FIELDS: Final = {"retrieved_context_ids", "reference_context_ids"}
 
 
 class Prepared(NamedTuple):
@@ -65,13 +68,15 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
     roles = JudgeRoles(judges)
     unread_by = unread_check(options.metrics, roles)
     shard = None if options.reading.shard is None else Shard.parse(options.reading.shard)
+    may_be_computed = _requested_metrics(options.metrics, roles)
     intake = await take_in(
         dataset,
         store,
         skip_invalid=options.reading.skip_invalid,
         unread_by=unread_by,
-        shows=_shown_in_run(options.metrics, roles),
+        shows={text: metric.shows for text, metric in may_be_computed.items() if isinstance(metric, ShownInRun)},
         shard=shard,
+        match_ids=any(metric.needs >= _ID_FIELDS for metric in may_be_computed.values()),
     )
     if dataset.columns.unseen:
         names, known = [*dataset.columns.unseen], [*dataset.columns.recognised, *dataset.columns.kept]
@@ -87,13 +92,10 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
     return Prepared(intake, roles, replace(selection, metrics=metrics))
 
 
-def _shown_in_run(
-    asked: Sequence[str | Definition] | None, roles: JudgeRoles
-) -> dict[str, Callable[[Sample], bool | None]]:
-    """Return `ShownInRun.shows` of the metrics that may be computed and have it."""
+def _requested_metrics(asked: Sequence[str | Definition] | None, roles: JudgeRoles) -> dict[str, Metric]:
+    """Return the metrics that may be computed."""
     given = definitions_of(requested(asked))
-    metrics = {text: each for one in given for text, each in metrics_of(one, lambda: roles.named).items()}
-    return {text: metric.shows for text, metric in metrics.items() if isinstance(metric, ShownInRun)}
+    return {text: each for one in given for text, each in metrics_of(one, lambda: roles.named).items()}
 
 
 def _undefined(intake: Intake, selection: Selection) -> dict[str, str]:
@@ -143,6 +145,7 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
                     *dataset.columns.doubts(used, intake.in_some),
                     "" if "user_input" in intake.in_some else question_advice(dataset.columns),
                     dataset.columns.sentence(),
+                    intake.note,
                     _limit_note(options.limit),
                 ],
             )
@@ -206,9 +209,7 @@ def unread_check(asked: Sequence[str | Definition] | None, roles: JudgeRoles) ->
 
     None if all judges support every language. Raises UsageError for a metric that does not exist.
     """
-    metrics: dict[str, Metric] = {}
-    for given in definitions_of(requested(asked)):
-        metrics |= metrics_of(given, lambda: roles.named)
+    metrics = _requested_metrics(asked, roles)
     limited = {text: judge for text, metric in metrics.items() if (judge := _limited(metric, roles)) is not None}
     # Metrics that read the same fields with the same judge are checked once.
     groups: dict[tuple[int, frozenset[str]], list[str]] = {}
