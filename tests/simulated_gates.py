@@ -14,7 +14,7 @@ from scipy import stats
 from simulated import SHAPES, Shape, nested
 
 from merilo.stats.intervals import wilson_ends
-from merilo.stats.means import mean_interval, paired_of
+from merilo.stats.means import mean_interval, own_ends, paired_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,18 +200,18 @@ def graded(name: str, size: int, *, studies: int, seed: int) -> Cell:
 
 @dataclass(frozen=True)
 class Change:
-    """Paired differences of two runs, one per sample."""
+    """The scores of a build and of its base, one pair per sample, and the mean difference."""
 
-    draw: Callable[[np.random.Generator, int], Numbers]
+    draw: Callable[[np.random.Generator, int], tuple[Numbers, Numbers]]
     mean: float
 
 
 def _exchanged(name: str) -> Change:
     """Return two runs with equal means, whose normal scores correlate by a half."""
 
-    def draw(source: np.random.Generator, size: int) -> Numbers:
+    def draw(source: np.random.Generator, size: int) -> tuple[Numbers, Numbers]:
         sides = GRADED[name].quantile(nested(source, size, 2, 0.5))
-        return sides[:, 0] - sides[:, 1]
+        return sides[:, 0], sides[:, 1]
 
     return Change(draw, 0.0)
 
@@ -219,17 +219,32 @@ def _exchanged(name: str) -> Change:
 def _broken(share: float, gain: float, noise: float) -> Change:
     """Return a build that gains a little on most samples, and scores 0 on a share of them."""
 
-    def draw(source: np.random.Generator, size: int) -> Numbers:
+    def draw(source: np.random.Generator, size: int) -> tuple[Numbers, Numbers]:
         base = source.choice([0.6, 0.8, 1.0], size)
         after = np.clip(base + gain + source.normal(0, noise, size), 0, 1)
-        return np.where(source.random(size) < share, 0.0, after) - base
+        return np.where(source.random(size) < share, 0.0, after), base
 
-    return Change(draw, float(draw(np.random.default_rng(0), 2_000_000).mean()))
+    return _known(draw)
+
+
+def _perfect_broken(share: float, perfect: float, other: float) -> Change:
+    """Return a build that gains a little, and scores 0 on this share of samples: only perfect answers break."""
+
+    def draw(source: np.random.Generator, size: int) -> tuple[Numbers, Numbers]:
+        base = np.where(source.random(size) < perfect, 1.0, other + source.normal(0, 0.02, size))
+        breaks = (base == 1) & (source.random(size) < share / perfect)
+        return np.where(breaks, 0.0, np.clip(base + share, 0, 1)), base
+
+    return _known(draw)
+
+
+def _known(draw: Callable[[np.random.Generator, int], tuple[Numbers, Numbers]]) -> Change:
+    return Change(draw, float(np.subtract(*draw(np.random.default_rng(0), 2_000_000)).mean()))
 
 
 def _skewed() -> Change:
     """Return two runs with equal means: most samples lose a little, few gain much."""
-    return Change(lambda source, size: source.gamma(0.5, 0.1, size) - 0.05, 0.0)
+    return Change(lambda source, size: (source.gamma(0.5, 0.1, size), np.full(size, 0.05)), 0.0)
 
 
 CHANGES = {
@@ -237,6 +252,8 @@ CHANGES = {
     "3 % of answers break": _broken(0.03, 0.0, 0.03),
     "5 % break, others gain 0.02": _broken(0.05, 0.02, 0.05),
     "10 % break, others gain 0.05": _broken(0.1, 0.05, 0.1),
+    "9 % break, perfect ones only": _perfect_broken(0.09, 0.3, 0.2),
+    "2.8 % break, few perfect ones": _perfect_broken(0.028, 0.05, 0.4),
     "skewed": _skewed(),
 }
 
@@ -244,8 +261,9 @@ CHANGES = {
 def graded_drop(name: str, size: int, *, studies: int, seed: int) -> Cell:
     """Return what gates do if exactly the allowed drop is true."""
     change, source = CHANGES[name], np.random.default_rng([seed, size, 1])
-    drawn = [np.clip(change.draw(source, size), -1, 1) for _ in range(studies)]
-    return _cell([paired_of(each, None, BOTH, 0.95).interval for each in drawn], drawn, change.mean)
+    drawn = [tuple(np.clip(side, 0, 1) for side in change.draw(source, size)) for _ in range(studies)]
+    found = [paired_of(one - two, None, BOTH, 0.95, own_ends(one, two, UNIT)).interval for one, two in drawn]
+    return _cell(found, [one - two for one, two in drawn], change.mean)
 
 
 def clustered(name: str, clusters: int, *, studies: int, seed: int, members: int = 10) -> Cell:
@@ -267,6 +285,18 @@ def clustered_drop(name: str, clusters: int, *, studies: int, seed: int, members
         drawn.append(one - other)
     found = [paired_of(each.ravel(), codes, BOTH, 0.95).interval for each in drawn]
     return _cell(found, [each.mean(axis=1) for each in drawn], 0.0)
+
+
+def broken_clusters(clusters: int, share: float, *, studies: int, seed: int, members: int = 20) -> Wrong:
+    """Return the same for a build that breaks all pairs of this share of clusters, and gains as much on the others."""
+    source, codes = np.random.default_rng([seed, clusters, 4]), np.repeat(np.arange(clusters), members)
+    size, drawn = (clusters, members), []
+    for _ in range(studies):
+        broken = source.random((clusters, 1)) < share
+        gain = share * 0.75 / (1 - share) + source.normal(0, 0.02, size)
+        drawn.append(np.where(broken, -source.uniform(0.6, 0.9, size), gain))
+    found = [paired_of(each.ravel(), codes, BOTH, 0.95).interval for each in drawn]
+    return _cell(found, [each.mean(axis=1) for each in drawn], 0.0).wrong
 
 
 CLUSTERED = ("mean of 5 grades", "Beta(.5,4.5)", "70 % ones", "92 % ones", "rate .8", "rate .95", "Beta(20,1)")

@@ -5,7 +5,7 @@ import pytest
 
 from merilo.stats.column import Bounds, Column, Missing, bounds
 from merilo.stats.compare import Conclusion, Policy, compare, holm, moved
-from merilo.stats.means import paired_test
+from merilo.stats.means import own_ends, paired_of
 
 UNIT = (0.0, 1.0)
 SOURCE = np.random.default_rng(8)
@@ -34,7 +34,7 @@ def test_a_comparison_says_all_of_it() -> None:
     differences = np.array(GOOD) - np.array(BAD)
     error = stats.sem(differences)
     assert found.difference == pytest.approx(differences.mean())
-    known = paired_test(differences, (-1.0, 1.0))
+    known = paired_of(differences, None, (-1.0, 1.0), 0.95, own_ends(np.array(GOOD), np.array(BAD), (0.0, 1.0)))
     assert found.interval == known.interval
     assert found.p == known.p
     assert found.first == pytest.approx(np.mean(GOOD))

@@ -149,12 +149,30 @@ def test_graded_scores_are_decided_wrongly_at_most_once_in_twenty_times(name: st
     assert max(found.passes, found.fails) <= 0.055 + 3 * sqrt(0.05 * 0.95 / STUDIES)
 
 
-@pytest.mark.parametrize("name", ["equal, Beta(4,2)", "5 % break, others gain 0.02", "skewed"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "equal, Beta(4,2)",
+        "5 % break, others gain 0.02",
+        "skewed",
+        pytest.param("9 % break, perfect ones only", marks=pytest.mark.slow),
+    ],
+)
 def test_drops_of_graded_scores_are_decided_wrongly_at_most_once_in_twenty_times(name: str) -> None:
     """Also if few samples break, which most sets of 20 do not show; t alone passes every second such build."""
     found = simulated_gates.graded_drop(name, 20, studies=STUDIES, seed=22)
     assert max(found.wrong.passes, found.wrong.fails) <= 0.055 + 3 * sqrt(0.05 * 0.95 / STUDIES)
     assert found.width > 1.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("clusters", "share"), [(12, 0.04), (12, 0.125), (20, 0.075), (30, 0.05)])
+def test_a_fault_that_breaks_whole_clusters_is_decided_wrongly_at_most_once_in_twenty_times(
+    clusters: int, share: float
+) -> None:
+    """With 12 to 30 clusters, most sets show no broken one; their pairs alone would show a gain."""
+    found = simulated_gates.broken_clusters(clusters, share, studies=STUDIES, seed=22)
+    assert max(found.passes, found.fails) <= 0.055 + 3 * sqrt(0.05 * 0.95 / STUDIES)
 
 
 def test_scores_that_happen_to_be_0_or_1_change_no_method() -> None:

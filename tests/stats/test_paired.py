@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from robust import bell_mccaffrey
 
 from merilo.stats.limits import exact_limits
-from merilo.stats.means import paired_test
+from merilo.stats.means import own_ends, paired_of, paired_test
 from merilo.stats.sums import Histogram
 
 SPAN = (-1.0, 1.0)
@@ -79,6 +79,34 @@ def test_copies_in_clusters_change_little() -> None:
     assert tripled.error == pytest.approx(single.error)
     assert tripled.p is not None
     assert tripled.p >= (single.p or 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "span", "expected"),
+    [
+        ([0.5, 0.7], [0.4, 0.6], (0, 1), (-0.9, 0.9)),
+        ([0.98, 0.98], [0.97, 0.99], (0, 1), (-0.98, 0.98)),
+        ([0.5, 0.5], [0.04, 0.06], (0, 1), (-0.9, 0.95)),
+        ([3.0, 3.0], [4.8, 5.0], (1, 5), (-3.9, 3.6)),
+        ([0.0, 1.0], [1.0, 1.0], (0, 1), None),
+    ],
+)
+def test_the_next_pair_may_break(
+    first: list[float], second: list[float], span: tuple[float, float], expected: tuple[float, float] | None
+) -> None:
+    """A broken answer costs the mean of the other side, at least .9 of the range; 0/1 scores keep the range."""
+    found = own_ends(np.array(first), np.array(second), span)
+    assert found == (expected if expected is None else pytest.approx(expected))
+
+
+def test_a_pair_beyond_its_own_ends_moves_them() -> None:
+    """One loss of 0.99 is the place of the next one: limits are those of the range from -0.99 to 0.9."""
+    values = np.append(np.linspace(-0.1, 0.2, 30), -0.99)
+    found = paired_of(values, None, SPAN, 0.95, (-0.9, 0.9)).interval.ends
+    low, high = exact_limits(Histogram.of(values, SPAN).points(), (-0.99, 0.9), 31, 0.95)
+    assert found is not None
+    assert found[0] <= low + 1e-9
+    assert found[1] == pytest.approx(high)
 
 
 @pytest.mark.parametrize(("different", "told"), [(5, False), (6, True)])

@@ -15,7 +15,7 @@ from merilo.stats.corrected_pairs import (
     with_missing,
 )
 from merilo.stats.intervals import LEVEL, check_level, t_quantile
-from merilo.stats.means import PairedTest, paired_of
+from merilo.stats.means import PairedTest, own_ends, paired_of
 from merilo.stats.power import POWER, detectable_effect
 from merilo.stats.sums import coded, same_length
 
@@ -229,16 +229,12 @@ class _Pairing:
         """The values of both over the pairs scored in both."""
         return self.first.values[self.both], self.second.values[self.both]
 
-    def differences(self) -> NDArray[np.float64]:
-        """Return the differences over the pairs scored in both."""
-        return differences_of(*self.values)
-
-    def at(self, low: float, high: float) -> NDArray[np.float64]:
-        """Return the differences with missing outcomes of the first at `low` and of the second at `high`."""
+    def at(self, low: float, high: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the values of both with missing outcomes of the first at `low` and of the second at `high`."""
         every = self.both | self.one_sided
         first = self.first.filled(low, self.one_sided & ~self.first.scored)
         second = self.second.filled(high, self.one_sided & ~self.second.scored)
-        return differences_of(first.values[every], second.values[every])
+        return first.values[every], second.values[every]
 
 
 def _compared(
@@ -246,19 +242,20 @@ def _compared(
 ) -> Comparison:
     if codes is not None:
         same_length(len(pairing.first), len(codes), "clusters")
-    differences, span = pairing.differences(), difference_span(pairing.first.span)
+    differences, span = differences_of(*pairing.values), difference_span(pairing.first.span)
+    ends = own_ends(*pairing.values, pairing.first.span)
     clusters = None if codes is None else codes[pairing.both]
     own = None if labels is None else labels.among(pairing.both)
     correction = None
     if own is not None:
-        correction = corrected_pairs_of(differences, own.differences(), clusters, span, level)
+        correction = corrected_pairs_of(differences, own.differences(), clusters, span, level, ends=ends)
     used = correction if correction is not None and correction.decides else None
     corrected = None if used is None else used.corrected
     by_judge = _means(pairing)
     means = by_judge
     if own is not None and used is not None:
         means = own.means(pairing.values, used.tuning or 0.0)
-    test = corrected or paired_of(differences, clusters, span, level)
+    test = corrected or paired_of(differences, clusters, span, level, ends)
     deviation = float(differences.std(ddof=1)) if test.error is not None and len(differences) > 1 else 0.0
     counts = _counts(pairing, differences)
     return Comparison(
@@ -326,13 +323,14 @@ def _extreme(
     if not pairing.one_sided.any() or not (isfinite(low) and isfinite(high)):
         return None
     every = pairing.both | pairing.one_sided
-    differences = pairing.at(low, high) if least else pairing.at(high, low)
-    span = difference_span(pairing.first.span)
+    values = pairing.at(low, high) if least else pairing.at(high, low)
+    differences, span = differences_of(*values), difference_span(pairing.first.span)
     if corrected is not None:
         pairs = int(pairing.both.sum())
         test = with_missing(corrected, pairs, differences[pairing.one_sided[every]], span, level)
     else:
-        test = paired_of(differences, None if codes is None else codes[every], span, level)
+        ends = own_ends(*values, pairing.first.span)
+        test = paired_of(differences, None if codes is None else codes[every], span, level, ends)
     return None if test.difference is None else ExtremeCase(test.difference, test.interval, test.p)
 
 

@@ -135,10 +135,16 @@ def correct_pairs(
 
 
 def corrected_pairs_of(
-    differences: Floats, labels: Labels, codes: NDArray[np.int64] | None, span: tuple[float, float], level: float
+    differences: Floats,
+    labels: Labels,
+    codes: NDArray[np.int64] | None,
+    span: tuple[float, float],
+    level: float,
+    *,
+    ends: tuple[float, float] | None = None,
 ) -> PairedCorrection:
-    """Correct as `correct_pairs` does, from arrays that are known to be valid."""
-    alone = paired_of(differences, codes, span, level)
+    """Correct as `correct_pairs` does, from arrays that are known to be valid; `ends`: as in `paired_of`."""
+    alone = paired_of(differences, codes, span, level, ends)
     found = labels.by_sample()
     labelled = len(found.sample)
     human = float(found.human.mean()) if labelled else None

@@ -206,6 +206,8 @@ def _check_span(rows: Sums, span: tuple[float, float]) -> None:
 FEWEST_DIFFERENT = 6
 """Minimum number of nonzero differences for a p-value: a sign test of 5 gives 1/16 at best."""
 _NEAR = 1e-12
+_FLOOR = 0.9
+"""Smallest cost of a broken answer, as a fraction of the range: lower, and faults of perfect answers are missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +258,12 @@ def paired_of(
     codes: NDArray[np.int64] | None,
     span: tuple[float, float],
     level: float,
+    ends: tuple[float, float] | None = None,
 ) -> PairedTest:
-    """Test as `paired_test` does, from arrays that are known to be valid."""
+    """Test as `paired_test` does, from arrays that are known to be valid.
+
+    `ends`: of `own_ends`; by default those of `span`, which clusters always have.
+    """
     import numpy as np
 
     if not len(differences):
@@ -266,9 +272,9 @@ def paired_of(
         codes = np.unique(codes, return_inverse=True)[1]
     sums = Sums.of(differences, np.ones(len(differences)), codes)
     spread = None if sums.count < 2 or sums.equal else sums.spread
-    points = Histogram.of(differences, span).points()
-    varied = None if codes is None else sums.varied
-    found = Summarised(points, span, len(differences), sums.effective, spread, varied)
+    # The values are the means of clusters: few clusters cannot show that a rare fault breaks all pairs of one.
+    points = Histogram.of(sums.tops / sums.bottoms, span, sums.bottoms).points()
+    found = Summarised(points, span, sums.count, sums.effective, spread, ends=ends if codes is None else None)
     # Differences that cancel in a cluster may leave a rounding error, which is not a difference.
     unlike = int((abs(sums.tops) > _NEAR * max(1.0, float(abs(sums.tops).max()))).sum())
     note = _no_p_value(unlike, sums.count, clustered=codes is not None)
@@ -286,6 +292,22 @@ def paired_of(
     )
     error, freedom = (None, None) if spread is None else (spread.error, spread.freedom)
     return PairedTest(sums.value, interval, None if note else found.p(level), error, sums.count, freedom, note)
+
+
+def own_ends(
+    first: NDArray[np.float64], second: NDArray[np.float64], span: tuple[float, float]
+) -> tuple[float, float] | None:
+    """Return the lowest and the highest difference, first - second, that the next pair is expected to have.
+
+    That is the mean cost of a broken answer, to `span` as the range of the scores, and at least nine tenths of the
+    range. A rare kind of answer that breaks more often costs more; design/statistics.md has the error in that case.
+    None, for the ends of the range, without a score between its ends.
+    """
+    low, high = span
+    if not ((low < first) & (first < high)).any() and not ((low < second) & (second < high)).any():
+        return None
+    floor, one, other = _FLOOR * (high - low), float(first.mean()), float(second.mean())
+    return -max(floor, other - low, high - one), max(floor, one - low, high - other)
 
 
 def _untold(value: float | None, interval: Interval, units: int) -> PairedTest:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from graded_runs import graded, judge, many
 from labelled_run import by_grade, fill_in, judged_run, strict
@@ -20,7 +21,7 @@ from merilo.commands.report.run_page import comparison_page
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure
-from merilo.stats.means import paired_test
+from merilo.stats.means import paired_of
 
 METRIC = "context_relevance"
 
@@ -103,7 +104,7 @@ def test_the_difference_over_the_same_number_has_known_values(tmp_path: Path) ->
     assert row.difference == pytest.approx(0.8 - 0.5)
     assert row.same_contexts is not None
     assert row.same_contexts.difference == pytest.approx(-0.2)
-    expected = paired_test([-0.5] * 12 + [0.0] * 18, (-1.0, 1.0))
+    expected = paired_of(np.array([-0.5] * 12 + [0.0] * 18), None, (-1.0, 1.0), 0.95, (-1.0, 0.9))
     assert row.same_contexts.interval.ends == pytest.approx(expected.interval.ends)
     assert row.same_contexts.p == pytest.approx(expected.p)
 
