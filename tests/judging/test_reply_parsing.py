@@ -224,10 +224,19 @@ def test_a_sufficient_verdict_misses_nothing() -> None:
     """A verdict that contradicts itself is a fault; without the field, nothing is missing."""
     question = Sufficiency("?", ("A.",))
     assert verdict_of('{"label": "sufficient"}', question) == SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
-    for nothing in ("None", "N/A", "-", "none."):
-        found = verdict_of(json.dumps({"label": "sufficient", "missing": nothing}), question)
-        assert found == SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
     assert "names something missing" in fault_of('{"label": "sufficient", "missing": "all"}', question)
+
+
+@each_case("nothing", [None, "", "None", "N/A", "-", "none.", [], ["None"]])
+def test_an_empty_field_may_say_so(nothing: object) -> None:
+    """Words for nothing are an empty field, whatever the kind of question."""
+    found = verdict_of(
+        json.dumps({"label": "sufficient", "missing": nothing, "reason": nothing}), Sufficiency("?", ("A.",))
+    )
+    assert found == SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
+    assert verdict_of(json.dumps({"grade": 0, "evidence": nothing})) == RelevanceVerdict(0)
+    assert verdict_of(json.dumps({"statements": nothing}), Statements(("Hello!",))) == StatementsVerdict(())
+    assert verdict_of(json.dumps({"parts": nothing}), Parts("Hello!")) == PartsVerdict(())
 
 
 def entry(number: object, label: str = "supported", sentences: tuple[int, ...] = (1,)) -> dict[str, object]:

@@ -45,6 +45,8 @@ _CHARACTERS_AN_EFFORT = 40
 """Limits the time spent on brackets that begin no object. Each costs 1, plus 10 if decoding was tried, plus 1 for
 each forty characters decoded in vain. The limit is reached after some 0.1 s; without it, brackets alone take half a
 minute."""
+_NOTHING: Final = frozenset({"none", "n/a", "null", "nothing", "-", "–", "—"})
+"""What models write into an empty field, in lower case and without a full stop."""
 _OBJECT: Final = {dict}
 _MAX_REPAIRED = 60_000
 """Maximum characters of damaged JSON that are repaired; the repair takes a microsecond or more per character."""
@@ -86,10 +88,20 @@ def read_list(text: str, shape: JsonShape) -> list[object]:
     value = _plain(text, shape) or _read(text, shape)
     if isinstance(value, list):
         return value
+    if is_nothing(value[shape.keys[0]]):
+        return []
     inner = as_list(value[shape.keys[0]])
     if inner is None:
         raise ReplyParseError(f'"{shape.keys[0]}" must be a list.')
     return inner
+
+
+def is_nothing(value: object) -> bool:
+    """Return True for null, "", a word that models write into an empty field (`None`, `N/A`), or a list of these."""
+    items = [value] if (found := as_list(value)) is None else found
+    return value in (None, "") or all(  # a blank item of a list is a fault, not an empty list
+        isinstance(each, str) and each.strip().rstrip(".").lower() in _NOTHING for each in items
+    )
 
 
 def has_answer(text: str) -> bool:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from merilo.judging.json_extraction import ReplyParseError
+from merilo.judging.json_extraction import ReplyParseError, is_nothing
 from merilo.judging.json_types import as_list, as_object
 
 Fields = Mapping[str, object]
@@ -24,8 +24,6 @@ _MAX_LISTED: Final = 24
 """Most places that a schema lists: a longer list costs more tokens than it saves, and some endpoints reject it."""
 
 _WHOLE = re.compile(r"\s*(-?\d{1,9})(?:\.0+)?\s*(?:/\s*\d{1,2}\s*)?")
-_NOTHING: Final = frozenset({"none", "n/a", "null", "nothing", "-", "–", "—"})
-"""What models write into a field that has to be empty, in lower case and without a full stop."""
 _LONGEST_SHOWN = 60
 
 
@@ -96,7 +94,7 @@ def evidence(fields: Fields) -> tuple[int, ...]:
 
 def indices(fields: Fields, name: str) -> tuple[int, ...]:
     """Return the distinct indices in a list of numbers, in order and counted from 0; empty if it is missing."""
-    if name not in fields or (value := fields[name]) is None:
+    if is_nothing(value := fields.get(name)):
         return ()
     numbers = as_list(value)
     if numbers is None:
@@ -107,14 +105,8 @@ def indices(fields: Fields, name: str) -> tuple[int, ...]:
 
 
 def text(fields: Fields, name: str) -> str:
-    """Return the text in a field; empty if it is missing."""
-    return "" if name not in fields or fields[name] is None else item_text(fields[name], name)
-
-
-def if_any(fields: Fields, name: str) -> str:
-    """Return the text in a field that is empty if there is nothing to state; models write `None` or `N/A` there."""
-    found = text(fields, name)
-    return "" if found.rstrip(".").lower() in _NOTHING else found
+    """Return the text in a field; empty if it is missing or states nothing."""
+    return "" if is_nothing(value := fields.get(name)) else item_text(value, name)
 
 
 def text_of_sentence(item: object) -> tuple[str, int]:

@@ -53,7 +53,7 @@ class SufficiencyVerdict(DecisionVerdict):
     def from_reply(cls, fields: Fields) -> Self:
         """Return the verdict in a reply. Raises ReplyParseError."""
         label = SufficiencyLabel(reply_fields.label(fields, _LABELS))
-        return cls(label, missing=reply_fields.if_any(fields, "missing"), reason=reply_fields.text(fields, "reason"))
+        return cls(label, missing=reply_fields.text(fields, "missing"), reason=reply_fields.text(fields, "reason"))
 
     @property
     def positive(self) -> bool:
