@@ -99,10 +99,12 @@ def test_the_next_pair_may_break(
     assert found == (expected if expected is None else pytest.approx(expected))
 
 
-def test_a_pair_beyond_its_own_ends_moves_them() -> None:
-    """One loss of 0.99 is the place of the next one: limits are those of the range from -0.99 to 0.9."""
-    values = np.append(np.linspace(-0.1, 0.2, 30), -0.99)
-    found = paired_of(values, None, SPAN, 0.95, (-0.9, 0.9)).interval.ends
+def test_a_pair_that_broke_is_the_place_of_the_next() -> None:
+    """One loss of 0.99: limits are those of the range from -0.99 to 0.9."""
+    first, second = np.append(np.linspace(0.3, 0.6, 30), 0.0), np.append(np.full(30, 0.4), 0.99)
+    values, ends = first - second, own_ends(first, second, (0.0, 1.0))
+    assert ends == pytest.approx((-0.99, 0.9))
+    found = paired_of(values, None, SPAN, 0.95, ends).interval.ends
     low, high = exact_limits(Histogram.of(values, SPAN).points(), (-0.99, 0.9), 31, 0.95)
     assert found is not None
     assert found[0] <= low + 1e-9

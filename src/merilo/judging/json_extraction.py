@@ -98,10 +98,10 @@ def read_list(text: str, shape: JsonShape) -> list[object]:
 
 def is_nothing(value: object) -> bool:
     """Return True for null, "", a word that models write into an empty field (`None`, `N/A`), or a list of these."""
-    items = [value] if (found := as_list(value)) is None else found
-    return value in (None, "") or all(  # a blank item of a list is a fault, not an empty list
-        isinstance(each, str) and each.strip().rstrip(".").lower() in _NOTHING for each in items
-    )
+    if value is None or isinstance(value, str):
+        return not value or value.strip().rstrip(".").lower() in _NOTHING
+    items = as_list(value)
+    return items is not None and all(each and isinstance(each, str) and is_nothing(each) for each in items)
 
 
 def has_answer(text: str) -> bool:

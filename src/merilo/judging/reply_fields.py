@@ -94,11 +94,9 @@ def evidence(fields: Fields) -> tuple[int, ...]:
 
 def indices(fields: Fields, name: str) -> tuple[int, ...]:
     """Return the distinct indices in a list of numbers, in order and counted from 0; empty if it is missing."""
-    if is_nothing(value := fields.get(name)):
-        return ()
-    numbers = as_list(value)
-    if numbers is None:
-        numbers = [value]
+    value = fields.get(name)
+    if (numbers := as_list(value)) is None or len(numbers) == 1:
+        numbers = [] if is_nothing(value) else numbers or [value]
     if len(numbers) == 1:
         return (whole_number(numbers[0], name) - 1,)
     return tuple(sorted({whole_number(number, name) - 1 for number in numbers}))

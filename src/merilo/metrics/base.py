@@ -230,8 +230,8 @@ class ShownInRun(Protocol):
         """Return True if the sample has what is measured, False if it lacks it, None if it lacks the fields."""
         ...
 
-    def not_shown(self, samples: int, first: Sample) -> str:
-        """Return the reason why the metric is undefined. `samples`: how many lack it. `first`: the first of them."""
+    def not_shown(self, samples: int) -> str:
+        """Return the reason why the metric is undefined. `samples`: how many lack it."""
         ...
 
 

@@ -153,8 +153,7 @@ class _Citations(ResponseMetric):
             return None
         return any(each.contexts or each.unknown for each in self._text(sample).sentences)
 
-    def not_shown(self, samples: int, first: Sample) -> str:
-        del first
+    def not_shown(self, samples: int) -> str:
         return f"0 of {samples:,} response{'s' * (samples != 1)} cite a context"
 
     def _text(self, sample: Sample) -> CitedText:

@@ -55,8 +55,8 @@ class Intake:
     """The use of each column of the data."""
     unread: Mapping[str, Unread] = field(default_factory=dict[str, Unread])
     """Samples in languages that the judge of a metric does not support, by metric."""
-    not_shown: Mapping[str, tuple[int, Sample]] = field(default_factory=dict[str, "tuple[int, Sample]"])
-    """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures, and the first."""
+    not_shown: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures."""
     note: str = ""
     """A sentence if no retrieved id matches a reference id of any sample; otherwise empty."""
 
@@ -65,11 +65,11 @@ class Intake:
 class _Ids:
     """The ids of the samples read so far, unless a retrieved id matches a reference id of any sample."""
 
+    matched: bool
+    """True if a retrieved id matches a reference id of any sample, or if there are too many ids to compare."""
     retrieved: dict[str, None] = field(default_factory=dict[str, None])
     references: dict[str, None] = field(default_factory=dict[str, None])
     """Ids that are judged, as relevant or not."""
-    matched: bool = False
-    """True if a retrieved id matches a reference id of any sample, or if there are too many ids to compare."""
 
     def add(self, sample: Sample) -> None:
         """Compare the ids of a sample with all before it; only samples with both lists count."""
@@ -125,8 +125,7 @@ class _Tally:
     shows: dict[str, Callable[[Sample], bool | None]] = field(default_factory=dict)
     """The metrics that no sample so far shows."""
     not_shown: Counter[str] = field(default_factory=Counter[str])
-    first_not_shown: dict[str, Sample] = field(default_factory=dict)
-    ids: _Ids = field(default_factory=_Ids)
+    ids: _Ids = field(default_factory=lambda: _Ids(matched=True))
 
     @property
     def owns_next(self) -> bool:
@@ -150,7 +149,6 @@ class _Tally:
                 del self.shows[text], self.not_shown[text]
             elif found is not None:
                 self.not_shown[text] += 1
-                self.first_not_shown.setdefault(text, sample)
 
 
 async def take_in(
@@ -196,7 +194,7 @@ async def take_in(
         in_some=frozenset(tally.present),
         columns=dataset.columns,
         unread=tally.unread,
-        not_shown={text: (number, tally.first_not_shown[text]) for text, number in tally.not_shown.items()},
+        not_shown=tally.not_shown,
         note=tally.ids.note(dataset.name),
     )
 

@@ -242,20 +242,16 @@ def _compared(
 ) -> Comparison:
     if codes is not None:
         same_length(len(pairing.first), len(codes), "clusters")
-    differences, span = differences_of(*pairing.values), difference_span(pairing.first.span)
-    ends = own_ends(*pairing.values, pairing.first.span)
+    (one, two), span = pairing.values, difference_span(pairing.first.span)
+    differences = differences_of(one, two)
     clusters = None if codes is None else codes[pairing.both]
     own = None if labels is None else labels.among(pairing.both)
-    correction = None
-    if own is not None:
-        correction = corrected_pairs_of(differences, own.differences(), clusters, span, level, ends=ends)
+    test = paired_of(differences, clusters, span, level, own_ends(one, two, pairing.first.span))
+    correction = None if own is None else corrected_pairs_of(test, differences, own.differences(), clusters, span)
     used = correction if correction is not None and correction.decides else None
-    corrected = None if used is None else used.corrected
-    by_judge = _means(pairing)
-    means = by_judge
+    means = by_judge = (float(one.mean()), float(two.mean())) if len(one) else None
     if own is not None and used is not None:
-        means = own.means(pairing.values, used.tuning or 0.0)
-    test = corrected or paired_of(differences, clusters, span, level, ends)
+        test, means = used.corrected, own.means((one, two), used.tuning or 0.0)
     deviation = float(differences.std(ddof=1)) if test.error is not None and len(differences) > 1 else 0.0
     counts = _counts(pairing, differences)
     return Comparison(
@@ -274,15 +270,9 @@ def _compared(
         clusters=test.units if codes is not None else None,
         least=_extreme(pairing, codes, level, used, least=True),
         most=_extreme(pairing, codes, level, used, least=False),
-        by_judge=None if corrected is None else by_judge,
+        by_judge=None if used is None else by_judge,
         correction=correction,
     )
-
-
-def _means(pairing: _Pairing) -> tuple[float, float] | None:
-    """Return the two means over the pairs; None without a pair."""
-    first, second = pairing.values
-    return (float(first.mean()), float(second.mean())) if len(first) else None
 
 
 def _detectable(test: PairedTest, level: float) -> float | None:
@@ -325,12 +315,12 @@ def _extreme(
     every = pairing.both | pairing.one_sided
     values = pairing.at(low, high) if least else pairing.at(high, low)
     differences, span = differences_of(*values), difference_span(pairing.first.span)
-    if corrected is not None:
-        pairs = int(pairing.both.sum())
-        test = with_missing(corrected, pairs, differences[pairing.one_sided[every]], span, level)
+    if corrected is None:
+        clusters = None if codes is None else codes[every]
+        test = paired_of(differences, clusters, span, level, own_ends(*values, pairing.first.span))
     else:
-        ends = own_ends(*values, pairing.first.span)
-        test = paired_of(differences, None if codes is None else codes[every], span, level, ends)
+        missing = differences[pairing.one_sided[every]]
+        test = with_missing(corrected, int(pairing.both.sum()), missing, span, level)
     return None if test.difference is None else ExtremeCase(test.difference, test.interval, test.p)
 
 

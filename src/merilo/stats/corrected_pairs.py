@@ -131,20 +131,14 @@ def correct_pairs(
     codes = codes_of(clusters, len(differences))
     if len(labels.sample) and not 0 <= labels.sample.min() <= labels.sample.max() < len(differences):
         raise ValueError(f"A label's position is outside the {len(differences)} pairs.")
-    return corrected_pairs_of(differences, labels, codes, span, level)
+    return corrected_pairs_of(paired_of(differences, codes, span, level), differences, labels, codes, span)
 
 
 def corrected_pairs_of(
-    differences: Floats,
-    labels: Labels,
-    codes: NDArray[np.int64] | None,
-    span: tuple[float, float],
-    level: float,
-    *,
-    ends: tuple[float, float] | None = None,
+    alone: PairedTest, differences: Floats, labels: Labels, codes: NDArray[np.int64] | None, span: tuple[float, float]
 ) -> PairedCorrection:
-    """Correct as `correct_pairs` does, from arrays that are known to be valid; `ends`: as in `paired_of`."""
-    alone = paired_of(differences, codes, span, level, ends)
+    """Correct as `correct_pairs` does, from arrays that are known to be valid; `alone`: the test of the differences."""
+    level = alone.interval.level
     found = labels.by_sample()
     labelled = len(found.sample)
     human = float(found.human.mean()) if labelled else None
@@ -302,24 +296,13 @@ def judge_error_difference(
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """Variances of scores between samples and within a sample, and the standard errors that follow from them."""
+    """Variances of scores between samples and within a sample."""
 
     between: float
     """Variance of the true means of samples, without judge noise; at least 0."""
     within: float
     """Variance of the draws of one sample: judge noise."""
     samples: int
-    draws: int
-
-    def standard_error(self, samples: int, draws: int) -> float:
-        """Return the standard error of a mean over this many samples with this many draws each.
-
-        sqrt((between + within / draws) / samples). With more and more draws it approaches sqrt(between / samples).
-        Raises ValueError for a number below 1.
-        """
-        if samples < 1 or draws < 1:
-            raise ValueError(f"samples and draws must be at least 1, got {samples} and {draws}.")
-        return sqrt((self.between + self.within / draws) / samples)
 
 
 def variance_components(values: Sequence[Sequence[float]]) -> VarianceComponents | None:
@@ -348,4 +331,4 @@ def variance_components(values: Sequence[Sequence[float]]) -> VarianceComponents
     means = scores.mean(axis=1)
     within = float(((scores - means[:, None]) ** 2).sum() / (samples * (draws - 1)))
     of_means = float(((means - means.mean()) ** 2).sum() / (samples - 1))
-    return VarianceComponents(max(0.0, of_means - within / draws), within, samples, draws)
+    return VarianceComponents(max(0.0, of_means - within / draws), within, samples)

@@ -63,7 +63,7 @@ def exact_p(points: Points, span: tuple[float, float], worth: float) -> float:
         return 1.0
     raised, end = (values - low, -low) if mean > 0 else (high - values, high)
     counts = points.weights * (worth / points.weights.sum())
-    return _below(np.append(raised, 0.0), np.append(counts, 1.0), end)
+    return _below(np.append(np.maximum(raised, 0.0), 0.0), np.append(counts, 1.0), end)
 
 
 def _lower(values: Numbers, counts: Numbers, level: float) -> float:
@@ -168,7 +168,7 @@ class Summarised:
     varied: int | None = None
     """The number of clusters off their most common mean; None if samples are not clustered."""
     ends: tuple[float, float] | None = None
-    """The places of the one more value of exact limits; by default the ends of the range. None is inside the points."""
+    """The places of the one more value of exact limits; by default the ends of the range."""
 
     @property
     def finite(self) -> bool:
@@ -184,7 +184,7 @@ class Summarised:
         low, high = self.span
         ends: list[tuple[float, float]] = []
         if self.finite:
-            ends.append(exact_limits(self.points, self._places, self._worth(level), exact_level or level))
+            ends.append(exact_limits(self.points, self.ends or self.span, self._worth(level), exact_level or level))
         if self.spread is not None:
             half = t_quantile(self.spread.freedom, level) * self.spread.error
             ends.append((self.spread.value - half, self.spread.value + half))
@@ -192,15 +192,10 @@ class Summarised:
 
     def p(self, level: float) -> float:
         """Return the p-value of a mean of 0: at most 1 - level if, and only if, 0 is outside the limits."""
-        found = exact_p(self.points, self._places, self._worth(level)) if self.finite else 0.0
+        found = exact_p(self.points, self.ends or self.span, self._worth(level)) if self.finite else 0.0
         if self.spread is None:
             return found
         return max(found, 2 * t_cdf(self.spread.freedom, -abs(self.spread.value) / self.spread.error))
-
-    @property
-    def _places(self) -> tuple[float, float]:
-        low, high = self.ends or self.span
-        return min(low, float(self.points.values[0])), max(high, float(self.points.values[-1]))
 
     def _worth(self, level: float) -> float:
         """Return the number of independent values that the samples are worth, from their variance and the error.

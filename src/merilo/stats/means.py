@@ -207,7 +207,7 @@ FEWEST_DIFFERENT = 6
 """Minimum number of nonzero differences for a p-value: a sign test of 5 gives 1/16 at best."""
 _NEAR = 1e-12
 _FLOOR = 0.9
-"""Smallest cost of a broken answer, as a fraction of the range: lower, and faults of perfect answers are missed."""
+"""Smallest cost of a broken answer, as a fraction of the range; faults of perfect answers cost 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +260,7 @@ def paired_of(
     level: float,
     ends: tuple[float, float] | None = None,
 ) -> PairedTest:
-    """Test as `paired_test` does, from arrays that are known to be valid.
-
-    `ends`: of `own_ends`; by default those of `span`, which clusters always have.
-    """
+    """Test as `paired_test` does, from arrays that are known to be valid; `ends`: of `own_ends`, for no clusters."""
     import numpy as np
 
     if not len(differences):
@@ -297,17 +294,17 @@ def paired_of(
 def own_ends(
     first: NDArray[np.float64], second: NDArray[np.float64], span: tuple[float, float]
 ) -> tuple[float, float] | None:
-    """Return the lowest and the highest difference, first - second, that the next pair is expected to have.
+    """Return the lowest and the highest difference, first - second, that the next pair may have; `span`: of scores.
 
-    That is the mean cost of a broken answer, to `span` as the range of the scores, and at least nine tenths of the
-    range. A rare kind of answer that breaks more often costs more; design/statistics.md has the error in that case.
-    None, for the ends of the range, without a score between its ends.
+    The mean cost of a broken answer, at least .9 of the range, and no less than one did cost. Rare answers may cost
+    more: design/statistics.md has the error. None, for the ends of the range, if no score is between its ends.
     """
     low, high = span
-    if not ((low < first) & (first < high)).any() and not ((low < second) & (second < high)).any():
+    if not ((low < first) & (first < high) | (low < second) & (second < high)).any():
         return None
-    floor, one, other = _FLOOR * (high - low), float(first.mean()), float(second.mean())
-    return -max(floor, other - low, high - one), max(floor, one - low, high - other)
+    floor, one, other, gaps = _FLOOR * (high - low), first.mean(), second.mean(), first - second
+    lowest, highest = max(floor, other - low, high - one, -gaps.min()), max(floor, one - low, high - other, gaps.max())
+    return -float(lowest), float(highest)
 
 
 def _untold(value: float | None, interval: Interval, units: int) -> PairedTest:

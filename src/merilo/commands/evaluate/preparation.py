@@ -101,7 +101,7 @@ def _requested_metrics(asked: Sequence[str | Definition] | None, roles: JudgeRol
 def _undefined(intake: Intake, selection: Selection) -> dict[str, str]:
     """Return the selected metrics that no sample shows, with the reason why they are undefined."""
     return {
-        text: metric.not_shown(*intake.not_shown[text])
+        text: metric.not_shown(intake.not_shown[text])
         for text, metric in selection.metrics.items()
         if text in intake.not_shown and isinstance(metric, ShownInRun)
     }
