@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _MAX_RANGE: Final = 20
 """Numbers in a range such as [1-3]; a longer one is more likely a page range than a citation."""
+_NO_IDS: Final = frozenset({"not", "no", "never", "only", "and", "or"})
+"""Words that an answer may have in brackets, whatever the ids of its contexts are."""
 _WORDS: Final = (
     "docs?|documents?|sources?|passages?|contexts?|chunks?|snippets?|refs?|references?|cite|citations?"
     "|quellen?|dokumente?|fuentes?|documentos?|fonti|fonte|документы?|источники?"
@@ -246,7 +248,7 @@ class _Reader:
     def _id(self, item: str) -> _Names | None:
         named = _NAMED.fullmatch(item)
         for name in (item, named["id"] if named else ""):
-            if name in self.places and not name.isalpha():  # a word in brackets, such as [not]
+            if name in self.places and name not in _NO_IDS:
                 return _Names((self.places[name],), ())
         return _Names((), (named["id"],)) if named else None
 
