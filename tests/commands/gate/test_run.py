@@ -239,7 +239,7 @@ def test_the_same_outputs_pass(tmp_path: Path) -> None:
         found = gate_run(run, Suite(max_drop=0.01), baseline=old)
         assert (only(found).verdict, only(found).same_outputs) == (PASS, True)
         assert only(found).reading.startswith("context_relevance: no change. Inputs and scores are equal")
-        assert "a drop of up to 0.168 is possible" in only(found).reading
+        assert "a drop of up to 0.152 is possible" in only(found).reading
         assert gates_record(found)["gates"][0]["same_outputs"] is True
         assert found.notes == ()
 
@@ -660,7 +660,7 @@ def test_values_of_another_version_are_said_not_to_be_recomputed(tmp_path: Path)
         for name in (MANIFEST, OUTCOMES, SUMMARY):
             path = run.path / name
             text = path.read_text("utf-8")
-            text = text.replace('"reciprocal_rank": 1', other) if other else text.replace("reciprocal_rank", "gone")
+            text = text.replace('"reciprocal_rank": 2', other) if other else text.replace("reciprocal_rank", "gone")
             path.write_text(text, "utf-8")
         with closing(sqlite3.connect(run.path / STORE)) as db, db:
             copy = (run.path / MANIFEST).read_text("utf-8")
