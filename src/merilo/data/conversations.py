@@ -141,15 +141,15 @@ def _answers(record: RawRecord | Sample, tools: Collection[str] | None, *, hops:
     own = own if len(str(own)) <= _MAX_REPEATED else {}
     found_in = [*exchanges_in(_read(given if check.is_list(given) else list_in(value) or [], problems), tools)]
     for exchange in [] if problems else found_in:
-        beside = common if exchange is found_in[-1] else own  # a field next to the messages belongs to the last answer
+        columns = common if exchange is found_in[-1] else own  # a field next to the messages belongs to the last answer
         answers += 1
         if hops:
             yield from (RawRecord(record.place, each) for each in _hops(exchange, f"{name}/{answers}", name))
             continue
         fields = fields_of(exchange)
-        if _CONTEXTS not in exchange.columns and _CONTEXTS in map(aliases().field_of, (*beside, *exchange.columns)):
+        if _CONTEXTS not in exchange.columns and _CONTEXTS in map(aliases().field_of, (*columns, *exchange.columns)):
             fields.pop(_CONTEXTS, None)
-        found = {**beside, **fields, "id": f"{name}/{answers}", CONVERSATION: name}
+        found = {**columns, **fields, "id": f"{name}/{answers}", CONVERSATION: name}
         turns += exchange.before
         if turns:
             found["history"] = turns[-MAX_EARLIER:]

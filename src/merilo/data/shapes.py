@@ -182,9 +182,11 @@ def records_in(
     if check.is_list(header := value.get("columns")) and check.is_list(rows := value.get("data")):  # pandas: split
         return [dict(zip(map(str, header), row, strict=False)) for row in rows if check.is_list(row)]
     listed = {name: items for name in value if name not in {*known, *talks} and (items := _objects(value[name]))}
-    told = TEXT_FIELDS if is_one else frozenset(FIELDS)  # passages are not records
+    needed = TEXT_FIELDS if is_one else frozenset(FIELDS)  # passages are not records
     records = {name: items for name, items in listed.items() if name in WRAPPERS}
-    records = records or {name: items for name, items in listed.items() if any(told & _fields(item) for item in items)}
+    records = records or {
+        name: items for name, items in listed.items() if any(needed & _fields(item) for item in items)
+    }
     records = records or ({} if is_one else listed)
     of_items = frozenset[str]().union(*(_fields(item) for items in records.values() for item in items))
     own = {field for key, field in known.items() if not check.is_missing(value[key])}
