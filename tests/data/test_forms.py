@@ -66,6 +66,14 @@ def test_an_answer_does_not_supply_contexts() -> None:
     assert alone.retrieved_contexts is None
 
 
+def test_keys_of_two_columns_are_both_kept() -> None:
+    """A key within a column that fills a field, and a column of its name, are two values of the metadata."""
+    data = {"question": "q", "meta": {"chunks": HITS, "note": "inner"}, "note": "outer", "answer": ANSWER}
+    (both,) = load([data])
+    assert isinstance(both, Sample)
+    assert {"inner", "outer"} <= {*map(str, both.metadata.values())}
+
+
 @each_case(
     ("record", "unread"),
     [

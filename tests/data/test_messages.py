@@ -174,14 +174,13 @@ def test_tools_that_retrieve(tools: list[str] | None, contexts: list[str], other
         ("[]", "book_table", None, None),
         ("[]", "book_table", ["book_table"], []),
         ("[]", "search_kb", ["other"], None),
+        (FOUND, "search_kb", ["other"], None),
         ("Error: timeout", "search_kb", None, None),
         ("Error codes of the pump begin with an E.", "search_kb", None, ["Error codes of the pump begin with an E."]),
     ],
 )
-def test_a_search_that_found_nothing(
-    returned: str, tool: str, tools: list[str] | None, contexts: list[str] | None
-) -> None:
-    """It retrieved no contexts, which is known; an error of a tool, and an empty result of others, are no contexts."""
+def test_results_that_are_no_contexts(returned: str, tool: str, tools: list[str] | None, contexts: object) -> None:
+    """A search that found nothing retrieved none; errors, and what other tools returned, are not contexts."""
     call = {"id": "1", "function": {"name": tool, "arguments": ARGUMENTS}}
     messages = [
         says("user", QUESTION),
@@ -193,19 +192,6 @@ def test_a_search_that_found_nothing(
     assert isinstance(sample, Sample)
     found = sample.retrieved_contexts
     assert (None if found is None else [context.text for context in found]) == contexts
-
-
-def test_the_results_of_other_tools_are_not_contexts() -> None:
-    """A tool that `tools` does not name retrieves nothing, whatever it returns."""
-    call = {"id": "1", "function": {"name": "weather", "arguments": ARGUMENTS}}
-    messages = [
-        says("assistant", "", tool_calls=[call]),
-        says("tool", FOUND, tool_call_id="1"),
-        says("assistant", ANSWER),
-    ]
-    (sample,) = load([{"messages": [says("user", QUESTION), *messages]}], tools=["search"])
-    assert isinstance(sample, Sample)
-    assert sample.retrieved_contexts is None
 
 
 def test_a_turn_ends_when_the_user_speaks() -> None:

@@ -403,7 +403,10 @@ class _Reader:
     def _is_title(self, text: str) -> bool:
         """Return True for the name of a source: an address, a number, or a title, not a sentence."""
         plain, words = text.strip(), _words(text)
-        is_sentence = (plain[-1:] in ".!?。" and len(words) > _RUN) or plain.lstrip("\"'“«[(*-• ")[:1].islower()
+        bare = plain.lstrip("\"'“«[(*-• ")
+        has_words = not all(any(map(str.isdecimal, each)) for each in bare.split())  # unlike "kb-1, kb-22"
+        is_lower = bare[:1].islower() and " " in bare and has_words
+        is_sentence = (plain[-1:] in ".!?。" and len(words) > _RUN) or is_lower
         is_title = not is_sentence and len(words) <= 15 and not self._is_content(words)
         return is_title or pattern("file").search(plain) is not None or all(map(_is_known, words))
 

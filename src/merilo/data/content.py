@@ -29,7 +29,7 @@ _MAX_OBJECTS: Final = 2_000
 """Maximum objects and lists in which a list of passages is looked for."""
 _MAX_INSIDE: Final = 100
 """Maximum objects within one passage in which its text is looked for."""
-_MAX_KEYS: Final = 20
+MAX_KEYS: Final = 20
 """Keys of one item of a list among which a list of passages is looked for."""
 _PAIR: Final = 2  # a passage and its score
 _MAX_ROW: Final = 4
@@ -72,7 +72,7 @@ _OPENING: Final = frozenset("{[ \n\r\t\ufeff")
 
 
 def is_unreadable(text: str) -> bool:
-    """Return True for a text that is JSON or an object as Python prints it: an export or a log, and no answer."""
+    """Return True for a text that is JSON or an object as Python prints it: an export or a log, not an answer."""
     return held(text) is not text if text[:1] in _OPENING else _PRINTED.match(text) is not None
 
 
@@ -118,7 +118,7 @@ def passages_in(value: object) -> list[object] | None:
         if rows:
             found.setdefault(path, []).extend(rows)
         elif depth < _MAX_DEPTH:
-            waiting.extend((f"{path}.{key}", item, depth + 1) for key, item in inner if len(key) <= _MAX_KEY)
+            waiting.extend((f"{path}.{key}", item, depth + 1) for key, item in inner if len(key) <= MAX_KEY)
     if len(found) > 1:
         known = {path: items for path, items in found.items() if path.rpartition(".")[2] in names()["around"]["lists"]}
         found = known if len(known) == 1 else found
@@ -147,7 +147,7 @@ def _lists_in(items: Sequence[object]) -> list[tuple[str, object]]:
     if (path := _path(first)) and path[0][1] in names()["around"]["inside"]:
         return []
     records = [each for each in items[:_MAX_INSIDE] if check.is_record(each)]
-    pairs = [pair for each in records for pair in islice(each.items(), _MAX_KEYS)]
+    pairs = [pair for each in records for pair in islice(each.items(), MAX_KEYS)]
     return [(key, held) for key, held in pairs if check.is_list(held) and held and _is_passage(held[0])]
 
 
@@ -158,7 +158,7 @@ def _numbered(value: Mapping[str, object]) -> list[object]:
 
 
 _NUMBER: Final = re.compile(r"[-+]?\d{1,20}(?:\.\d{0,20})?(?:[eE][-+]?\d{1,2})?")
-_MAX_KEY: Final = 200
+MAX_KEY: Final = 200
 """Characters of a key; what a longer one holds is not looked into."""
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d{0,6})\]")
 
@@ -211,7 +211,7 @@ def passage_of(item: object) -> object:
         return _of_row(item)
     if not check.is_record(item):
         return item
-    is_plain = item.keys() <= _OWN and not isinstance(item.get("score"), str)
+    is_plain = item.keys() <= _OWN and not isinstance(item.get("score"), str | dict)
     if is_plain and isinstance(text := item.get("text"), str) and text[:1] not in _OPENING:
         return item  # nearly all passages
     inner = item.get("kwargs") if item.get("lc") == 1 else item  # LangChain's serialised object
@@ -226,7 +226,7 @@ def passage_of(item: object) -> object:
             keys.pop("text", None)
         parts |= {role: each[key] for role, key in keys.items() if role not in parts and role != "metadata"}
         used = {*keys.values(), below}
-        rest = {key: value for key, value in each.items() if key not in used and _is_told(key, value)}
+        rest = {key: value for key, value in each.items() if key not in used and _is_kept(key, value)}
         own = held(each[keys["metadata"]]) if keys.get("metadata", below) != below else None
         if check.is_record(own):
             rest = {f"field {name}" if name in own else name: value for name, value in rest.items()} | {**own}
@@ -243,7 +243,9 @@ def passage_of(item: object) -> object:
 def _number(score: object) -> object:
     """Return the number in a text, or in an object of one key as MongoDB writes it; other values as they are."""
     value = next(iter(score.values())) if check.is_record(score) and len(score) == 1 else score
-    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else score
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        return float(value)
+    return value if isinstance(value, int | float) else score
 
 
 def _of_row(row: list[object] | tuple[object, ...]) -> object:
@@ -268,7 +270,7 @@ def _is_passage(item: object) -> bool:
     return check.is_record(inner) and bool(_path(inner))
 
 
-def _is_told(key: str, value: object) -> bool:
+def _is_kept(key: str, value: object) -> bool:
     return value is not None and key not in _roles()[1] and not check.is_missing(value)
 
 

@@ -350,8 +350,8 @@ class _Reader:
         noted = self._unreadable(values, plan)
         if plan.kept or noted or "metadata" in values:
             own = held(values.get("metadata")) if self.cells else values.get("metadata")
-            rest = {name: each for column in plan.kept for name, each in self._rest(column, record[column]).items()}
-            values["metadata"] = _with_metadata(own, {**rest, **noted}, "column")
+            rest = [pair for column in plan.kept for pair in self._rest(column, record[column]).items()]
+            values["metadata"] = _with_metadata(own, (*rest, *noted.items()))
         try:
             return Sample(**cast("dict[str, Any]", values))  # the constructor checks every value
         except DataError as error:
@@ -548,14 +548,14 @@ def _question_in(messages: object, problems: list[Problem], *, has_history: bool
     return {"user_input": turns[-1].text, **({} if has_history else {"history": turns[:-1]})}
 
 
-def _with_metadata(own: object, other: Mapping[str, object], kind: str) -> object:
+def _with_metadata(own: object, other: Iterable[tuple[str, object]]) -> object:
     """Return the record's own metadata, merged with its other columns; names that collide get a prefix."""
     if isinstance(own, str) or check.is_list(own):
         own = {"metadata": own}
     if own is not None and not check.is_mapping(own):
         return own  # rejected, with its field, when the sample is created
     merged = dict(own or {})
-    for name, value in other.items():
+    for name, value in other:
         if value is not None:
-            merged[f"{kind} {name}" if name in merged else name] = value
+            merged[f"column {name}" if name in merged else name] = value
     return merged

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
 from merilo.data.aliases import LIST_FIELDS, TEXT_FIELDS, aliases, text_in
-from merilo.data.content import held, is_prose, names, passage_of, passages_in
+from merilo.data.content import MAX_KEY, held, is_prose, names, passage_of, passages_in
 from merilo.data.context import MAX_CONTEXTS
 from merilo.data.lines import RawRecord
 from merilo.data.messages import answer_in, are_messages, messages_in
@@ -142,7 +142,7 @@ def within(record: Mapping[str, object], used: Collection[str] = ()) -> Iterator
             path, value = f"{path}[0]", value[0]
         if check.is_record(value) and depth < _MAX_INNER_DEPTH:
             inner = islice(value.items(), _MAX_INNER)
-            waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in inner if len(key) <= _MAX_INNER)
+            waiting.extend((f"{path}.{key}", each, depth + 1) for key, each in inner if len(key) <= MAX_KEY)
 
 
 def _has_word(path: str, kind: str) -> bool:
