@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -212,18 +212,19 @@ async def test_the_loop_goes_on_while_a_batch_is_answered(tmp_path: Path) -> Non
     assert len(found) == 20
 
 
-async def test_no_more_than_a_window_is_read_ahead(tmp_path: Path) -> None:
-    """Samples are taken from the data window by window, as their results are taken."""
+@each_case(("characters", "most"), [(1, 10), (60_000, 2)])
+async def test_no_more_than_a_window_is_read_ahead(characters: int, most: int, tmp_path: Path) -> None:
+    """Samples are taken from the data window by window, as their results are taken; fewer of long ones."""
     taken, done = 0, 0
 
     def counted() -> Iterator[Sample]:
         nonlocal taken
         for sample in samples(100):
             taken += 1
-            yield sample
+            yield replace(sample, response="a" * characters)
 
     async for _ in Bench(tmp_path, Shelf()).coming(counted(), window=10):
-        assert taken - done <= 10
+        assert taken - done <= most
         done += 1
     assert done == 100
 

@@ -203,8 +203,11 @@ async def stream(
 
 WINDOW = 32
 """Number of samples whose questions are asked in the same rounds."""
-_WINDOW_CHARACTERS = 2_000_000
-"""Characters after which no further sample is added to a window."""
+_WINDOW_CHARACTERS = 100_000
+"""Characters after which no further sample is added to a window. A model in this process reads the texts of a window in
+every round, so they must fit its cache (`merilo.judges.encoder.model.TOKENS`)."""
+_LATE_CHARACTERS = 2_000_000
+"""The same if replies may be late: such a window is one batch of a service."""
 
 
 class Batches:
@@ -260,6 +263,7 @@ async def in_rounds(
     one are processed too, but their results are not yielded.
     """
     loop, source, more, whole = asyncio.get_running_loop(), iter(samples), True, True
+    characters = _LATE_CHARACTERS if late else _WINDOW_CHARACTERS
 
     def drive(plan_runs: Sequence[PlanRun]) -> None:
         drive_rounds(plan_runs, answers, batches, price=price, count=count, late=late)
@@ -267,7 +271,7 @@ async def in_rounds(
 
     def work() -> _Done:
         with cancelled_by(batches.event):
-            return _window(_next_samples(source, window), metrics, drive)
+            return _window(_next_samples(source, window, characters), metrics, drive)
 
     while more and not batches.stopped:
         # executor threads do not inherit context variables, such as that of the cancellation
@@ -296,15 +300,14 @@ class _Done(NamedTuple):
     """True if all samples of the window have their results."""
 
 
-def _next_samples(source: Iterator[Sample], window: int) -> list[Sample]:
+def _next_samples(source: Iterator[Sample], window: int, characters: int) -> list[Sample]:
     """Return the next samples: at most `window`, and fewer if they are long, since all are in memory at once."""
     samples: list[Sample] = []
-    characters = 0
-    while len(samples) < window and characters < _WINDOW_CHARACTERS and (sample := next(source, None)) is not None:
+    while len(samples) < window and characters > 0 and (sample := next(source, None)) is not None:
         samples.append(sample)
         contexts = (*(sample.retrieved_contexts or ()), *(sample.reference_contexts or ()))
         texts = (sample.user_input, sample.response, sample.reference, *(context.text for context in contexts))
-        characters += sum(len(text) for text in texts if text is not None)
+        characters -= sum(len(text) for text in texts if text is not None)
     return samples
 
 
