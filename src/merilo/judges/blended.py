@@ -58,7 +58,7 @@ MAX_PAIRS: Final = 2_000
 """Maximum pairs of a window of the question or statement and a window of the contexts."""
 _PASSAGE_SIZE: Final = 128
 _WINDOW_SIZE: Final = 127
-"""Additional tokens of a text per additional window of the encoder: windows overlap by half."""
+"""Tokens of a text per window of the encoder; on average it holds more."""
 _CHARACTERS_PER_TOKEN: Final = 6
 _MIN_READ: Final = 600
 """Characters. Of a sentence that has more than this and than the limit in tokens, only the beginning is read."""
@@ -544,9 +544,9 @@ class PairFeatures:
         )
 
     def _parts(self, sentences: Sequence[str]) -> list[Part]:
-        """Return each sentence as read in the first window that contains it."""
+        """Return each sentence as read in its window; of one in several windows, the part in the first."""
         parts: list[Part] = []
-        for window in self.encodings.read(tuple(sentences)):  # windows overlap, and together they hold every sentence
+        for window in self.encodings.read(tuple(sentences)):
             parts += [window.part(at) for at in range(len(parts), window.window.sentences.stop)]
         return parts
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import tomllib
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 class Ranges:
@@ -158,37 +158,48 @@ class Window:
 def windows(sentences: Sequence[str], wordpiece: WordPiece, *, longest: int) -> tuple[Window, ...]:
     """Return windows of at most `longest` pieces, in order: one if everything fits, an empty one for no sentences.
 
-    Each window begins in the middle of the previous one, or later if it would be too long otherwise. A sentence of
-    more than `longest` pieces is separate, in parts that overlap by half.
+    Each sentence is whole in exactly one window, and the windows are as few as possible, with nearly equal lengths. A
+    sentence of more than `longest` pieces is separate, in equal parts that overlap by an eighth.
     """
-    pieces = [tuple(wordpiece.ids(sentence)) for sentence in sentences]
-    pieces_before = [0, *accumulate(map(len, pieces))]
     found: list[Window] = []
-    first = 0
-
-    def close(end: int) -> None:
-        if end > first:
-            ends = tuple(each - pieces_before[first] for each in pieces_before[first + 1 : end + 1])
-            flat = tuple(piece for each in pieces[first:end] for piece in each)
-            found.append(Window(range(first, end), flat, ends))
-
-    for at, each in enumerate(pieces):
-        if len(each) > longest:
-            close(at)
-            found.extend(Window.of(part, at) for part in _parts(each, longest))
-            first = at + 1
-        elif at > first and pieces_before[at + 1] - pieces_before[first] > longest:
-            close(at)
-            # Half of the previous window is read again, so a sentence near an end also has its neighbours on both
-            # sides.
-            first += max(1, (at - first) // 2)
-            while pieces_before[at + 1] - pieces_before[first] > longest:
-                first += 1
-    close(len(pieces))
+    run: list[tuple[int, ...]] = []
+    for at, sentence in enumerate(sentences):
+        pieces = tuple(wordpiece.ids(sentence))
+        if len(pieces) <= longest:
+            run.append(pieces)
+            continue
+        found += _balanced(run, longest, at)
+        found += [Window.of(part, at) for part in _parts(pieces, longest)]
+        run = []
+    found += _balanced(run, longest, len(sentences))
     return tuple(found) or (Window(range(0), (), ()),)
 
 
+def _balanced(sentences: Sequence[tuple[int, ...]], longest: int, end: int) -> Iterator[Window]:
+    """Yield windows of sentences that end before the sentence `end` of a text."""
+    fewest = len(_cut(sentences, longest))
+    most = bisect_left(range(longest), -fewest, key=lambda most: -len(_cut(sentences, most)))
+    start = end - len(sentences)
+    for own in _cut(sentences, most):
+        yield Window(range(start, start + len(own)), tuple(chain.from_iterable(own)), tuple(accumulate(map(len, own))))
+        start += len(own)
+
+
+def _cut(sentences: Iterable[tuple[int, ...]], most: int) -> list[list[tuple[int, ...]]]:
+    """Return groups of consecutive sentences, each of at most `most` pieces or of one sentence."""
+    found: list[list[tuple[int, ...]]] = []
+    room = -1
+    for each in sentences:
+        room -= len(each)
+        if room < 0:
+            found.append([])
+            room = max(0, most - len(each))  # an empty sentence joins any group
+        found[-1].append(each)
+    return found
+
+
 def _parts(pieces: tuple[int, ...], longest: int) -> list[tuple[int, ...]]:
-    step = max(1, longest // 2)
-    last = len(pieces) - longest
-    return [pieces[start : start + longest] for start in [*range(0, last, step), last]]
+    overlap = longest // 8
+    number = -(-(len(pieces) - overlap) // (longest - overlap))
+    step = -(-(len(pieces) - overlap) // number)
+    return [pieces[start : start + step + overlap] for start in range(0, len(pieces) - overlap, step)]
