@@ -1,15 +1,40 @@
-"""Speed of the embedded judge on one core: CPU of verdicts, by words and encoder together."""
+"""Speed of the embedded judge: CPU of verdicts, by words and encoder together, and of runs by length of contexts."""
 
 from __future__ import annotations
 
+import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from encoder import CONTEXT_WORDS, SENTENCE_TOKENS, STATEMENT_TOKENS, cpu_ms, example_words
 from figures import peak_mb, report
 
+import merilo
+
 STATEMENT_WORDS, SENTENCE_WORDS = STATEMENT_TOKENS * 3 // 4, SENTENCE_TOKENS * 3 // 4
 ASKED = ("When was the first of them built, and by whom?", "Which of the two had more readers in the north?")
+RUN_WORDS, CONTEXTS = 20_000, 5
+LEAST_A_CPU_S = {40: 20, 120: 10, 200: 6, 800: 1.5}
+"""Fewest contexts per CPU second in a run with the default metrics, by the words of a context."""
+MOST_MB = 450
+
+
+def contexts_per_cpu_s(words: list[str], length: int) -> float:
+    """Return the contexts of `length` words per CPU second in a run whose contexts are all different."""
+    texts = [" ".join((words * 2)[start:][:length]) for start in range(0, RUN_WORDS, length)]
+    rows = [
+        {
+            "user_input": f"{ASKED[at % 2]} {at}",
+            "retrieved_contexts": texts[at : at + CONTEXTS],
+            "response": " ".join(texts[at].split()[:STATEMENT_WORDS]) + ".",
+        }
+        for at in range(0, len(texts), CONTEXTS)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.process_time()
+        merilo.evaluate(rows, out=Path(folder, "run"), storage={"cache": False})
+        return len(texts) / (time.process_time() - began)
 
 
 def main() -> None:
@@ -46,6 +71,9 @@ def main() -> None:
     pair = cpu_ms(lambda each: support(statements[each % 20], facts[each // 20 % 20]), 400)
     report("embedded: support, both encoded already, CPU ms", pair, at_most=2)
     report("embedded: peak memory, MB", peak_mb(), at_most=400)
+    for length, least in LEAST_A_CPU_S.items():
+        report(f"embedded: contexts of {length} words a CPU s", contexts_per_cpu_s(words, length), at_least=least)
+    report("embedded: peak memory with these runs, MB", peak_mb(), at_most=MOST_MB)
 
 
 if __name__ == "__main__":
