@@ -212,7 +212,7 @@ async def test_the_loop_goes_on_while_a_batch_is_answered(tmp_path: Path) -> Non
     assert len(found) == 20
 
 
-@each_case(("characters", "most"), [(1, 10), (60_000, 2)])
+@each_case(("characters", "most"), [(1, 10), (40_000, 2)])
 async def test_no_more_than_a_window_is_read_ahead(characters: int, most: int, tmp_path: Path) -> None:
     """Samples are taken from the data window by window, as their results are taken; fewer of long ones."""
     taken, done = 0, 0

@@ -203,7 +203,7 @@ async def stream(
 
 WINDOW = 32
 """Number of samples whose questions are asked in the same rounds."""
-_WINDOW_CHARACTERS = 100_000
+_WINDOW_CHARACTERS = 60_000
 """Characters after which no further sample is added to a window. A model in this process reads the texts of a window in
 every round, so they must fit its cache (`merilo.judges.encoder.model.TOKENS`)."""
 _LATE_CHARACTERS = 2_000_000

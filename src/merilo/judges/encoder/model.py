@@ -159,8 +159,8 @@ MARKS: Final = 2
 """Special tokens of every text: one before it and one after it."""
 OPENED_TOKENS: Final = 4_096
 """Tokens of long texts in the reader's cache, for the next short texts: 25 MB."""
-BEGUN_TOKENS: Final = 4_096
-"""Tokens of short texts in the reader's cache, for the next long texts: 19 MB."""
+BEGUN_TOKENS: Final = 1_024
+"""Tokens of short texts in the reader's cache, for the next long texts: 5 MB."""
 
 
 class Encoded:
@@ -386,8 +386,8 @@ def _covered(near: NDArray[np.float32], rare: NDArray[np.float32]) -> float:
 
 # -- encoded texts, each encoded once ------------------------------------------------------------------
 
-TOKENS: Final = 32_768
-"""Default cache size in tokens: about 50 MB, or 200 contexts."""
+TOKENS: Final = 20_480
+"""Default cache size in tokens: about 31 MB, or 80 contexts of 200 words. A run asks about few enough at once."""
 
 
 _CHARACTERS_PER_TOKEN: Final = 1_500
