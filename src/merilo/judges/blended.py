@@ -23,7 +23,7 @@ from merilo.cancellation import check_cancelled
 from merilo.data.short_answers import affirms, taken_apart
 from merilo.errors import DataError
 from merilo.judges.copied import Position, strip_question_echoes
-from merilo.judges.encoder.model import Encoder, Encodings, PairScore, PairScorer, Reader, Weights
+from merilo.judges.encoder.model import MARKS, Encoder, Encodings, PairScore, PairScorer, Reader, Weights
 from merilo.judges.slots import Difference, absent, conflict, reordered, slots, unstated
 from merilo.judges.words import (
     WORDS_FILE,
@@ -357,8 +357,9 @@ class BlendedModel:
         best = max(found)
         # Two contexts are tried only if none supports the statement alone: most statements need one.
         together = () if chosen else _together(statement, texts)
-        if together:
-            joined = [text for at in together for text in texts[at]]
+        joined = [text for at in together for text in texts[at]]
+        # Longer texts would be read in several windows, that is, apart again.
+        if joined and sum(_size(self, each) for each in joined) <= self.features.encodings.encoder.longest - MARKS:
             best = max(best, curve.probability(self.features.support(statement, joined)))
             chosen = [*together] if best >= yes_from else []
         difference = conflict(statement, texts)
@@ -513,9 +514,11 @@ class PairFeatures:
 
     def support(self, statement: str, sentences: Sequence[str]) -> Row:
         """Return the features of `supported` for a statement and one context, which must not be empty."""
-        short, long = self.encodings.read(statement), self.encodings.read(tuple(sentences))
-        held, covered = max(shares(statement, sentences, window=_WINDOW)), max(self.covered(statement, sentences))
-        return covered, held, self._margin(short, long)
+        held, covered = max(shares(statement, sentences, window=_WINDOW)), self.covered(statement, sentences)
+        # Of a text in several windows the reader reads the one with the closest sentence.
+        closest, long = _argmax(covered), self.encodings.read(tuple(sentences))
+        near = [each for each in long if closest in each.window.sentences]
+        return covered[closest], held, self._margin(self.encodings.read(statement), near)
 
     @staticmethod
     def words(user_input: str, sentences: Sequence[str]) -> Row:
