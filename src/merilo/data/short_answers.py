@@ -16,6 +16,17 @@ _VERBS: Final = frozenset(
     "wouldn't you're".split()
 )
 """English verbs: an answer with one of them is a sentence, however short."""
+_FULL_VERBS: Final = frozenset(
+    "allows applies became becomes began begins belongs brought built came comes contains costs ends fell found gave "
+    "goes got grew held holds includes keeps lasts lay lies led left lives lost made makes means measures needs opens "
+    "paid pays reads requires rose runs sells sits spent stands starts takes took uses weighs went won works "
+    "wrote".split()
+)
+"""English verbs that are a verb before a function word, a number or a name: "Shipping costs." is not a sentence."""
+_AFTER_VERB: Final = frozenset(
+    "a an the at by for from in into of on over to under until up with without about after all as its their no not "
+    "only one two three four five six seven eight nine ten between".split()
+)
 _NAMES_TOO: Final = frozenset({"may", "will"})
 """Verbs that are a month or a name if capitalised."""
 _YES: Final = frozenset("yes yep yeah correct true да верно ja oui sí si 是 是的 对 はい نعم".split())
@@ -72,7 +83,9 @@ def _is_short(answer: str, language: str) -> bool:
     if language in _SHORT_SIGNS or not has_few_words(answer, language):
         return has_few_words(answer, language)
     words = answer.split()
-    return language != "en" or is_yes_or_no(answer) or not any(map(_is_verb, words, ["", *words]))
+    if language != "en" or is_yes_or_no(answer):
+        return True
+    return not (any(map(_is_verb, words, ["", *words])) or any(map(_is_full_verb, words[1:], words[2:])))
 
 
 def _is_verb(word: str, before: str) -> bool:
@@ -80,6 +93,13 @@ def _is_verb(word: str, before: str) -> bool:
     is_name = plain in _NAMES_TOO and word.strip("([\"'“‘")[:1].isupper()
     is_time = plain == "am" and (not before or before[-1:].isdigit())  # "9 am"; "Am Freitag" at the beginning
     return plain in _VERBS and not is_name and not is_time
+
+
+def _is_full_verb(word: str, after: str) -> bool:
+    """Return True for a verb with its object: "opened in", "costs 12", "beat Visby"."""
+    (plain,), (following,) = _words(word)[:1] or [""], _words(after)[:1] or [""]
+    is_verb = plain in _FULL_VERBS or (plain.endswith("ed") and len(plain) > 4)
+    return is_verb and word[:1].islower() and (following in _AFTER_VERB or not after[:1].islower())
 
 
 def _words(text: str) -> list[str]:

@@ -51,6 +51,7 @@ _SAME_AS: Final = dict.fromkeys(("noon", "midday"), "12:00") | {"midnight": "0:0
 _CLOCK: Final = re.compile(r"(?P<hour>2[0-4]|[01]?\d)(?::(?P<minute>[0-5]\d))?(?P<half>\s?[ap]m)?")
 _TOKEN: Final = re.compile(
     r"(?P<clock>\b(?:2[0-4]|[01]?\d)(?::[0-5]\d(?:\s?[ap]\.?m\b\.?)?|\s?[ap]\.?m\b\.?)|\b(?:noon|midday|midnight)\b)"
+    r"|(?P<code>\b(?!(?:USD|EUR|GBP|JPY|INR)\d)[A-Za-z]{1,9}-?\d{1,9}[A-Za-z]{0,3}(?:-[A-Z\d]{1,4})?\b)"
     r"|(?P<number>(?:(?<![^\s(\[,;:])[-−–])?(?:\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?:[.,]\d+)?(?!\w)|\d+(?:[.,]\d+)*))"
     r"|(?P<word>km/h|m/s|per cent|pour cent|por ciento|(?<=[\d万亿])(?:[万亿年月日元米天]|公里|公斤|小时|个月)"
     r"|[^\W\d_]+(?:['’][^\W\d_]+)*[²³]?)|(?P<symbol>[%$€£¥₹°~≈−–—:/-])"
@@ -58,11 +59,13 @@ _TOKEN: Final = re.compile(
 _DASHES: Final = word_set("- – — −")
 _CURRENCY: Final = word_set("$ € £ ¥ ₹ usd eur gbp jpy inr")
 _OTHER_DIGIT: Final = re.compile(r"(?![0-9])\d")
+_IN_BRACKETS: Final = re.compile(r"(?<=\d)\(([a-z])\)")
 _DOTTED: Final = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}\.\d{3},\d+")
 """Thousands as German and other languages write them."""
 _DAY_MONTH_YEAR: Final = re.compile(r"(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.([12]\d{3})")
 _DOTTED_ONCE: Final = re.compile(r"\D{0,4}[1-9]\d{0,2}\.\d{3}(?![\d.,])")
 """Either thousands or a decimal fraction."""
+_POUNDS: Final = ("pound", "pounds", "lb", "lbs")
 _HEDGES: Final = word_set("about around approximately roughly nearly almost some circa ca ~ ≈")
 _EXACT: Final = 1e-6
 _HEDGED: Final = 0.1
@@ -121,7 +124,8 @@ def same_values(one: str, other: str) -> bool:
 
 
 def composed(text: str) -> str:
-    """Return a text in NFC, with digits 0 to 9."""
+    """Return a text in NFC, with digits 0 to 9; "401(k)" as "401k"."""
+    text = _IN_BRACKETS.sub(r"\1", text)
     plain = text if text.isascii() else unicodedata.normalize("NFC", text)
     return plain if text.isascii() else _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
 
@@ -178,7 +182,10 @@ class Reader:
             day, at = number, place + 1 + (self.word(place + 1) in _ORDINAL_ENDS)
             at += self.word(at) in {"of", "de"}
         month = _MONTHS.get(self.word(at), 0)
-        if not month or not self.found[at].group()[0].isupper():
+        capital = at < len(self.found) and self.found[at].group()[0].isupper()
+        if month and not (capital or day or self.integer(at + 1) > 0):  # "may" and "march" are words
+            month = 0
+        if not month:
             month = _OTHER_MONTHS.get(self.word(at), 0) if day else 0
         if not month:
             return self._dated(place, place + 1, (number, 0, 0, 0)) if self._is_year(place) else 0
@@ -219,14 +226,17 @@ class Reader:
         raw, first, dimension = value, place, "ordinal" if ordinal else ""
         if before in _CURRENCY:
             first, dimension = place - 1, _UNITS[before][0]
-        at = end + (self.word(end) in _DASHES and self.gap(end) == "" and self.gap(end + 1) == "")
-        if not ordinal and not dimension and (unit := self._unit(at)):
+        at = end + (self.word(end) in _DASHES and self.gap(end) == self.gap(end + 1))
+        if not ordinal and not dimension and not self.gap(at).strip() and (unit := self._unit(at)):
             dimension, size = unit
             value, end = value * size, at + 1
             scale = (self._unit(end) or ("",))[0] if dimension == "degree" and not self.gap(end).strip() else ""
             if scale in {"degree", "fahrenheit"}:  # "degrees Celsius"
                 dimension, end = scale, end + 1
-        counted = self.word(end) if self.word(end) not in FUNCTION_WORDS else ""
+        # "14; Accidents" counts nothing
+        is_word = self.word(end)[:1].isalpha() and self.word(end) not in FUNCTION_WORDS
+        counts = not dimension and self.gap(end) == " " and is_word
+        counted = self.word(end) if counts else ""
         hedged = self.word(first - 1) in _HEDGES
         self.numbers.append(Number(value, dimension, raw, self.take(first, end), counted, hedged))
         return end
@@ -260,7 +270,21 @@ class Reader:
 
 def has_values(mine: Values, own: Values) -> bool:
     """Return True if a sentence has each number and date of a statement."""
-    return all(has_number(each, own) for each in mine.numbers) and all(has_date(each, own) for each in mine.dates)
+    return all(has_value(each, own) for each in mine.values)
+
+
+def has_value(value: Number | Date, own: Values) -> bool:
+    """Return True if a text has a value: a bare number fits any unit, a counted one only its own.
+
+    >>> has_value(values("390 pounds").numbers[0], values("It costs £390."))
+    True
+    """
+    if isinstance(value, Date):
+        return has_date(value, own)
+    if not value.dimension:
+        return has_number(value, own)
+    equals = (each for each in own.numbers if equal(value, each))
+    return any(value.dimension == each.dimension or not (value.counted or each.counted) for each in equals)
 
 
 def has_number(number: Number, source: Values) -> bool:
@@ -272,6 +296,8 @@ def has_number(number: Number, source: Values) -> bool:
 def equal(one: Number, other: Number) -> bool:
     """Return True if a statement's number is that of a source: equal, or nearly so after "about"."""
     kinds = {one.dimension, other.dimension}
+    if kinds == {"gbp", "mass"} and all(each.text.endswith(_POUNDS) for each in (one, other)):
+        return one.raw == other.raw
     if len(kinds) > 1:
         is_hour = "clock" not in kinds or not (one.counted or other.counted)
         return "" in kinds and "ordinal" not in kinds and is_hour and one.raw == other.raw

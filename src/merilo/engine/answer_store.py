@@ -358,7 +358,10 @@ class AnswerStore:
         common = self._common(judge, rubric, asked.verdict)
         bundler = self._bundlers.get(id(judge)) if self._bundlers else None
         view = None if bundler is None else bundler.view(asked, sample)
-        key = _key(asked.content, common, asked.draw, ALONE if view is None else view.key_part)
+        place = ALONE if view is None else view.key_part
+        if asked.facts and getattr(judge, "reads_facts", False):
+            place += asked.fact_bytes
+        key = _key(asked.content, common, asked.draw, place)
         return WorkUnit(judge, asked if view is None else Bundle((asked,), view), (asked,), (key,), rubric)
 
     def _pack_unit(self, asked: Pack) -> WorkUnit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from merilo.engine.budget import UNPAID, own_price
@@ -153,7 +154,7 @@ def _storable(answer: Answer) -> Answer:
 
 
 def _kept(failure: Failure) -> Failure:
-    return Failure(failure.kind, failure.message.encode("utf-8", "replace").decode())
+    return replace(failure, message=failure.message.encode("utf-8", "replace").decode())
 
 
 # -- sessions that another process has in flight -------------------------------------------------------

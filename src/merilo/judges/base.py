@@ -66,6 +66,7 @@ class Judge(Protocol):
       order of the questions does not matter. A run may then ask in rounds;
     - `supports_language: Callable[[Sequence[str]], bool]`: True if it supports the language of these texts, the first
       of which is the question or statement. A run reports samples in other languages;
+    - `reads_facts: bool`: True if its verdicts depend on the facts of a question (`Question.facts`);
     - `languages: frozenset[str]`: the codes of those languages; empty if any. A language that the user states for a
       sample, and that of each text but contexts, must be among them;
     - `weak_kinds: frozenset[str]`: the kinds of question (`addresses`) on which its agreement with human labels does

@@ -20,11 +20,10 @@ import numpy as np
 
 from merilo.bounded_cache import BoundedCache
 from merilo.cancellation import check_cancelled
-from merilo.data.short_answers import affirms, taken_apart
+from merilo.data.short_answers import taken_apart
 from merilo.errors import DataError
 from merilo.judges.copied import Position, strip_question_echoes
-from merilo.judges.encoder.model import MARKS, Encoder, Encodings, PairScore, PairScorer, Reader, Weights
-from merilo.judges.slots import Difference, absent, conflict, reordered, slots, unstated
+from merilo.judges.encoder.model import Encoder, Encodings, PairScore, PairScorer, Reader, Weights
 from merilo.judges.words import (
     WORDS_FILE,
     coverage,
@@ -34,11 +33,10 @@ from merilo.judges.words import (
     shares,
     split_english,
     stems,
-    weight,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.judges.encoder.model import Encoded, Part
 
@@ -136,23 +134,23 @@ def _excerpt(model: BlendedModel, asked: Sequence[str], sentences: Sequence[str]
 
 WEIGHTS_FILE: Final = "encoder.v1.safetensors"
 CURVES_FILE: Final = "curves.v3.json"
-RULES_VERSION: Final = 10
+RULES_VERSION: Final = 12
 """Part of the judge's fingerprint: raised with any change to the reading of texts that can move a number."""
 DIGITS: Final = 6
-P_ABSENT: Final = 0.05
 _UNUSABLE: Final = "Cannot use the curves of the embedded judge ({}); reinstall merilo, or fit them again."
 _EVIDENCE_SHARE: Final = 0.6
 """Fraction of the best sentence's share of words from which another sentence is evidence too."""
-_MIN_ANSWER: Final = 0.5
-"""Fraction of a short answer's words, by weight, that the sentence that states it contains at least."""
-_MIN_WEIGHT: Final = 0.2
-"""Weight from which a word is part of what a short answer says."""
-_JOIN_GAIN: Final = 0.1
-"""Fraction of a statement's words, by weight, that a second context must add to be read together with the first."""
 
 
 class CannotJudge(Exception):
-    """The model does not judge this kind of text; the message names it."""
+    """The model does not judge this; the message names it.
+
+    `probability`: of yes, for an order of what is not judged; None if unknown.
+    """
+
+    def __init__(self, message: str, probability: float | None = None) -> None:
+        super().__init__(message)
+        self.probability = probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,19 +189,6 @@ class ContextResult:
     """Indices of sentences, ascending; empty exactly if the level is 0."""
     closest: int | None = None
     """The sentence that is most likely evidence, if any."""
-
-
-@dataclass(frozen=True, slots=True)
-class SupportResult:
-    """A judgement of the support of contexts for a statement."""
-
-    supported: bool
-    probability: float
-    yes_from: float
-    cited: tuple[Position, ...] = ()
-    """The closest sentence of each supporting context; the closest of all if the statement is not supported."""
-    difference: Difference | None = None
-    """The slot in which the statement differs from its closest sentence."""
 
 
 class _Part(NamedTuple):
@@ -316,25 +301,19 @@ class BlendedModel:
             raise CannotJudge("contexts in several languages")
         return ContextResult(level, p_enough, curve.thresholds["yes"])
 
-    def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        """Judge whether contexts, each given as its sentences, support a statement: one alone, or two together."""
-        apart = taken_apart(statement)
-        asked, said = apart or ("", statement)
-        if apart is not None and affirms(said) is not None:
-            raise CannotJudge("a bare yes or no")
-        yes_from = self.curves["supported"].thresholds["yes"]
-        if not stems(said) or not any(stems(text) for context in contexts for text in context):
-            return SupportResult(supported=False, probability=0.0, yes_from=yes_from)
-        read = _english_parts(statement, contexts)
-        if not read:
-            difference = absent(said, contexts)
-            if difference is None:
-                raise CannotJudge("a statement in a language other than English")
-            return SupportResult(supported=False, probability=P_ABSENT, yes_from=yes_from, difference=difference)
-        result = self._answered(asked, said, read) if asked else self._supported(statement, read)
-        if not result.supported and result.difference is None and _unread(read, contexts):
-            raise CannotJudge("contexts in several languages")
-        return result
+    def p_support(self, statement: str, contexts: Sequence[Sequence[str]]) -> float | None:
+        """Return the probability that one of the contexts, each given as its sentences, supports a statement.
+
+        Of a short answer: that one of their sentences answers its question. None if no context is in English.
+        """
+        read, (asked, said) = _english_parts(statement, contexts), taken_apart(statement) or ("", statement)
+        if asked:
+            rows = [self.features.sentences(asked, part.sentences) for part in read]
+            best = max((row[0] for own in rows for row in own), default=0.0)
+            curve, rows = self.curves["answered"], [[(row[0], row[0] - best, row[3]) for row in own] for own in rows]
+            return max((curve.probability(row) for own in rows for row in own), default=None)
+        found = (self.features.support(said, part.sentences) for part in read)
+        return max(map(self.curves["supported"].probability, found), default=None)
 
     def _by_words(self, user_input: str, sentences: Sequence[str]) -> ContextResult:
         """Judge relevance by the words that both texts share; both must be in one language."""
@@ -348,66 +327,6 @@ class BlendedModel:
         level = sum(p_relevant >= curve.thresholds[name] for name in ("partly", "yes")) if best else 0
         chosen = tuple(at for at, share in enumerate(found) if share >= _EVIDENCE_SHARE * best) if level else ()
         return ContextResult(level, p_relevant, curve.thresholds["partly"], chosen, _argmax(found) if best else None)
-
-    def _supported(self, statement: str, read: Sequence[_Part]) -> SupportResult:
-        curve, texts = self.curves["supported"], [part.sentences for part in read]
-        found = [curve.probability(self.features.support(statement, each)) for each in texts]
-        no_below, yes_from = curve.thresholds["no"], curve.thresholds["yes"]
-        chosen = [at for at, each in enumerate(found) if each >= yes_from]
-        best = max(found)
-        # Two contexts are tried only if none supports the statement alone: most statements need one.
-        together = () if chosen else _together(statement, texts)
-        joined = [text for at in together for text in texts[at]]
-        # Longer texts would be read in several windows, that is, apart again.
-        if joined and sum(_size(self, each) for each in joined) <= self.features.encodings.encoder.longest - MARKS:
-            best = max(best, curve.probability(self.features.support(statement, joined)))
-            chosen = [*together] if best >= yes_from else []
-        difference = conflict(statement, texts)
-        if difference is not None:  # below the threshold of a no, in the order of the probabilities
-            best, chosen = round(best * no_below, DIGITS), []
-        elif no_below <= best < yes_from:
-            raise CannotJudge("this statement")
-        elif chosen and reordered(statement, texts):
-            raise CannotJudge("the order of the names and numbers of this statement")
-        cited = chosen or [_argmax(found)]
-        places = [_argmax(self.features.covered(statement, texts[at])) for at in cited]
-        positions = tuple(read[at].position(place) for at, place in zip(cited, places, strict=True))
-        return SupportResult(bool(chosen), best, yes_from, positions, difference)
-
-    def _answered(self, asked: str, said: str, read: Sequence[_Part]) -> SupportResult:
-        """Judge a short answer: a sentence must state it that is as likely as any to answer the question."""
-        curve = self.curves["answered"]
-        found = [*stating(self.features, asked, said, [part.sentences for part in read])]
-        p_stated = [0.0 if difference else curve.probability(row) for row, _, difference in found]
-        best, yes_from = max(p_stated), curve.thresholds["yes"]
-        cited: dict[int, Position] = {}
-        for at in sorted(range(len(found)), key=lambda at: -p_stated[at]):
-            if p_stated[at] >= yes_from:
-                cited.setdefault(found[at][1].context, found[at][1])
-        if not cited and best >= curve.thresholds["no"]:
-            raise CannotJudge("this short answer")
-        _, closest, difference = max(found, key=lambda each: each[0])
-        positions = [cited[context] for context in sorted(cited)] or [closest]
-        places = tuple(read[each.context].position(each.sentence) for each in positions)
-        return SupportResult(bool(cited), best, yes_from, places, None if cited else difference)
-
-
-def stating(
-    features: PairFeatures, asked: str, said: str, contexts: Sequence[Sequence[str]]
-) -> Iterator[tuple[Row, Position, Difference | None]]:
-    """Yield, for each sentence, the features of `answered`, its position, and what it lacks of a short answer."""
-    rows = [features.sentences(asked, own) for own in contexts]
-    best = max(row[0] for own in rows for row in own)
-    rest = slots(said).rest
-    for context, (own, sentences) in enumerate(zip(rows, contexts, strict=True)):
-        has_words = any(weight(stem) >= _MIN_WEIGHT for stem in stems(rest))
-        held = shares(rest, sentences) if has_words else [1.0] * len(sentences)
-        for at, (row, share) in enumerate(zip(own, held, strict=True)):
-            near = "\n".join(sentences[max(0, at - 1) : at + 2])
-            difference = unstated(said, asked, sentences[at], near)
-            if difference is None and share < _MIN_ANSWER:
-                difference = Difference("words", said, "")
-            yield (row[0], row[0] - best, row[3]), Position(context, at), difference
 
 
 def _english_parts(asked: str, contexts: Sequence[Sequence[str]]) -> list[_Part]:
@@ -431,14 +350,6 @@ def _without_english(curve: Curve, asked: str, contexts: Sequence[Sequence[str]]
     if stems(asked) and any(stems(text) for context in contexts for text in context):
         raise CannotJudge("texts in a language other than English")
     return ContextResult(0, 0.0, curve.thresholds["yes"])
-
-
-def _together(statement: str, contexts: Sequence[Sequence[str]]) -> tuple[int, ...]:
-    """Return the two contexts that together have most words of a statement; empty if one alone has nearly as many."""
-    alone = [coverage(statement, each) for each in contexts]
-    order = sorted(range(len(contexts)), key=lambda at: -alone[at])[:2]
-    both = coverage(statement, [text for at in order for text in contexts[at]])
-    return tuple(sorted(order)) if len(order) > 1 and both >= alone[order[0]] + _JOIN_GAIN else ()
 
 
 def _argmax(values: Sequence[float]) -> int:

@@ -61,6 +61,7 @@ class EmbeddedJudge(JudgeDefaults):
     answers = _ANSWERS
     """Judgements, vectors and similarities; no free text and no sentences of other splitters."""
     deterministic = True
+    reads_facts = True
     supports_batches = True
     """One call takes the questions of many samples."""
     languages = frozenset({"en"})

@@ -19,11 +19,12 @@ from merilo.data.history import ASSISTANT, USER
 from merilo.data.sentences import judged_sentences, pieces, sentences, unnumbered
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.data.values import FUNCTION_WORDS
-from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, SupportResult, excerpts
+from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, excerpts
+from merilo.judges.claims import Finding, judge_claim, judge_sufficiency
 from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncommittal
 from merilo.judges.encoder.model import Embedder
 from merilo.judges.in_process import FreeProvider, answer_batch, question_length
-from merilo.judges.slots import differs, quoted, written_alike
+from merilo.judges.slots import quoted
 from merilo.judges.words import is_english, likeness, ngram_vector
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.embeddings import Embeddings
@@ -41,6 +42,7 @@ from merilo.providers.questions import answer_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
+    from merilo.data.sentences import Piece
     from merilo.errors import ProviderError
     from merilo.judges.blended import ContextResult
     from merilo.judging.questions import Question
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("merilo")
 
-_LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
 MAX_CONTEXT: Final = 1_000_000
 """Maximum characters of all contexts of one question."""
 MAX_CONTEXTS: Final = 1_000
@@ -62,7 +63,6 @@ _LONG: Final = 50_000
 """Characters from which a question is answered while no other long one is."""
 _POLL_S: Final = 0.1
 _long_turn: Final = Lock()
-_ENOUGH: Final = ("Insufficient", "Partly sufficient", "Sufficient")
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,8 @@ def answered(model: BlendedModel, question: Question[Any]) -> str:
     try:
         return answer_text(_verdict(model, question))
     except CannotJudge as error:
-        return answer_text(
-            Failure(FailureKind.NOT_JUDGED, f"the embedded judge cannot judge {error}: use another judge")
-        )
+        message = f"the embedded judge cannot judge {error}: use another judge"
+        return answer_text(Failure(FailureKind.NOT_JUDGED, message, error.probability))
     except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
         _log.exception("the embedded judge raised an exception")
         message = f"the embedded judge raised {type(error).__name__}: {error}"
@@ -148,7 +147,6 @@ def _relevance(model: BlendedModel, question: Relevance) -> RelevanceVerdict:
 def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
     (reference,), own = join_broken_words([question.reference], question.sentences)
     (read,) = excerpts(model, (reference, question.user_input), [own])
-    reference = written_alike(reference, [read.sentences])
     found = model.usefulness(question.user_input, reference, read.sentences)
     evidence, reason = _of_sentences(("Useful", "Not useful"), reference, own, read, found)
     return UsefulnessVerdict(found.level > 0, evidence, reason, found.probability, averaged=True)
@@ -183,26 +181,24 @@ def _statements(_: BlendedModel, question: Statements) -> StatementsVerdict:
 
 
 def _support(model: BlendedModel, question: Support) -> SupportVerdict:
+    """Judge a statement; CannotJudge if its values and words leave it open."""
     statement, texts = _compared(question)
-    split = [judged_sentences(text, question.language) for text in texts]
-    (statement,), *contexts = join_broken_words([statement], *split)
-    cited, read = copied_from(statement, contexts), list[Excerpt]()
-    found = SupportResult(supported=True, probability=P_COPIED, yes_from=model.curves["supported"].thresholds["yes"])
-    places: list[Sequence[int]] = [range(len(own)) for own in contexts]
+    (statement,), *split = join_broken_words(
+        [statement], *(judged_sentences(each, question.language) for each in texts)
+    )
+    found, contexts, places = Finding("Copied from", P_COPIED, holds=True), split, [[*range(len(own))] for own in split]
+    cited, rest = copied_from(statement, split), ""
     if not cited:
-        divided = [pieces(own) for own in contexts]
-        places = [[each.place for each in own] for own in divided]
-        contexts = [tuple([each.text for each in own]) for own in divided]
-        statement = statement if taken_apart(statement) else written_alike(statement, contexts)
-        cited = copied_from(statement, contexts)
-    if not cited:
+        divided = [pieces(own) for own in split]
+        contexts = [tuple(each.text for each in own) for own in divided]
+        places = [[e.place for e in own] for own in divided]
         read = excerpts(model, (statement,), contexts)
-        found = model.support(statement, [each.sentences for each in read])
-        cited = tuple(Position(each.context, read[each.context].place(each.sentence)) for each in found.cited)
+        found, rest = _of_content(model, statement, question.user_input, divided, read), _partly(*read)
+        cited = (found.place,) if found.place else ()
     return SupportVerdict(
-        SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED,
-        tuple(dict.fromkeys(each.context for each in cited)) if found.supported else (),
-        _support_reason(statement, contexts, places, cited, found) + _partly(*read),
+        SupportLabel.SUPPORTED if found.holds else SupportLabel.UNSUPPORTED,
+        tuple(dict.fromkeys(each.context for each in cited)) if found.holds else (),
+        _support_reason(found, statement, contexts, places, cited) + rest,
         found.probability,
         tells_contradicted=False,
         sentences=tuple(dict.fromkeys((each.context, places[each.context][each.sentence]) for each in cited)),
@@ -210,22 +206,42 @@ def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     )
 
 
+def _of_content(
+    model: BlendedModel, statement: str, asked: str, divided: Sequence[Sequence[Piece]], read: Sequence[Excerpt]
+) -> Finding:
+    """Judge a statement by the excerpts of contexts; the place of a finding is that in the whole contexts."""
+    shown = [
+        [own[each.place(at)] for at in range(len(each.sentences))] for own, each in zip(divided, read, strict=True)
+    ]
+
+    def p_support() -> float | None:
+        return model.p_support(statement, [each.sentences for each in read])
+
+    found = judge_claim(statement, shown, asked, p_support)
+    if found.holds and not is_english(statement, *(text for own in read for text in own.sentences)):
+        raise CannotJudge("a statement in a language other than English")
+    if found.holds is None or (not found.holds and _partly(*read)):
+        probability = p_support() if found.probability is None else found.probability
+        raise CannotJudge(f"this statement: {found.reason}", probability)
+    at = found.place
+    return found._replace(place=at and Position(at.context, read[at.context].place(at.sentence)))
+
+
 def _support_reason(
+    found: Finding,
     statement: str,
     contexts: Sequence[Sequence[str]],
     places: Sequence[Sequence[int]],
     cited: Sequence[Position],
-    found: SupportResult,
 ) -> str:
     """Return the reason of a verdict. `cited`: texts of the contexts, the best one first; `places`: their sentences."""
-    verdict = f"{'Supported' if found.supported else 'Not supported'} {_figures(found.probability, found.yes_from)}"
     if not cited:
-        return f"{verdict}.{differs(found.difference)}"
+        return f"{found.reason}."
     # A single text may be a reference or a response, so it is not called a context.
     where = f"context {cited[0].context + 1}, " if len(contexts) > 1 else ""
     context, at = cited[0]
     where += quoted(contexts[context][at], places[context][at], statement)
-    return f"{verdict} by {where}" if found.supported else f"{verdict}. Closest: {where}{differs(found.difference)}"
+    return f"{found.reason} {where}" if found.holds else f"{found.reason}. Closest: {where}"
 
 
 def _compared(question: Support) -> tuple[str, tuple[str, ...]]:
@@ -246,12 +262,36 @@ def _plain(answer: str) -> str:
     return answer if yes is None else "Yes." if yes else "No."
 
 
+_P_SUFFICIENT: Final = 0.8
+"""The encoder's probability from which contexts hold the answer: 108 of 116 such verdicts were right."""
+_P_KNOWN: Final = 0.98
+"""The rate at which ids of passages that hold the answer agree with people on whether contexts hold it."""
+_OF_GOLD: Final = {
+    1: Finding("All passages that are known to hold the answer are retrieved", _P_KNOWN, holds=True),
+    -1: Finding("No passage that is known to hold the answer is retrieved", 1 - _P_KNOWN, holds=False),
+}
+
+
 def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdict:
-    (asked,), *split = join_broken_words([question.user_input], *map(sentences, question.contexts))
+    """Judge by the passages that are known to hold the answer, otherwise by words, and last by the encoder."""
+    found = _OF_GOLD.get(question.gold) or _in_texts(model, question)
+    label = SufficiencyLabel.SUFFICIENT if found.holds else SufficiencyLabel.INSUFFICIENT
+    return SufficiencyVerdict(label, reason=f"{found.reason}.", probability=found.probability, averaged=True)
+
+
+def _in_texts(model: BlendedModel, question: Sufficiency) -> Finding:
+    known = [question.user_input, question.reference]
+    (asked, reference), *split = join_broken_words(known, *map(sentences, question.contexts))
     read = excerpts(model, (asked,), split)
-    found = model.sufficiency(asked, [each.sentences for each in read])
-    reason = f"{_ENOUGH[found.level]} {_figures(found.probability, found.yes_from)}.{_partly(*read)}"
-    return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability, averaged=True)
+    if not _partly(*read) and is_english(asked, reference):
+        found = judge_sufficiency(asked, reference, [pieces(own) for own in split])
+        if found.holds is not None:
+            return found
+    seen = model.sufficiency(asked, [each.sentences for each in read])
+    if seen.probability < _P_SUFFICIENT:  # the encoder is wrong in most of its noes
+        raise CannotJudge("whether these contexts hold the answer", seen.probability)
+    figures = _figures(seen.probability, _P_SUFFICIENT)
+    return Finding(f"Close to the question {figures}{_partly(*read).rstrip('.')}", seen.probability, holds=True)
 
 
 def _addresses(_: BlendedModel, question: Addresses) -> AddressesVerdict:

@@ -66,6 +66,9 @@ class Question(_Addressed, Generic[V]):
     """The field with the sentences or contexts that a verdict may name; empty for kinds without."""
     subject_field: ClassVar[str] = ""
     """The field that identifies a question within its pack, such as its statement; empty for most kinds."""
+    facts: ClassVar[tuple[str, ...]] = ()
+    """Fields about the sample that no prompt shows and only judges with `reads_facts` read. They are in no content, as
+    they do not compare."""
     judges_context: ClassVar[bool] = False
     """True if the question is about one context, whose sentences are cited."""
 
@@ -83,6 +86,12 @@ class Question(_Addressed, Generic[V]):
             digest = digest_bytes(_content(self))
             object.__setattr__(self, "_content", digest)
             return digest
+
+    @property
+    def fact_bytes(self) -> bytes:
+        """The facts, framed, for the key of an answer that depends on them; empty if none is known."""
+        found = [repr(getattr(self, name)).encode() for name in self.facts]
+        return framed(*found) if any(getattr(self, name) for name in self.facts) else b""
 
     @property
     def all_texts(self) -> Texts:

@@ -352,7 +352,7 @@ def _absent(digest: bytes, text: str) -> str:
 @per_type
 def _names(kind: type[Any]) -> tuple[str, ...]:
     """Return the fields of a question type that a rubric may be filled with."""
-    return tuple(each.name for each in fields(kind) if each.name not in {"role", "draw", "language"})
+    return tuple(each.name for each in fields(kind) if each.compare and each.name not in {"role", "draw", "language"})
 
 
 @per_type

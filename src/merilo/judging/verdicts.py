@@ -64,15 +64,18 @@ class Failure:
 
     kind: FailureKind
     message: str
+    probability: float | None = None
+    """Of a judge that does not judge this: the probability of yes by which it can still be ordered; None if unknown."""
 
-    def to_fields(self) -> dict[str, str]:
+    def to_fields(self) -> dict[str, object]:
         """Return this failure as a JSON-able mapping of its fields."""
-        return {"kind": str(self.kind), "message": self.message}  # a custom judge may set a plain text
+        known = {} if self.probability is None else {"probability": self.probability}
+        return {"kind": str(self.kind), "message": self.message, **known}  # a custom judge may set a plain text
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Self:  # Any: JSON
         """Return the failure that `to_fields` wrote. Raises KeyError or ValueError for anything else."""
-        return cls(FailureKind(fields["kind"]), fields["message"])
+        return cls(FailureKind(fields["kind"]), fields["message"], fields.get("probability"))
 
 
 class _Written:

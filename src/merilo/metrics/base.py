@@ -74,6 +74,8 @@ class Undefined:
     """The metric has no value for this sample, for a stated reason; this is not an error."""
 
     reason: str
+    evidence: tuple[Evidence, ...] = ()
+    """The verdicts that were given, if others are missing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ from merilo.metrics.steps import (
     statements_of,
     states_nothing,
     support_by,
-    support_counts,
     support_of,
+    support_score,
     texts_of,
 )
 from merilo.metrics.variants import ResponseMetric, RetrievalMetric
@@ -91,8 +91,7 @@ class ContextRecall(RetrievalMetric):
         statements = yield from statements_of(sample, "reference")
         if not statements:
             return Undefined(REFERENCE_STATES_NOTHING)
-        judged, verdicts = yield from judged_support_of(sample, statements)
-        return credit_score(judged, verdicts, support_counts(verdicts, len(statements) - len(judged)))
+        return support_score(statements, (yield from judged_support_of(sample, statements)))
 
 
 _NO_ENTITY = "the reference names no entity"
@@ -218,8 +217,7 @@ class Faithfulness(ResponseMetric):
             return Undefined(_MAKES_NO_CLAIM)
         if not statements:
             return Undefined(RESPONSE_STATES_NOTHING)
-        judged, verdicts = yield from judged_support_of(sample, statements)
-        return credit_score(judged, verdicts, support_counts(verdicts, len(statements) - len(judged)))
+        return support_score(statements, (yield from judged_support_of(sample, statements)))
 
 
 @dataclass(frozen=True, slots=True)

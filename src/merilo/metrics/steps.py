@@ -22,7 +22,7 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, Suff
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics.base import Evidence, EvidenceTarget, Score
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean
 
 if TYPE_CHECKING:
@@ -136,9 +136,20 @@ def sufficiency_of(sample: Sample) -> Plan[SufficiencyVerdict]:
                 texts_of(sample.contexts),
                 language=sample.resolved_language,
                 history=sample.read_history,
+                reference=sample.reference or "",
+                gold=_gold(sample),
             )
         )
     )
+
+
+def _gold(sample: Sample) -> int:
+    """Return 1 if all relevant ids are retrieved, -1 if none is, 0 for some and if no ids are known."""
+    if not {"retrieved_context_ids", "reference_context_ids"} <= sample.present:
+        return 0
+    ranking = ranking_of(sample)
+    found = sum(ranking.flags)
+    return 0 if not ranking.relevant else -1 if not found else found == ranking.relevant
 
 
 def max_contexts(sample: Sample) -> int:
@@ -245,18 +256,16 @@ def _support_of(
     if len(blank) == len(contexts):
         return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=NO_CONTEXT) for _ in statements)
     texts = texts_of(contexts)
-    asked = [Support(each.text, texts, language=language) for each in statements]
+    asked = [Support(each.text, texts, language=language, user_input=sample.user_input or "") for each in statements]
     answers = yield from ask_judged(asked, partly=partly)
     return tuple([answer and _without(blank, answer) for answer in answers]) if blank else answers
 
 
 def judged_support_of(
     sample: Sample, statements: Sequence[DistinctStatement]
-) -> Plan[tuple[tuple[DistinctStatement, ...], tuple[SupportVerdict, ...]]]:
-    """Return the statements that the judge can judge, and the support of each as `support_of` returns it."""
-    answers = yield from _support_of(sample, statements, partly=True)
-    found = [(each, answer) for each, answer in zip(statements, answers, strict=True) if answer is not None]
-    return tuple(each for each, _ in found), tuple(answer for _, answer in found)
+) -> Plan[tuple[SupportVerdict | None, ...]]:
+    """Return the support of each statement as `support_of` returns it; None for one that the judge cannot judge."""
+    return (yield from _support_of(sample, statements, partly=True))
 
 
 def support_by(
@@ -285,20 +294,30 @@ def most_support(sample: Sample, field: StatedField) -> int:
     return max_statements(sample, field) if max_contexts(sample) else 0
 
 
-def support_counts(verdicts: Sequence[SupportVerdict], not_judged: int = 0) -> dict[str, int | None]:
+def support_counts(verdicts: Sequence[SupportVerdict]) -> dict[str, int | None]:
     """Return the number of judged statements, of supported and of contradicted ones.
 
-    `contradicted` is None if the judge does not distinguish contradicted from not stated. `not_judged`: the number of
-    statements that the judge cannot judge, which is counted if there are any.
+    `contradicted` is None if the judge does not distinguish contradicted from not stated.
     """
     labels = [verdict.label for verdict in verdicts]
     tells = all(verdict.tells_contradicted for verdict in verdicts)
     return {
-        **({"not_judged": not_judged} if not_judged else {}),
         "statements": len(labels),
         "supported": labels.count(SupportLabel.SUPPORTED),
         "contradicted": labels.count(SupportLabel.CONTRADICTED) if tells else None,
     }
+
+
+def support_score(
+    statements: Sequence[DistinctStatement], answers: Sequence[SupportVerdict | None]
+) -> Score | Undefined:
+    """Return the mean credit of the answers as a score; Undefined if a statement is not judged."""
+    pairs = [(each, answer) for each, answer in zip(statements, answers, strict=True) if answer is not None]
+    judged, verdicts = [each for each, _ in pairs], [answer for _, answer in pairs]
+    if missing := len(statements) - len(judged):
+        reason = f"{missing} of {len(statements)} statements {'is' if missing == 1 else 'are'} not judged"
+        return Undefined(reason, about_statements(judged, verdicts))
+    return credit_score(judged, verdicts, support_counts(verdicts))
 
 
 def credit_score(

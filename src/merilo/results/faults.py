@@ -189,13 +189,13 @@ def _answer(records: Mapping[str, OutcomeRecord]) -> Answer:
     asking = [each for name in (FAITHFULNESS, *ANSWERED) if (each := records.get(name)) is not None]
     if any(each["outcome"] == "undefined" and each.get("reason", "").startswith(DECLINES) for each in asking):
         return Answer.DECLINED
-    if record is None or record["outcome"] != "score":
+    if record is None:
         return Answer.UNKNOWN
     labels = [piece["verdict"].get("label") for piece in record.get("evidence", ()) if piece["kind"] == "support"]
     if any(label != "supported" for label in labels):
         return Answer.STRAYED
-    # A statement that the judge could not judge is not in the evidence.
-    return Answer.SUPPORTED if labels and not record.get("counts", {}).get("not_judged") else Answer.UNKNOWN
+    # A statement that the judge could not judge is not in the evidence, and the metric is then undefined.
+    return Answer.SUPPORTED if labels and record["outcome"] == "score" else Answer.UNKNOWN
 
 
 def worst_faults(run: Run, count: int) -> list[tuple[str, str]]:

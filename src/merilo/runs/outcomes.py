@@ -75,17 +75,21 @@ class Result:
         start = f'{{"sample":{_quoted(self.sample)},"metric":{_quoted(self.metric)},"outcome":'
         trail = f',"trail":{_keys_text(self.trail)}}}\n'
         if isinstance(outcome, Undefined):
-            return f'{start}"undefined","reason":{_quoted(outcome.reason)}{trail}'
+            given = f',"evidence":[{self._evidence_texts(outcome)}]' if outcome.evidence else ""
+            return f'{start}"undefined","reason":{_quoted(outcome.reason)}{given}{trail}'
         if isinstance(outcome, Failed):
             kind, message = outcome.error.kind, outcome.error.message
             return f'{start}"failed","error":{{"kind":{_quoted(kind)},"message":{_quoted(message)}}}{trail}'
         counts = f',"counts":{compact(dict(outcome.counts))}' if outcome.counts else ""
-        evidence = ",".join([self._evidence_text(piece) for piece in outcome.evidence])
+        evidence = self._evidence_texts(outcome)
         flags = f',"flags":{compact(list(outcome.flags))}' if outcome.flags else ""
         averaged = ',"averaged":true' if outcome.averaged else ""
         draws = f',"draws":[{",".join(map(_number, outcome.draws))}]' if outcome.draws else ""
         value = _number(outcome.value)
         return f'{start}"score","value":{value}{counts},"evidence":[{evidence}]{flags}{averaged}{draws}{trail}'
+
+    def _evidence_texts(self, outcome: Score | Undefined) -> str:
+        return ",".join([self._evidence_text(piece) for piece in outcome.evidence])
 
     def _evidence_text(self, piece: Evidence) -> str:
         key = self.keys.get(id(piece.verdict)) if self.keys else None
@@ -111,12 +115,12 @@ _quoted = encode_basestring
 
 def outcome_from(record: OutcomeRecord) -> Outcome:
     """Return the outcome in a record that `Result.record` made."""
-    if record["outcome"] == "undefined":
-        return Undefined(record.get("reason", ""))
     if record["outcome"] == "failed":
         error = record.get("error", {})
         return Failed(Failure(FailureKind(error.get("kind", "broken")), error.get("message", "")))
     evidence = tuple(_evidence_from(piece) for piece in record.get("evidence", []))
+    if record["outcome"] == "undefined":
+        return Undefined(record.get("reason", ""), evidence)
     flags = tuple(record.get("flags", ()))
     averaged, draws = record.get("averaged", False), tuple(record.get("draws", ()))
     return Score(record.get("value", float("nan")), evidence, record.get("counts", {}), flags, averaged, draws)

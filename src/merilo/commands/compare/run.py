@@ -18,7 +18,6 @@ from merilo.commands.compare.matching import (
 )
 from merilo.commands.compare.result import Moved, Row, RunComparison, Side, Verdict
 from merilo.errors import UsageError
-from merilo.metrics.registry import known_metric
 from merilo.results.basis import Basis, basis_of, judged_by_embedded, not_comparable, score_affecting_differences
 from merilo.results.contents import equal_inputs, equal_questions
 from merilo.results.sample_detail import cases_of
@@ -224,7 +223,7 @@ def _compared(
         raise UsageError(str(error)) from None
 
 
-UNCHECKED = "the contexts differ and no one has checked the judge"
+UNCHECKED = "no one has checked the judge"
 _READ = frozenset({Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER})
 
 
@@ -269,8 +268,6 @@ class _Pairs:
         if (metric, other) in self.labels.uncorrected:
             return self.labels.uncorrected[metric, other]
         manifests = self.scores[0].run.manifest, self.scores[other].run.manifest
-        if other not in self.other_contexts or not _reads_contexts(metric):
-            return ""
         return _unchecked(found) if any(judged_by_embedded(each, metric) for each in manifests) else ""
 
     def _verdict(self, metric: str, other: int, found: Comparison, unchecked: str) -> tuple[Verdict | None, str]:
@@ -313,16 +310,11 @@ def equal_outcomes(base: Column, run: Column) -> bool:
     return bool(states and base.scored.any() and (base.values == run.values)[base.scored].all())
 
 
-def _reads_contexts(metric: str) -> bool:
-    known = known_metric(metric)
-    return known is None or "retrieved_contexts" in known.needs
-
-
 def _unchecked(found: Comparison) -> str:
     labelled = 0 if found.correction is None else found.correction.labelled
     if not labelled:
         return UNCHECKED
-    return f"the contexts differ and {labelled:,} of at least {DECIDING_LABELLED} questions are labelled"
+    return f"{labelled:,} of at least {DECIDING_LABELLED} questions are labelled"
 
 
 def _no_conclusion(found: Comparison) -> str:

@@ -196,16 +196,16 @@ def _card(card: Card) -> Markup:
 
 
 def _parts(card: Card) -> str:
-    """Return what the mean is a share of, such as `40 of 44 contexts relevant`, and what the judge left out.
+    """Return what the mean is a share of, such as `40 of 44 contexts relevant`.
 
     Empty for a corrected metric, as the judge counted.
     """
     counts, (part, _, whole) = card.aggregate.counts, next(iter(card.aggregate.shares), "").partition("/")
-    some, every, unjudged = counts.get(part), counts.get(whole), counts.get("not_judged")
+    some, every = counts.get(part), counts.get(whole)
     if some is None or every is None or card.name != card.metric:
         return ""
     shares = f"{some:,} of {every:,} {whole.removesuffix('s') if every == 1 else whole} {part}"
-    return shares.replace("_", " ") + (f" \u00b7 {unjudged:,} not judged" if unjudged else "")
+    return shares.replace("_", " ")
 
 
 def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
@@ -12,7 +12,7 @@ from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.synthetic import CONTEXT, OTHER, USER_INPUT
-from merilo.judging.verdicts import DecisionVerdict, Verdict
+from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,9 +91,14 @@ class Sufficiency(Question[SufficiencyVerdict]):
     )
     tasks: ClassVar[tuple[str, ...]] = ("sufficiency",)
     shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
+    facts: ClassVar[tuple[str, ...]] = ("reference", "gold")
 
     user_input: str
     contexts: Texts
+    reference: str = field(default="", kw_only=True, repr=False, compare=False, metadata=LATER)
+    """The right answer, for a judge that compares texts; empty if unknown."""
+    gold: int = field(default=0, kw_only=True, repr=False, compare=False, metadata=LATER)
+    """1 if all passages that are known to hold the answer are among the contexts, -1 if none is, otherwise 0."""
 
     def fault(self, verdict: SufficiencyVerdict) -> str | None:
         """See `Question.fault`: a sufficient verdict that names something missing contradicts itself."""

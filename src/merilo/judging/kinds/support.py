@@ -142,9 +142,12 @@ class Support(Question[SupportVerdict]):
     cited: ClassVar[str] = "contexts"
     subject_field: ClassVar[str] = "statement"
     shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
+    facts: ClassVar[tuple[str, ...]] = ("user_input",)
 
     statement: str
     contexts: Texts
+    user_input: str = field(default="", kw_only=True, repr=False, compare=False, metadata=LATER)
+    """The question that the statement is part of an answer to; empty if there is none."""
 
     def weaker(self, verdict: SupportVerdict) -> None:
         """See `Question.weaker`; None, since `SupportVerdict.from_cited` keeps the sentences that are right."""
