@@ -140,7 +140,7 @@ def _prepare() -> None:
 
     identify_language("Der Fluss ist sehr lang und tief.")
     BlendedModel.load().relevance("How long is it?", ["It is 120 km long."])  # the sessions have no thread to lose
-    BlendedModel.load().support("It is 120 km long.", [["It is 120 km long."]])
+    BlendedModel.load().p_support("It is 120 km long.", [["It is 120 km long."]])
     for each in pkgutil.walk_packages(merilo.__path__, "merilo."):
         if each.name.split(".")[1] in _FOLDERS:
             with suppress(ImportError):  # what an extra brings

@@ -43,18 +43,12 @@ def test_the_likelier_of_two_contexts_has_the_higher_probability(model: BlendedM
     reference = "It is 330 metres high."
     assert model.relevance(ASKED, SENTENCES).probability > model.relevance(ASKED, OTHER).probability
     assert model.sufficiency(ASKED, [SENTENCES]).probability > model.sufficiency(ASKED, [OTHER]).probability
-    assert model.support(reference, [SENTENCES]).probability > model.support(reference, [OTHER]).probability
+    likely, unlikely = model.p_support(reference, [SENTENCES]), model.p_support(reference, [OTHER])
+    assert likely is not None
+    assert unlikely is not None
+    assert likely > unlikely
     good, bad = (model.usefulness(ASKED, reference, each).probability for each in (SENTENCES, OTHER))
     assert good > bad
-
-
-def test_a_word_of_the_context_is_not_yet_the_answer(model: BlendedModel) -> None:
-    """A short answer must be in the sentence that answers the question; one elsewhere in the context is unlikely."""
-    asked, context = "Who wrote the play?", ("The play was written by Mary Ash in York.", "It is set in old Rome.")
-    right, wrong = (model.support(f"{asked}\n\n{each}", [context]) for each in ("Mary Ash", "Rome"))
-    assert right.supported
-    assert not wrong.supported
-    assert [each.context for each in model.support(f"{asked}\n\nMary Ash", [OTHER, context]).cited] == [1]
 
 
 def test_the_end_of_a_long_context_counts(model: BlendedModel) -> None:
@@ -62,23 +56,13 @@ def test_the_end_of_a_long_context_counts(model: BlendedModel) -> None:
     long = (*OTHER * 60, SENTENCES[2])
     found = model.relevance("How many metres high is the building?", long)
     assert found.closest == len(long) - 1
-    assert model.support("It is 330 metres high.", [long]).cited[0].sentence == len(long) - 1
-
-
-def test_two_contexts_may_support_a_statement_together(model: BlendedModel) -> None:
-    """Each context holds one half of a statement: both are its evidence."""
-    halves = [["The bridge was opened in 1932."], ["Its steel came from a mill in Middlesbrough."]]
-    statement = "The bridge was opened in 1932, and its steel came from a mill in Middlesbrough."
-    assert [each.context for each in model.support(statement, halves).cited] == [0, 1]
+    assert model.p_support("It is 330 metres high.", [long]) > 0.9
 
 
 def test_what_it_cannot_judge_is_not_judged(model: BlendedModel) -> None:
-    """A bare yes or no, and support, sufficiency and usefulness in another language, have no verdict."""
+    """Support, sufficiency and usefulness in another language have no verdict."""
     asked, statement = "Какова высота Эйфелевой башни?", "Башня очень высокая."
-    with pytest.raises(CannotJudge, match="bare yes or no"):
-        model.support("Is it tall?\n\nYes.", [SENTENCES])
-    with pytest.raises(CannotJudge, match="other than English"):
-        model.support(statement, [RUSSIAN])
+    assert model.p_support(statement, [RUSSIAN]) is None
     with pytest.raises(CannotJudge, match="other than English"):
         model.sufficiency(asked, [RUSSIAN])
     with pytest.raises(CannotJudge, match="other than English"):
@@ -87,33 +71,12 @@ def test_what_it_cannot_judge_is_not_judged(model: BlendedModel) -> None:
         model.relevance(ASKED, RUSSIAN)
 
 
-def test_a_statement_between_the_ends_is_not_judged(model: BlendedModel) -> None:
-    """Where fewer than two thirds of the verdicts were right, there is none; a value that differs is still refused."""
-    curve = model.curves["supported"]
-    always = replace(model, curves={**model.curves, "supported": replace(curve, thresholds={"no": 0.0, "yes": 1.0})})
-    with pytest.raises(CannotJudge, match="this statement"):
-        always.support("The tower has a height of 330 metres.", [SENTENCES])
-    found = always.support("It is 340 metres high, about as much as a building of 81 storeys.", [SENTENCES])
-    assert not found.supported
-    assert found.difference is not None
-
-
 def test_words_decide_relevance_in_other_languages(model: BlendedModel) -> None:
     """A context with the words of the question is relevant, and one without them is not."""
     assert model.relevance("Какова высота Эйфелевой башни?", RUSSIAN).level >= 1
     assert model.relevance("Wie hoch ist der Eiffelturm?", ("Der Eiffelturm ist 330 Meter hoch.",)).level >= 1
     assert model.relevance("埃菲尔铁塔有多高？", ("埃菲尔铁塔高330米。",)).level >= 1
     assert model.relevance("Какова высота Эйфелевой башни?", ("Хлеб пекут из муки и воды.",)).level == 0
-
-
-def test_a_context_in_another_language_takes_nothing_from_the_english_ones(model: BlendedModel) -> None:
-    """A statement that an English context supports is supported; without support, the other context is not ignored."""
-    statement = "It was designed by the company of Gustave Eiffel."
-    alone, beside = model.support(statement, [SENTENCES]), model.support(statement, [RUSSIAN[:1], SENTENCES])
-    assert (beside.supported, beside.probability) == (alone.supported, alone.probability) == (True, alone.probability)
-    assert [each.context for each in beside.cited] == [each.context + 1 for each in alone.cited]
-    with pytest.raises(CannotJudge, match="several languages"):
-        model.support("Rye bread keeps for a long time.", [SENTENCES, RUSSIAN])
 
 
 def test_lines_in_other_letters_change_nothing_in_a_context(model: BlendedModel) -> None:
@@ -129,10 +92,7 @@ def test_lines_in_other_letters_change_nothing_in_a_context(model: BlendedModel)
     )
     assert model.sufficiency(ASKED, [mixed]) == model.sufficiency(ASKED, [SENTENCES])
     statement = "It was designed by the company of Gustave Eiffel."
-    plain = model.support(statement, [OTHER, SENTENCES])
-    placed = tuple(each._replace(sentence=moved[each.sentence]) for each in plain.cited)
-    assert placed
-    assert model.support(statement, [OTHER, mixed]) == replace(plain, cited=placed)
+    assert model.p_support(statement, [OTHER, mixed]) == model.p_support(statement, [OTHER, SENTENCES])
 
 
 def test_an_answer_depends_on_nothing_before_it(model: BlendedModel) -> None:

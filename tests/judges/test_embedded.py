@@ -34,6 +34,7 @@ from merilo.judging.kinds.support import Support, SupportLabel
 from merilo.judging.kinds.usefulness import Usefulness
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdict, probability_of
+from merilo.metrics.base import Undefined
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record
@@ -145,13 +146,13 @@ def test_short_answers_alone_stand_behind_their_question(sentences: tuple[str, .
 
 @pytest.mark.parametrize("asked", ["When was it built?", "???", "Read this:\n\n```\nprint(1)"])
 def test_two_short_answers_to_one_question_are_compared(asked: str) -> None:
-    """The same answer is supported, and another is not, whatever the question is: it tells nothing of either."""
+    """The same answer is supported, and another is left open, whatever the question is: it says nothing of either."""
     reference = stated("Gustave Eiffel", asked, "en")
     assert reference is not None
     (same,) = answers_to(Support(reference, (reference,)))
     (other,) = answers_to(Support(stated("Mary Ash", asked, "en") or "", (reference,)))
     assert same.supported
-    assert not other.supported
+    assert isinstance(other, Failure)
 
 
 @pytest.mark.parametrize(("answer", "supported"), [("Yes, they can.", True), ("Yep!", True), ("No.", False)])
@@ -207,9 +208,11 @@ def test_it_never_says_contradicted() -> None:
 
 
 def test_levels_of_sufficiency_have_their_labels() -> None:
-    """Contexts with the answer are sufficient, unrelated ones insufficient."""
+    """Contexts with the answer are sufficient; only known passages make contexts insufficient."""
     assert answers_to(Sufficiency(ASKED, (CONTEXT,)))[0].label is SufficiencyLabel.SUFFICIENT
-    assert answers_to(Sufficiency(ASKED, ("Bread is baked.",)))[0].label is SufficiencyLabel.INSUFFICIENT
+    assert answers_to(Sufficiency(ASKED, ("Bread is baked.",), gold=-1))[0].label is SufficiencyLabel.INSUFFICIENT
+    assert answers_to(Sufficiency(ASKED, ("Bread is baked.",), gold=1))[0].label is SufficiencyLabel.SUFFICIENT
+    assert isinstance(answers_to(Sufficiency(ASKED, ("Bread is baked.",)))[0], Failure)
 
 
 def test_short_questions_are_answered_first() -> None:
@@ -331,30 +334,28 @@ def test_what_it_cannot_judge_is_undefined(tmp_path: Path) -> None:
     found = {name: (each.scored, each.undefined, each.failed) for name, each in run.metrics.items()}
     assert found == {"faithfulness": (1, 1, 0), "answer_relevancy": (0, 2, 0)}
     reasons = {name: [*each.reasons] for name, each in run.metrics.items()}
-    assert reasons["faithfulness"] == ["the embedded judge cannot judge a bare yes or no: use another judge"]
+    assert reasons["faithfulness"] == [
+        "the embedded judge cannot judge this statement (a bare yes or no): use another judge"
+    ]
     assert reasons["answer_relevancy"] == [
         "the embedded judge cannot judge whether a statement addresses a question: use another judge"
     ]
 
 
-def test_a_score_states_how_many_statements_were_not_judged(tmp_path: Path) -> None:
-    """The mean is over the others; a statement between the two ends counts in `not_judged` alone."""
-    between = "A person might well think that the Eiffel Tower is about as tall as 330 metres or so."
+def test_a_score_is_undefined_if_a_statement_is_open(tmp_path: Path) -> None:
+    """The verdicts that were given are its evidence."""
+    between = "A person might well think that the Eiffel Tower is about as tall as a hill or so."
     (answer,) = answers_to(Support(between, (CONTEXT,)))
     assert isinstance(answer, Failure)
     assert answer.kind is FailureKind.NOT_JUDGED
+    assert answer.probability is not None
     row = ENGLISH | {"response": f"The Eiffel Tower stands in Paris. {between}"}
     run = evaluate([row], metrics=["faithfulness"], out=tmp_path / "run", storage={"cache": False})
-    assert dict(run.metrics["faithfulness"].counts) == {
-        "not_judged": 1,
-        "statements": 1,
-        "supported": 1,
-        "contradicted": None,
-    }
-    said = "Statements that the judge cannot judge, left out of the mean: 1 of 2 for faithfulness."
-    assert "1 of 2 not judged" in " ".join(str(run).split())
-    pages = (str(overview_page(run, 200)), run_page(report_run(run)), run_markdown(run))
-    assert all(said in " ".join(page.split()) for page in pages)
+    (sample,) = run.samples
+    outcome = sample.outcomes["faithfulness"]
+    assert isinstance(outcome, Undefined)
+    assert outcome.reason == "1 of 2 statements is not judged"
+    assert [piece.text for piece in outcome.evidence] == ["The Eiffel Tower stands in Paris."]
 
 
 @each_case(
@@ -364,7 +365,7 @@ def test_a_score_states_how_many_statements_were_not_judged(tmp_path: Path) -> N
         Usefulness("When was the tower built?", "In 1889.", ("The tower was built in 1889.",)),
         Sufficiency("When was the tower built?", ("The tower was built in 1889.",)),
         Support("The tower was built in 1889.", ("The tower was built in 1889.",)),
-        Support("The tower was painted green.", ("The tower was built in 1889.",)),
+        Support("The tower was painted in 1890.", ("The tower was built in 1889.",)),
     ],
 )
 def test_metrics_average_its_probabilities(question: Question[Any]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import merilo
 from merilo.data.sentences import sentences
 from merilo.judges import blended, embedded_provider
-from merilo.judges.blended import BlendedModel
+from merilo.judges.blended import BlendedModel, CannotJudge
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import MAX_ASKED, MAX_CONTEXT, MAX_CONTEXTS, MAX_RESPONSE, RULES, too_long
 from merilo.judges.encoder.model import Encoded, Encoder
@@ -147,7 +147,8 @@ def test_what_is_encoded_does_not_grow_with_a_huge_context(monkeypatch: pytest.M
         return encode(encoder, window)
 
     monkeypatch.setattr(Encoder, "encode_window", counted)
-    RULES[Support](BlendedModel.load(), Support(ANSWER, (" ".join(filler(1_350)),)))
+    with pytest.raises(CannotJudge):
+        RULES[Support](BlendedModel.load(), Support("The tower of Larkham is tall.", (" ".join(filler(1_350)),)))
     assert 20 < windows < 30
 
 

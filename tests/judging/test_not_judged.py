@@ -10,7 +10,7 @@ from merilo.judging.kinds.statements import Statement, Statements, StatementsVer
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Failed, Score, Undefined, drive, outcome_of
+from merilo.metrics.base import Failed, Undefined, drive, outcome_of
 from merilo.metrics.statement_metrics import Faithfulness
 
 NOT_JUDGED = Failure(FailureKind.NOT_JUDGED, "it cannot judge this: use another judge")
@@ -62,9 +62,9 @@ def test_it_is_undefined_and_not_failed() -> None:
     assert outcome_of(BROKEN) == Failed(BROKEN)
 
 
-@pytest.mark.parametrize(("judged", "expected"), [(1, Score), (0, Undefined)])
-def test_faithfulness_counts_what_is_not_judged(judged: int, expected: type) -> None:
-    """Its mean is over the statements with a verdict; without any it is undefined."""
+@pytest.mark.parametrize("judged", [1, 0])
+def test_faithfulness_is_undefined_if_a_statement_is_open(judged: int) -> None:
+    """The verdicts that were given are kept as its evidence."""
     sample = Sample(
         id="a", user_input="How is it?", retrieved_contexts=["It is tall."], response="It is tall. It is red."
     )
@@ -84,7 +84,5 @@ def test_faithfulness_counts_what_is_not_judged(judged: int, expected: type) -> 
     while run.step is not None:
         run.send([(b"key", answer(question)) for group in run.step for question in group])  # type: ignore[misc]
     outcome = run.result().outcome
-    assert isinstance(outcome, expected)
-    if isinstance(outcome, Score):
-        assert (outcome.value, outcome.counts["not_judged"], outcome.counts["statements"]) == (1.0, 1, 1)
-        assert [piece.text for piece in outcome.evidence] == ["It is tall."]
+    assert isinstance(outcome, Undefined)
+    assert [piece.text for piece in outcome.evidence] == ["It is tall."] * judged

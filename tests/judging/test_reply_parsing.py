@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from merilo.judging import json_extraction
+from merilo.judging.json_extraction import is_nothing
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.answered import Answered, AnsweredVerdict
 from merilo.judging.kinds.choice import Choice, ChoiceVerdict
@@ -520,7 +521,7 @@ def test_sound_replies_are_read_back(grade: int, evidence: set[int], reason: str
     verdict = verdict_of(text)
     assert isinstance(verdict, RelevanceVerdict)
     assert (verdict.grade, verdict.evidence) == (grade, tuple(sorted(evidence)) if grade else ())
-    assert verdict.reason == reason.strip()
+    assert verdict.reason == ("" if is_nothing(reason) else reason.strip())
 
 
 @given(st.data())

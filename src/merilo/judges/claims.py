@@ -43,6 +43,10 @@ _MIN_WEIGHT: Final = 0.2
 _MAX_WINDOW: Final = 3
 _MAX_READ: Final = 12
 """Windows, the best ones by words, that are compared by values, names and negations."""
+_IN_CELL: Final = " · "
+"""Between the name of a row and the column of a cell."""
+_MIN_SAID: Final = 2
+"""Content words and values of a claim that is judged without its question."""
 _SMALL: Final = 10
 """Counts up to this one may be concluded from what a passage lists."""
 _MAX_COMBINED: Final = 60
@@ -134,7 +138,7 @@ def _passages(contexts: Sequence[Sequence[Piece]]) -> list[Passage]:
         for at, piece in enumerate(own):
             name = f"{piece.place} {piece.text.partition('; ')[0]}" if piece.is_cell else ""
             # a cell is one clause
-            text = piece.text.replace("; ", " · ").replace(": ", " ") if piece.is_cell else piece.text
+            text = piece.text.replace("; ", _IN_CELL).replace(": ", " ") if piece.is_cell else piece.text
             rows.setdefault(name, []).append((text, Position(number, at)))
         found += rows.values()
     return found
@@ -163,16 +167,20 @@ def judge_claim(
     """
     asked, text = taken_apart(claim) or ("", claim)
     passages, mine = _passages(contexts), _content(text)
-    if asked and affirms(text) is not None:
-        return Finding("a bare yes or no")
+    if not passages:
+        return Finding("No context has text", P_ABSENT, holds=False)
+    if affirms(text) is not None:
+        other = affirms(passages[0][0][0])
+        return Finding("a bare yes or no") if other is None else Finding("The other answer", P_ABSENT, holds=False)
     missing = _missing(text, asked, passages)
     if missing:
         closest = _closest(mine.words | _content(asked).words, passages)
         return Finding(f"No passage has '{missing}'", P_ABSENT, closest, holds=False)
     passages = _about(asked or question, text, passages)
-    if asked:
-        return _judge_value(asked, mine, passages, probability)
-    if len(mine.words) + len(mine.values) < 2 or _OPINION.search(text):
+    says_little = len(mine.words) + len(mine.values) < _MIN_SAID
+    if asked or (says_little and question and mine.words | {*mine.values}):
+        return _judge_value(asked or question, mine, passages, probability)
+    if says_little or _OPINION.search(text):
         return Finding("it says too little")
     windows = sorted(_windows(mine.words, passages), key=lambda each: (-round(each.share, 6), len(each.texts)))
     place, why = (windows[0].place, "") if windows else (None, "no passage is close to it")
@@ -376,8 +384,10 @@ def _parts(texts: Iterable[str]) -> list[_Content]:
 
 def _is_bound(claim: str, texts: Sequence[str]) -> bool:
     """Return True if each value and name is beside the claim's words, and not another one of its kind."""
-    parts = _parts(texts)
+    parts, is_row = _parts(texts), any(_IN_CELL in text for text in texts)
     for own in map(_content, _clauses(claim)):
+        if is_row and not any(all(has_value(each, part.slots) for each in own.values) for part in parts):
+            return False
         if len(own.slots.numbers) > 1 and not any(_in_order(own.slots.numbers, part.slots.numbers) for part in parts):
             return False
         names = {each.lower() for each in own.slots.names}
@@ -385,12 +395,22 @@ def _is_bound(claim: str, texts: Sequence[str]) -> bool:
         holders = [(not names.isdisjoint(map(str.lower, each.slots.names)), each) for each in parts if each.slots.names]
         if names and not _is_nearer(about, holders):
             return False
+        if len(names) > 1 and not _keeps_order(own.slots.names, parts):
+            return False
         for value in own.values:
             about = own.words - frozenset(stems(value.text))
             rivals = [each for each in parts if any(_may_be(value, other) for other in each.values)]
             if not _is_nearer(about, [(has_value(value, each.slots), each) for each in rivals]):
                 return False
     return True
+
+
+def _keeps_order(names: Sequence[str], parts: Sequence[_Content]) -> bool:
+    """Return False if clauses that have all the names have them in another order only: "Lund beat Visby"."""
+    wanted = [*dict.fromkeys(map(str.lower, names))]
+    orders = [[name for name in dict.fromkeys(map(str.lower, part.slots.names)) if name in wanted] for part in parts]
+    full = [each for each in orders if len(each) == len(wanted)]
+    return not full or wanted in full
 
 
 def _is_nearer(about: frozenset[str], holders: Sequence[tuple[bool, _Content]]) -> bool:

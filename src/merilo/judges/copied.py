@@ -14,7 +14,7 @@ from merilo.cancellation import check_cancelled
 from merilo.data.answer import is_courtesy
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, taken_apart
-from merilo.data.values import composed, has_values
+from merilo.data.values import Date
 from merilo.judges.slots import slots
 from merilo.judges.words import stems
 
@@ -187,13 +187,11 @@ def copied_from(statement: str, contexts: Sequence[Sequence[str]]) -> tuple[Posi
     asked, said = (None if is_block else taken_apart(statement)) or ("", statement)
     if not stems(said) or is_question(said) or (asked and affirms(said) is not None):
         return ()
-    whole, parts = _normal(said), {key: text for text in sentences(said) if (key := _normal(text))}
+    whole, parts = _normal(said), [*filter(None, map(_normal, sentences(said)))]
     found: list[Position] = []
     for context, (own, places) in enumerate(zip(contexts, known, strict=True)):
-        wanted = {whole: said} if whole in places or len(parts) < 2 else parts
-        # "5 MW" and "5 mW" have the same normal form.
-        same = (key in places and has_values(slots(text), slots(own[places[key]])) for key, text in wanted.items())
-        at = [places[key] for key, is_same in zip(wanted, same, strict=True) if is_same]
+        wanted = dict.fromkeys([whole] if whole in places or len(parts) < 2 else parts)
+        at = [places[each] for each in wanted if each in places]
         is_echo = asked and not any(map(stems, strip_question_echoes(asked, [own[each] for each in at])))
         if len(at) == len(wanted) and not is_echo:
             found += [Position(context, each) for each in dict.fromkeys(at)]
@@ -211,7 +209,11 @@ def _normals(own: Sequence[str]) -> dict[str, int]:
 
 
 def _normal(text: str) -> str:
-    """Return a sentence in the form in which copies are compared."""
-    plain = text if text.isascii() else composed(normalize("NFKC", text))
+    """Return a sentence in the form in which copies are compared: with its values in one form."""
+    own = slots(text if text.isascii() else normalize("NFKC", text))
+    plain = own.text
+    for value in own.values:
+        form = " ".join(map(str, value[:4] if isinstance(value, Date) else value[:2]))
+        plain = re.sub(rf"(?<![\d.,]){re.escape(value.text)}(?!\d)", form, plain, count=1)
     plain = _MARKS.sub("", plain, count=1).translate(_SIGNS).casefold()
     return " ".join(plain.split()).strip(_END)

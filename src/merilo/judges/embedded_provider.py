@@ -20,7 +20,7 @@ from merilo.data.sentences import judged_sentences, pieces, sentences, unnumbere
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.data.values import FUNCTION_WORDS
 from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, excerpts
-from merilo.judges.claims import Finding, judge_claim, judge_sufficiency
+from merilo.judges.claims import P_ABSENT, Finding, judge_claim, judge_sufficiency
 from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncommittal
 from merilo.judges.encoder.model import Embedder
 from merilo.judges.in_process import FreeProvider, answer_batch, question_length
@@ -107,18 +107,23 @@ def answered(model: BlendedModel, question: Question[Any]) -> str:
 
 
 def _verdict(model: BlendedModel, question: Question[Any]) -> Verdict:
-    """Return the verdict on a question; of a follow-up, the lower one of its two readings."""
+    """Return the verdict on a question; of a follow-up, the lower one of its two readings. Raises CannotJudge."""
+    rule: Callable[[BlendedModel, Any], Any] = RULES[type(question)]  # Any: a question of the kind, and its verdict
     if not isinstance(question, Relevance | Sufficiency):
-        return RULES[type(question)](model, question)
-    rule: Callable[[BlendedModel, Any], Any] = RULES[type(question)]  # Any: a question of either kind, and its verdict
-    first: RelevanceVerdict | SufficiencyVerdict = rule(model, question)
+        return rule(model, question)
     full = full_question(question.user_input, question.history)
     if full is None:
-        return first
-    second: RelevanceVerdict | SufficiencyVerdict = rule(model, replace(question, user_input=full))
-    if (second.probability or 0.0) >= (first.probability or 0.0):
-        return first
-    return replace(second, reason=f"{second.reason} Read as {full!r}.")
+        return rule(model, question)
+    read: list[RelevanceVerdict | SufficiencyVerdict | CannotJudge] = []
+    for asked in (question.user_input, full):
+        try:
+            read.append(rule(model, replace(question, user_input=asked)))
+        except CannotJudge as error:
+            read.append(error)
+    lowest = min(read, key=lambda each: each.probability or 0.0)
+    if isinstance(lowest, CannotJudge):
+        raise lowest
+    return lowest if lowest is read[0] else replace(lowest, reason=f"{lowest.reason} Read as {full!r}.")
 
 
 def too_long(question: Question[Any]) -> str | None:
@@ -217,14 +222,15 @@ def _of_content(
     def p_support() -> float | None:
         return model.p_support(statement, [each.sentences for each in read])
 
-    found = judge_claim(statement, shown, asked, p_support)
-    if found.holds and not is_english(statement, *(text for own in read for text in own.sentences)):
+    found, at = judge_claim(statement, shown, asked, p_support), None
+    if found.place:
+        at = Position(found.place.context, read[found.place.context].place(found.place.sentence))
+    if found.holds and at and not is_english(statement, divided[at.context][at.sentence].text):
         raise CannotJudge("a statement in a language other than English")
     if found.holds is None or (not found.holds and _partly(*read)):
         probability = p_support() if found.probability is None else found.probability
-        raise CannotJudge(f"this statement: {found.reason}", probability)
-    at = found.place
-    return found._replace(place=at and Position(at.context, read[at.context].place(at.sentence)))
+        raise CannotJudge(f"this statement ({found.reason})", probability)
+    return found._replace(place=at)
 
 
 def _support_reason(
@@ -282,6 +288,10 @@ def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdi
 def _in_texts(model: BlendedModel, question: Sufficiency) -> Finding:
     known = [question.user_input, question.reference]
     (asked, reference), *split = join_broken_words(known, *map(sentences, question.contexts))
+    if not any(split):
+        return Finding("No context has text", P_ABSENT, holds=False)
+    if noncommittal(reference):
+        return Finding("The reference states that there is no answer", 1 - _P_KNOWN, holds=False)
     read = excerpts(model, (asked,), split)
     if not _partly(*read) and is_english(asked, reference):
         found = judge_sufficiency(asked, reference, [pieces(own) for own in split])

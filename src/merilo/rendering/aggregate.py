@@ -50,14 +50,13 @@ def short_rows(
     notes = [""]
     for each in aggregates:
         known = known_metric(each.metric)
-        correction, left = corrections.get(each.metric), each.counts.get("not_judged")
+        correction = corrections.get(each.metric)
         labelled = correction is not None and correction.estimate is not None
         parts = (
             known.card.meaning if known is not None and meanings else "",
             "" if recorded_scale(manifest, each.metric).higher_is_better else "lower is better",
             f"corrected by {count(correction.labelled, 'labelled sample')}" if correction and labelled else "",
             WEAK if each.metric in weak else "",
-            f"{left:,} of {left + (each.counts.get('statements') or 0):,} not judged" if left else "",
             *(
                 f"{amount:,} {name}"
                 for amount, name in ((each.undefined, "undefined"), (each.failed, "failed"))
@@ -90,29 +89,18 @@ def mean_rows(
 
 
 def means_notes(manifest: Manifest, aggregates: Sequence[Aggregate], *, corrected: Collection[str] = ()) -> list[str]:
-    """Return the sentences below the table of means: directions, averages, what is not judged, languages, intervals.
+    """Return the sentences below the table of means: directions, averages, languages, intervals.
 
     `corrected`: metrics whose means human labels correct.
     """
     notes = (
         less_is_better(manifest, aggregates),
         averaging(aggregates),
-        not_judged(aggregates),
         WeakMarks.of(manifest).legend(each.metric for each in aggregates),
         unread_note(manifest),
         intervals_text(aggregates, manifest.cluster, corrected=corrected, origin=manifest.origin),
     )
     return [each for each in notes if each]
-
-
-def not_judged(aggregates: Sequence[Aggregate]) -> str:
-    """Return how many statements of which metrics the judge cannot judge; empty if there are none."""
-    found = [
-        f"{left:,} of {left + (each.counts.get('statements') or 0):,} for {each.metric}"
-        for each in aggregates
-        if (left := each.counts.get("not_judged"))
-    ]
-    return f"Statements that the judge cannot judge, left out of the mean: {', '.join(found)}." if found else ""
 
 
 def table(page: Page, rows: Sequence[tuple[str, ...]], aggregates: Sequence[Aggregate]) -> None:
