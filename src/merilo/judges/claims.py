@@ -186,11 +186,11 @@ def judge_claim(
     place, why = (windows[0].place, "") if windows else (None, "no passage is close to it")
     for window in windows[:_MAX_READ]:
         differing = _differing(text, window.texts)
-        if differing:
+        if differing := differing or _other_subject(asked or question, text, window.texts):
             why = why or differing
         elif _is_quoted(text, window.texts):
             return Finding("Quoted from", P_STATED, window.place, holds=True)
-        elif not (_is_bound(text, window.texts) and _is_whole(text, window.texts)):
+        elif not (_is_bound(text, window.texts) and _is_in_order(text, window.texts) and _is_whole(text, window.texts)):
             why = why or "a value stands beside other words"
         else:
             return _by_words(text, window, probability)
@@ -257,6 +257,21 @@ def _about(question: str, claim: str, passages: list[Passage]) -> list[Passage]:
         at for at, text in texts.items() if any(re.search(rf"{re.escape(each)}(?![\w-])", text) for each in wanted)
     }
     return [passage for passage in passages if passage[0][1].context in about]
+
+
+def _other_subject(question: str, claim: str, texts: Sequence[str]) -> str:
+    """Return a phrase if the clauses that are close to a claim name another subject than the question; else empty."""
+    wanted = {each.lower() for each in _SUBJECT.findall(question)}
+    if not wanted or _SUBJECT.search(claim):
+        return ""
+    mine = _content(claim)
+    near = [
+        each
+        for each in _parts(texts)
+        if _share(mine.words, each.words) >= _SAME_TOPIC or any(has_value(value, each.slots) for value in mine.values)
+    ]
+    named = {each.lower() for part in near for each in _SUBJECT.findall(part.slots.text)}
+    return "another subject" if named and named.isdisjoint(wanted) else ""
 
 
 # -- values ---------------------------------------------------------------------------------------------
@@ -411,6 +426,35 @@ def _keeps_order(names: Sequence[str], parts: Sequence[_Content]) -> bool:
     orders = [[name for name in dict.fromkeys(map(str.lower, part.slots.names)) if name in wanted] for part in parts]
     full = [each for each in orders if len(each) == len(wanted)]
     return not full or wanted in full
+
+
+_ORDERING: Final = re.compile(r"\b(before|after|then)\b(.*)", re.IGNORECASE | re.DOTALL)
+
+
+def _is_in_order(claim: str, texts: Sequence[str]) -> bool:
+    """Return False if what follows "before" or "then" follows no such word of the texts, or subjects are exchanged."""
+    after = _follows(claim)
+    if after and not any(after <= _follows(text) for text in texts):
+        return False
+    parts, clauses = _parts(texts), [(_first(each), _content(each).words) for each in _clauses(claim)]
+    if not parts:
+        return True
+    near = {a: max(parts, key=lambda each: _share(words - {a}, each.words)).words for a, words in clauses if a}
+    return not any(a not in near[a] and b in near[a] and b not in near[b] and a in near[b] for a in near for b in near)
+
+
+def _follows(text: str) -> set[tuple[str, str]]:
+    found, rest = set[tuple[str, str]](), _ORDERING.search(text)
+    while rest:
+        found.add((rest[1].lower(), _first(rest[2])))
+        rest = _ORDERING.search(rest[2])
+    return found
+
+
+def _first(text: str) -> str:
+    """Return the stem of the first content word of a text; empty if there is none."""
+    words = _content(text).words
+    return next((stem for stem in stems(text) if stem in words), "")
 
 
 def _is_nearer(about: frozenset[str], holders: Sequence[tuple[bool, _Content]]) -> bool:

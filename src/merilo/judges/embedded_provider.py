@@ -108,14 +108,12 @@ def answered(model: BlendedModel, question: Question[Any]) -> str:
 
 def _verdict(model: BlendedModel, question: Question[Any]) -> Verdict:
     """Return the verdict on a question; of a follow-up, the lower one of its two readings. Raises CannotJudge."""
-    rule: Callable[[BlendedModel, Any], Any] = RULES[type(question)]  # Any: a question of the kind, and its verdict
     if not isinstance(question, Relevance | Sufficiency):
-        return rule(model, question)
-    full = full_question(question.user_input, question.history)
-    if full is None:
-        return rule(model, question)
+        return RULES[type(question)](model, question)
+    rule: Callable[[BlendedModel, Any], Any] = RULES[type(question)]  # Any: a question of either kind, and its verdict
+    full = full_question(question.user_input, question.history) or question.user_input
     read: list[RelevanceVerdict | SufficiencyVerdict | CannotJudge] = []
-    for asked in (question.user_input, full):
+    for asked in dict.fromkeys((question.user_input, full)):
         try:
             read.append(rule(model, replace(question, user_input=asked)))
         except CannotJudge as error:
