@@ -42,7 +42,10 @@ def test_the_likelier_of_two_contexts_has_the_higher_probability(model: BlendedM
     """Each task ranks a context with the answer above one without."""
     reference = "It is 330 metres high."
     assert model.relevance(ASKED, SENTENCES).probability > model.relevance(ASKED, OTHER).probability
-    assert model.sufficiency(ASKED, [SENTENCES]).probability > model.sufficiency(ASKED, [OTHER]).probability
+    enough, short = model.p_sufficient(ASKED, [SENTENCES]), model.p_sufficient(ASKED, [OTHER])
+    assert enough is not None
+    assert short is not None
+    assert enough > short
     likely, unlikely = model.p_support(reference, [SENTENCES]), model.p_support(reference, [OTHER])
     assert likely is not None
     assert unlikely is not None
@@ -63,8 +66,7 @@ def test_what_it_cannot_judge_is_not_judged(model: BlendedModel) -> None:
     """Support, sufficiency and usefulness in another language have no verdict."""
     asked, statement = "Какова высота Эйфелевой башни?", "Башня очень высокая."
     assert model.p_support(statement, [RUSSIAN]) is None
-    with pytest.raises(CannotJudge, match="other than English"):
-        model.sufficiency(asked, [RUSSIAN])
+    assert model.p_sufficient(asked, [RUSSIAN]) is None
     with pytest.raises(CannotJudge, match="other than English"):
         model.usefulness(asked, statement, RUSSIAN)
     with pytest.raises(CannotJudge, match="different languages"):
@@ -90,7 +92,7 @@ def test_lines_in_other_letters_change_nothing_in_a_context(model: BlendedModel)
     assert model.relevance(ASKED, mixed) == replace(
         relevance, evidence=tuple(moved[at] for at in relevance.evidence), closest=moved[relevance.closest]
     )
-    assert model.sufficiency(ASKED, [mixed]) == model.sufficiency(ASKED, [SENTENCES])
+    assert model.p_sufficient(ASKED, [mixed]) == model.p_sufficient(ASKED, [SENTENCES])
     statement = "It was designed by the company of Gustave Eiffel."
     assert model.p_support(statement, [OTHER, mixed]) == model.p_support(statement, [OTHER, SENTENCES])
 
@@ -100,7 +102,7 @@ def test_an_answer_depends_on_nothing_before_it(model: BlendedModel) -> None:
     model.relevance(ASKED, OTHER)
     fresh = BlendedModel.of(_curves(), model.weights)
     assert fresh.relevance(ASKED, SENTENCES) == model.relevance(ASKED, SENTENCES)
-    assert fresh.sufficiency(ASKED, [OTHER, SENTENCES]) == model.sufficiency(ASKED, [OTHER, SENTENCES])
+    assert fresh.p_sufficient(ASKED, [OTHER, SENTENCES]) == model.p_sufficient(ASKED, [OTHER, SENTENCES])
 
 
 def test_curves_go_with_their_weights_only(model: BlendedModel) -> None:

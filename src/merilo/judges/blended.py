@@ -280,26 +280,26 @@ class BlendedModel:
             raise CannotJudge("a reference in a language other than English")
         curve = self.curves["useful"]
         if not read:
-            return _without_english(curve, user_input, [sentences])
+            if stems(user_input) and any(map(stems, sentences)):
+                raise CannotJudge("texts in a language other than English")
+            return ContextResult(0, 0.0, curve.thresholds["yes"])
         own = read[0].sentences
         p_useful = curve.probability(self.features.support(reference, own)[1:])
         best = read[0].places[_argmax(self.features.covered(reference, own))]
         useful = p_useful >= curve.thresholds["yes"]
         return ContextResult(2 * useful, p_useful, curve.thresholds["yes"], (best,) if useful else (), best)
 
-    def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> ContextResult:
-        """Judge whether contexts, each given as its sentences, together are enough to answer the user input."""
-        curve, read = self.curves["sufficient"], _english_parts(user_input, contexts)
+    def p_sufficient(self, user_input: str, contexts: Sequence[Sequence[str]]) -> float | None:
+        """Return the probability that contexts, each given as its sentences, together are enough to answer the user
+        input; None if none is in English.
+        """
+        read = _english_parts(user_input, contexts)
         if not read:
-            return _without_english(curve, user_input, contexts)
+            return None
         seen = [self.features.context(user_input, part.sentences) for part in read]
         covered = coverage(user_input, [text for part in read for text in part.sentences])
         row = (max(each.cosine for each in seen), covered, max(each.suffices for each in seen))
-        p_enough = curve.probability(row)
-        level = sum(p_enough >= curve.thresholds[name] for name in ("partly", "yes"))
-        if level < 2 and _unread(read, contexts):
-            raise CannotJudge("contexts in several languages")
-        return ContextResult(level, p_enough, curve.thresholds["yes"])
+        return self.curves["sufficient"].probability(row)
 
     def p_support(self, statement: str, contexts: Sequence[Sequence[str]]) -> float | None:
         """Return the probability that one of the contexts, each given as its sentences, supports a statement.
@@ -337,19 +337,6 @@ def _english_parts(asked: str, contexts: Sequence[Sequence[str]]) -> list[_Part]
         if places:
             found.append(_Part(number, places, tuple(english[at] for at in places)))
     return found
-
-
-def _unread(read: Sequence[_Part], contexts: Sequence[Sequence[str]]) -> bool:
-    """Return True if a context with words is in another language."""
-    known = {part.context for part in read}
-    return any(stems(text) for at, context in enumerate(contexts) if at not in known for text in context)
-
-
-def _without_english(curve: Curve, asked: str, contexts: Sequence[Sequence[str]]) -> ContextResult:
-    """Return a no for a question or contexts without words. Raise CannotJudge if they are in another language."""
-    if stems(asked) and any(stems(text) for context in contexts for text in context):
-        raise CannotJudge("texts in a language other than English")
-    return ContextResult(0, 0.0, curve.thresholds["yes"])
 
 
 def _argmax(values: Sequence[float]) -> int:

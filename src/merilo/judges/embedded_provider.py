@@ -295,11 +295,11 @@ def _in_texts(model: BlendedModel, question: Sufficiency) -> Finding:
         found = judge_sufficiency(asked, reference, [pieces(own) for own in split])
         if found.holds is not None:
             return found
-    seen = model.sufficiency(asked, [each.sentences for each in read])
-    if seen.probability < _P_SUFFICIENT:  # the encoder is wrong in most of its noes
-        raise CannotJudge("whether these contexts hold the answer", seen.probability)
-    figures = _figures(seen.probability, _P_SUFFICIENT)
-    return Finding(f"Close to the question {figures}{_partly(*read).rstrip('.')}", seen.probability, holds=True)
+    p_enough = model.p_sufficient(asked, [each.sentences for each in read])
+    if p_enough is None or p_enough < _P_SUFFICIENT:  # the encoder is wrong in most of its noes
+        raise CannotJudge("whether these contexts hold the answer", p_enough)
+    figures = _figures(p_enough, _P_SUFFICIENT)
+    return Finding(f"Close to the question {figures}{_partly(*read).rstrip('.')}", p_enough, holds=True)
 
 
 def _addresses(_: BlendedModel, question: Addresses) -> AddressesVerdict:
