@@ -42,13 +42,15 @@ def main() -> None:
     began, other = time.process_time(), time.perf_counter()
     from merilo.data.sentences import sentences
     from merilo.judges.blended import BlendedModel, CannotJudge
+    from merilo.judges.embedded_provider import RULES
+    from merilo.judging.kinds.support import Support
 
     model = BlendedModel.load()
 
     def support(statement: str, fact: tuple[str, ...]) -> None:
         """Judge a statement, whether or not there is a verdict."""
         with suppress(CannotJudge):
-            model.support(statement, [fact])
+            RULES[Support](model, Support(statement, fact))
 
     support("It is so.", ("It is so.",))
     report("embedded: load with imports and a verdict, CPU s", time.process_time() - began)

@@ -20,6 +20,9 @@ from figures import report
 from merilo.data.labels import Task, read_labels
 from merilo.data.sentences import sentences
 from merilo.judges.blended import BlendedModel, CannotJudge
+from merilo.judges.embedded_provider import RULES
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,15 +76,19 @@ def _questions(record: Labelled, model: BlendedModel) -> Iterator[Asked]:
     if record.task is Task.CHUNK_RELEVANCE:
         yield lambda parts: model.relevance(record.query, parts).level
     elif record.task is Task.SUFFICIENCY:
-        yield lambda parts: model.sufficiency(record.query, [parts]).level
+        yield lambda parts: _judged(model, Sufficiency(record.query, ("\n\n".join(parts),)))
     else:
         for statement in sentences(record.response, "en"):
             yield partial(_supported, model, statement)
 
 
 def _supported(model: BlendedModel, statement: str, parts: Sentences) -> int:
+    return _judged(model, Support(statement, ("\n\n".join(parts),)))
+
+
+def _judged(model: BlendedModel, question: Sufficiency | Support) -> int:
     try:
-        return int(model.support(statement, [parts]).supported)
+        return int(RULES[type(question)](model, question).positive)
     except CannotJudge:
         return -1
 

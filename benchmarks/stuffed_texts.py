@@ -74,7 +74,8 @@ def main() -> None:
             each = case(rng, kind)
             parts = sentences(each.context)
             counts["relevant"] += RULES[Relevance](model, Relevance(each.asked, parts)).positive
-            counts["sufficient"] += RULES[Sufficiency](model, Sufficiency(each.asked, (each.context,))).positive
+            with suppress(CannotJudge):
+                counts["sufficient"] += RULES[Sufficiency](model, Sufficiency(each.asked, (each.context,))).positive
             with suppress(CannotJudge):
                 counts["supported"] += RULES[Support](model, Support(each.stated, (each.context,))).positive
         for task, count in counts.items():

@@ -147,16 +147,6 @@ def test_errors_beyond_the_middle_grade_are_rare(module: Any) -> None:
     assert 1 - judged.label[judged.chance >= found].mean() <= measure.MIDDLE_ERROR
 
 
-def test_verdicts_outside_of_the_ends_are_mostly_right(module: Any) -> None:
-    """Records of either kind count half, and between the thresholds fewer verdicts are right than required."""
-    measure = module("labels.measure")
-    judged = _records(measure, 0.25)
-    found = measure.ends(judged, np.arange(len(judged.label)) % 2 == 0, 0.65)
-    assert 0.3 < found["no"] < 0.5 < found["yes"] < 0.7
-    beyond = (judged.chance >= found["yes"]) & (judged.chance < found["yes"] + 0.1)
-    assert judged.label[beyond].mean() >= 0.64
-
-
 def _records(measure: Any, noise: float) -> Any:
     """Records whose probability is right on average, with noise."""
     random = np.random.default_rng(6)

@@ -44,16 +44,12 @@ FORMAT: Final = 2
 SEED: Final = 20261121
 CUTS: Final = {"answers": 2.0, "words": 2.0, "sentence": 1.0, "useful": 1.0}
 """The lowest label that is a yes; 0.75 for other tasks."""
-MIN_RIGHT: Final = 0.65
-"""Fraction of right verdicts, among those of about one probability, below which a statement is not judged."""
 CONSTRUCTED: Final = frozenset({"words", "useful", "answered"})
 """Tasks that are fitted on rule-generated labels too, because there are no others."""
 GRADED: Final = frozenset({"answers", "words"})
 """Tasks with a middle grade that counts as a yes."""
 KAPPA_LOSS: Final = 0.02
 """Largest loss of kappa by which the threshold of relevance is lowered: what is missed costs more than what is read."""
-ENDS: Final = frozenset({"supported", "answered"})
-"""Tasks that are judged at both ends only."""
 FOLDS: Final = 5
 
 
@@ -95,11 +91,7 @@ def fitted(name: str, units: Units) -> Fitted:
     curve = curve_of(name, rows, used)
     merged, chance = units.together(chance)
     decided = merged.judged(chance, cut=cut, threshold=0.5)
-    if name in ENDS:
-        alone = decided.where(units.whole & ~(merged.constructed & (name not in CONSTRUCTED)))
-        curve["thresholds"] = measure.ends(alone, np.isin(alone.source, records.NATURAL_SUPPORT), MIN_RIGHT)
-    else:
-        curve["thresholds"] = thresholds(name, decided)
+    curve["thresholds"] = thresholds(name, decided)
     return Fitted(name, {"features": list(TASKS[name]), **curve}, merged, chance, cut)
 
 
@@ -119,8 +111,6 @@ def fits(name: str, rows: Rows) -> Flags:
 def thresholds(name: str, judged: Judged) -> dict[str, float]:
     """Return the thresholds of a curve: rule-generated negatives, which are easier, count too, as users have them."""
     best = measure.best_threshold(judged, loss=KAPPA_LOSS if name == "answers" else 0.0)
-    if name == "sufficient":
-        return {"partly": measure.end_of_no(judged, best), "yes": best}
     if name in GRADED:
         return {"partly": best, "yes": measure.start_of_yes(judged, best)}
     return {"yes": best}

@@ -11,7 +11,8 @@ from labels.rows import Rows, rows_of, swapped
 
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, stated, taken_apart
-from merilo.judges.blended import RULES_VERSION, stating
+from merilo.data.values import has_values, values
+from merilo.judges.blended import RULES_VERSION
 from merilo.judges.copied import strip_question_echoes
 from merilo.judges.words import stems
 
@@ -38,12 +39,6 @@ class Units:
         """Which rows are all that there is of their record: a curve can be fitted on these."""
         counts = np.bincount(self.record)
         return counts[self.record] == 1
-
-    @property
-    def whole(self) -> NDArray[np.bool_]:
-        """Which records have one row."""
-        counts = np.bincount(self.record)
-        return counts[np.unique(self.record)] == 1
 
     def where(self, keep: NDArray[np.bool_]) -> Units:
         """The units for which `keep` holds."""
@@ -139,14 +134,19 @@ def _supported(folder: Path, seen: PairFeatures) -> Iterator[tuple[Example, list
 
 
 def _short(folder: Path, seen: PairFeatures) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
-    """Yield short answers that a sentence of their context states; the best of its rows."""
+    """Yield short answers whose words and values a sentence of their context has; the best row of such a sentence."""
     for example, _ in records.support_examples(folder, split):
         short = short_of(example) if example.language == "en" and any(map(stems, example.texts)) else None
         if short is None or affirms(short[1]) is not None:
             continue
-        found = [row for row, _, difference in stating(seen, *short, [example.texts]) if difference is None]
+        rows = zip(seen.answered(short[0], [example.texts]), example.texts, strict=True)
+        found = [row for row, text in rows if _has(text, short[1])]
         if found:
             yield example, [max(found)]
+
+
+def _has(text: str, answer: str) -> bool:
+    return {*stems(answer)} <= {*stems(text)} and has_values(values(answer), values(text))
 
 
 def short_of(example: Example) -> tuple[str, str] | None:

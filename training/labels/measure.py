@@ -83,41 +83,11 @@ def best_threshold(judged: Judged, *, loss: float = 0.0) -> float:
     return float(best[len(best) // 2])
 
 
-def end_of_no(judged: Judged, best: float) -> float:
-    """The highest threshold below `best` with at most MIDDLE_ERROR of yes below it."""
-    steps = np.round(np.arange(0.02, best, 0.01), 2)
-    low = [t for t in steps if (judged.chance < t).any() and judged.label[judged.chance < t].mean() <= MIDDLE_ERROR]
-    return float(max(low, default=min(0.02, best)))
-
-
 def start_of_yes(judged: Judged, best: float) -> float:
     """The lowest threshold from `best` on with at most MIDDLE_ERROR of no above it."""
     above = [(t, judged.label[judged.chance >= t]) for t in np.round(np.arange(best, 0.99, 0.01), 2)]
     high = [t for t, label in above if len(label) >= LEAST_RECORDS and 1 - label.mean() <= MIDDLE_ERROR]
     return float(min(high, default=above[-1][0]))
-
-
-def ends(judged: Judged, kind: Flags, least: float, width: float = 0.1) -> dict[str, float]:
-    """The thresholds between which fewer than `least` of the verdicts on about one probability are right.
-
-    Records for which `kind` is true and all others count half each, and every family of one kind equally. `width`: of
-    the interval of probabilities next to a threshold.
-    """
-    family = np.array([family_of(each) for each in judged.source.tolist()])
-
-    def share(low: float, high: float) -> float:
-        inside = (judged.chance >= low) & (judged.chance < high)
-        means: list[float] = []
-        for kept in (inside & kind, inside & ~kind):
-            own = [judged.label[kept & (family == each)].mean() for each in sorted(set(family[kept].tolist()))]
-            means += [float(np.mean(own))] if own else []
-        return float(np.mean(means)) if means else 0.5
-
-    steps = np.round(np.arange(0.3, 0.9, 0.01), 2)
-    yes = [t for t in steps if share(t, t + width) >= least]
-    no = [t for t in np.round(np.arange(0.1, 0.7, 0.01), 2) if 1 - share(t - width, t) >= least]
-    high = float(min(yes, default=steps[-1]))
-    return {"no": min(float(max(no, default=0.1)), high), "yes": high}
 
 
 def agreement(judged: Judged, seed: int) -> dict[str, object] | None:

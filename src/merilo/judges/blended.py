@@ -308,10 +308,8 @@ class BlendedModel:
         """
         read, (asked, said) = _english_parts(statement, contexts), taken_apart(statement) or ("", statement)
         if asked:
-            rows = [self.features.sentences(asked, part.sentences) for part in read]
-            best = max((row[0] for own in rows for row in own), default=0.0)
-            curve, rows = self.curves["answered"], [[(row[0], row[0] - best, row[3]) for row in own] for own in rows]
-            return max((curve.probability(row) for own in rows for row in own), default=None)
+            rows = self.features.answered(asked, [part.sentences for part in read])
+            return max(map(self.curves["answered"].probability, rows), default=None)
         found = (self.features.support(said, part.sentences) for part in read)
         return max(map(self.curves["supported"].probability, found), default=None)
 
@@ -409,6 +407,12 @@ class PairFeatures:
             (own, own - best, cover - most, share)
             for own, cover, share in zip(read, covered, shares(user_input, new), strict=True)
         ]
+
+    def answered(self, user_input: str, contexts: Sequence[Sequence[str]]) -> list[Row]:
+        """Return the features of `answered` for each sentence of contexts, none of which may be empty."""
+        rows = [row for own in contexts for row in self.sentences(user_input, own)]
+        best = max((row[0] for row in rows), default=0.0)
+        return [(row[0], row[0] - best, row[3]) for row in rows]
 
     def support(self, statement: str, sentences: Sequence[str]) -> Row:
         """Return the features of `supported` for a statement and one context, which must not be empty."""
