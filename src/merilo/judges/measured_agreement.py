@@ -113,6 +113,14 @@ def embedded_agreement() -> tuple[MeasuredAgreement, ...]:
     return read_agreement(files("merilo.judges").joinpath(EMBEDDED_FILE).read_text(encoding="utf-8"))
 
 
+def embedded_right() -> float:
+    """Return the fraction of the embedded judge's verdicts on support that are right, on answers that no fit has seen.
+
+    Answers that it does not judge do not count.
+    """
+    return float(tomllib.loads(files("merilo.judges").joinpath(EMBEDDED_FILE).read_text(encoding="utf-8"))["right"])
+
+
 def weak_kinds(rows: Iterable[MeasuredAgreement]) -> frozenset[str]:
     """Return the kinds of question whose agreement does not clear chance.
 

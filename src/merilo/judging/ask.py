@@ -55,25 +55,34 @@ def ask_each(questions: Iterable[Question[V]]) -> Plan[tuple[V, ...]]:
 
     Waits for the whole group; raises AskFailed for the first failure in ask order, errors first.
     """
-    answers = yield from ask_judged(questions, partly=False)
-    return tuple([answer for answer in answers if answer is not None])
+    group = tuple(questions)
+    answers = yield from ask_judged(group)
+    if Failure in {*map(type, answers)}:
+        raise AskFailed(*next(pair for pair in zip(group, answers, strict=True) if isinstance(pair[1], Failure)))
+    return cast("tuple[V, ...]", answers)
 
 
-def ask_judged(questions: Iterable[Question[V]], *, partly: bool = True) -> Plan[tuple[V | None, ...]]:
-    """Return verdicts, one per question in order; None for one that the judge cannot judge, if it judges any.
+def ask_judged(questions: Iterable[Question[V]]) -> Plan[tuple[V | Failure, ...]]:
+    """Return verdicts, one per question in order; the failure of one that the judge does not judge.
 
-    Raises AskFailed as `ask_each` does: for any other failure, and if the judge can judge none of them. `partly`:
-    False to raise if it cannot judge one of them.
+    Raises AskFailed for the first failure of another kind.
     """
     group = tuple(questions)
     answers = yield from attempt_each(group)
-    if Failure not in {*map(type, answers)}:
-        return cast("tuple[V, ...]", answers)
-    failures = [(each, answer) for each, answer in zip(group, answers, strict=True) if isinstance(answer, Failure)]
-    errors = [(each, answer) for each, answer in failures if answer.kind is not FailureKind.NOT_JUDGED]
-    if errors or (failures and not (partly and len(failures) < len(group))):
-        raise AskFailed(*(errors or failures)[0])
-    return tuple(None if isinstance(answer, Failure) else answer for answer in answers)
+    for question, answer in zip(group, answers, strict=True):
+        if isinstance(answer, Failure) and answer.kind is not FailureKind.NOT_JUDGED:
+            raise AskFailed(question, answer)
+    return answers
+
+
+def if_judged(plan: Plan[T]) -> Plan[T | Failure]:
+    """Return the result of a plan; the failure if the judge does not judge a question of it. Raises AskFailed."""
+    try:
+        return (yield from plan)
+    except AskFailed as error:
+        if error.failure.kind is not FailureKind.NOT_JUDGED:
+            raise
+        return error.failure
 
 
 def attempt(question: Question[V]) -> Plan[V | Failure]:

@@ -7,26 +7,27 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.errors import UsageError
-from merilo.judging.ask import both
+from merilo.judging.ask import both, if_judged
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
 from merilo.judging.kinds.support import Support
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, Score, Undefined
+from merilo.judging.verdicts import Failure
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, Score, Undefined, not_judged
 from merilo.metrics.steps import (
     BLANK_USER_INPUT,
     RESPONSE_STATES_NOTHING,
-    about_statements,
+    about_judged,
     declines,
+    evidence_of,
     is_blank,
+    judged_support_of,
     max_contexts,
     max_statements,
     most_support,
     statements_of,
     states_nothing,
-    sufficiency_of,
     support_by,
-    support_of,
 )
 from merilo.metrics.variants import ResponseMetric, variant
 
@@ -62,13 +63,14 @@ class _Response(NamedTuple):
 
     declined: bool
     statements: tuple[DistinctStatement, ...] = ()
-    verdicts: tuple[SupportVerdict, ...] = ()
+    verdicts: tuple[SupportVerdict | Failure, ...] = ()
     """Support of each statement by the contexts."""
 
     @property
-    def supported(self) -> bool:
-        """True if the contexts support every statement."""
-        return all(verdict.supported for verdict in self.verdicts)
+    def supported(self) -> bool | None:
+        """True if the contexts support every statement, False if not one of them; None if others are not judged."""
+        known = [verdict.supported for verdict in self.verdicts if not isinstance(verdict, Failure)]
+        return None if all(known) and len(known) < len(self.verdicts) else all(known)
 
 
 class _Truth(NamedTuple):
@@ -76,7 +78,7 @@ class _Truth(NamedTuple):
 
     given: bool
     statements: tuple[DistinctStatement, ...] = ()
-    covered: tuple[SupportVerdict, ...] = ()
+    covered: tuple[SupportVerdict, ...] | Failure = ()
     """Support of each statement of the reference by the response; empty if the response declines."""
 
     @property
@@ -84,10 +86,15 @@ class _Truth(NamedTuple):
         """True if the reference itself makes no statement: no answer is the right one."""
         return self.given and not self.statements
 
-    def agrees(self, share: float) -> bool:
-        """Return True if the response says at least this share of the reference; True without a reference."""
+    def agrees(self, share: float) -> bool | None:
+        """Return True if the response says at least this share of the reference; True without a reference.
+
+        None if it is not judged.
+        """
         if not self.given or self.unanswerable:
             return not self.unanswerable
+        if isinstance(self.covered, Failure):
+            return None
         return sum(verdict.supported for verdict in self.covered) >= share * len(self.statements)
 
 
@@ -106,20 +113,22 @@ class Answering(ResponseMetric):
     See: context_sufficiency | faithfulness | answer_correctness
     Source: merilo's own; sufficiency as in Joren et al. 2024, Sufficient Context (arXiv 2411.06037).
 
-    Evidence is enough if the contexts are sufficient; `partly` is not. A blank response counts as declined. A reference
-    agrees if the response supports at least the share `agreement` of its statements. A reference that makes no
-    statement, such as "I do not know.", shows that declining is right.
+    Evidence is enough if the ids of relevant contexts are all retrieved, and not enough if none is, or if people grade
+    each retrieved one 0. Otherwise it is enough if the contexts are sufficient; `partly` is not. A blank response
+    counts as declined. A reference agrees if the response supports at least the share `agreement` of its statements. A
+    reference that makes no statement, such as "I do not know.", shows that declining is right.
 
     - `right`: enough evidence, answered, every statement supported, the reference (if any) agrees;
     - `wrong`: enough evidence, answered, the reference does not agree;
     - `beyond_evidence`: enough evidence, answered, some statement is not supported;
     - `declined_wrongly`: enough evidence, declined;
     - `rightly_declined`: declined, and no evidence or no answer: the reference makes no statement, or there is none;
-    - `evidence_missing`: not enough evidence, declined though the reference has an answer, or answered in part with
-      supported statements only;
+    - `evidence_missing`: not enough evidence, declined though the reference has an answer, or answered without a
+      statement that is known not to be supported;
     - `invented`: not enough evidence, answered, some statement is not supported.
 
-    Undefined, so "cannot tell", when the user input is blank, and when the response answers but makes no statement.
+    Undefined, so "cannot tell", when the user input is blank, when the response answers but makes no statement, and
+    when the category depends on what the judge leaves open.
 
     Each category also is a metric, such as `answering.invented`: 1 for its samples and 0 for all others.
 
@@ -127,6 +136,7 @@ class Answering(ResponseMetric):
     """
 
     name: ClassVar[str] = "answering"
+    version: ClassVar[int] = 2
     not_monotone_in: ClassVar[Kinds] = frozenset({Sufficiency, Noncommittal})
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Sufficiency, Noncommittal, Statements, Support})
@@ -152,24 +162,29 @@ class Answering(ResponseMetric):
         if is_blank(user_input):
             return Undefined(BLANK_USER_INPUT)
         evidence, (response, reference) = yield from both(
-            sufficiency_of(sample), both(_response_of(sample), _statements_of_reference(sample))
+            evidence_of(sample), both(_response_of(sample), _statements_of_reference(sample))
         )
         truth = _Truth(reference is not None, reference or ())
         answered = not response.declined and bool(response.statements)
         verdicts, covered = yield from both(
-            support_of(sample, response.statements if answered else ()),
-            support_by(sample, "response", truth.statements if answered else ()),
+            judged_support_of(sample, response.statements if answered else ()),
+            if_judged(support_by(sample, "response", truth.statements if answered else ())),
         )
         if not response.declined and not response.statements:
             return Undefined(RESPONSE_STATES_NOTHING)
         response, truth = response._replace(verdicts=verdicts), truth._replace(covered=covered)
-        enough = evidence.label is SufficiencyLabel.SUFFICIENT
+        judged = not isinstance(evidence, Failure)
+        enough = evidence.label is SufficiencyLabel.SUFFICIENT if judged else None
         category = _category(response, truth, enough=enough, agreement=self.agreement)
-        whole = Evidence(EvidenceTarget.TEXT, 0, evidence)
-        of_truth = about_statements(truth.statements, covered) if answered else ()
+        whole = (Evidence(EvidenceTarget.TEXT, 0, evidence),) if judged else ()
+        given = (*whole, *about_judged(response.statements if answered else (), verdicts))
+        if category is None:
+            missing = [each for each in (evidence, *verdicts, covered) if isinstance(each, Failure)]
+            return not_judged(missing, evidence=given)
+        of_truth = about_judged(truth.statements, covered) if answered and not isinstance(covered, Failure) else ()
         return Score(
             float(category.good if self.only is None else category is self.only),
-            evidence=(whole, *about_statements(response.statements if answered else (), verdicts), *of_truth),
+            evidence=(*given, *of_truth),
             counts={} if self.only else {RESPONSES: 1, **{str(each): int(each is category) for each in Category}},
         )
 
@@ -188,18 +203,24 @@ def _statements_of_reference(sample: Sample) -> Plan[tuple[DistinctStatement, ..
     return (yield from statements_of(sample, "reference"))
 
 
-def _category(response: _Response, truth: _Truth, *, enough: bool, agreement: float) -> Category:
+def _category(response: _Response, truth: _Truth, *, enough: bool | None, agreement: float) -> Category | None:
+    """Return the category; None if what is not judged decides it. `enough`: None if it is not judged."""
+    if response.declined and truth.unanswerable:
+        return Category.RIGHTLY_DECLINED
+    if enough is None:
+        return None
     if response.declined:
-        if truth.unanswerable:
-            return Category.RIGHTLY_DECLINED
         if enough:
             return Category.DECLINED_WRONGLY
         return Category.EVIDENCE_MISSING if truth.given else Category.RIGHTLY_DECLINED
     if not enough:
-        return Category.EVIDENCE_MISSING if response.supported else Category.INVENTED
-    if not truth.agrees(agreement):
+        return Category.INVENTED if response.supported is False else Category.EVIDENCE_MISSING
+    agrees = truth.agrees(agreement)
+    if agrees is False:
         return Category.WRONG
-    return Category.RIGHT if response.supported else Category.BEYOND_EVIDENCE
+    if response.supported is False:
+        return Category.BEYOND_EVIDENCE
+    return Category.RIGHT if agrees and response.supported else None
 
 
 def _only(category: Category, says: str, not_monotone_in: Kinds) -> type[Answering]:

@@ -76,6 +76,8 @@ class Undefined:
     reason: str
     evidence: tuple[Evidence, ...] = ()
     """The verdicts that were given, if others are missing."""
+    probability: float | None = None
+    """If the judge leaves questions open: the lowest probability of yes that it gives one of them; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,13 @@ Outcome = Score | Undefined | Failed
 
 def outcome_of(failure: Failure) -> Undefined | Failed:
     """Return the outcome of a plan that a question without a verdict ended."""
-    return Undefined(failure.message) if failure.kind is FailureKind.NOT_JUDGED else Failed(failure)
+    return not_judged([failure]) if failure.kind is FailureKind.NOT_JUDGED else Failed(failure)
+
+
+def not_judged(failures: Sequence[Failure], reason: str = "", evidence: tuple[Evidence, ...] = ()) -> Undefined:
+    """Return the outcome if a judge leaves questions open. `reason`: by default that of the first failure."""
+    known = [each.probability for each in failures if each.probability is not None]
+    return Undefined(reason or failures[0].message, evidence, min(known, default=None))
 
 
 class Family(StrEnum):

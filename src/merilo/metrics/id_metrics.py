@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.sample import matching_id
-from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import Card, Family, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, ndcg
-from merilo.metrics.steps import NOTHING_TO_FIND, Ranking, checked_cutoff, ranking_of
+from merilo.metrics.steps import NOTHING_TO_FIND, Ranking, checked_cutoff, grades_of, ranking_of
 from merilo.metrics.variants import D, RetrievalMetric, described, variant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
@@ -97,7 +94,7 @@ def _reciprocal(flags: Sequence[bool]) -> float:
 
 
 def _by_grade(sample: Sample, k: int | None) -> Score | Undefined:
-    ranking, grades = ranking_of(sample), _grades(sample)
+    ranking, grades = ranking_of(sample), grades_of(sample)
     if grades is None:
         return Undefined(_NO_GRADES)
     value = ndcg([grades.get(each, 0.0) for each in ranking.ids], k, judged=list(grades.values()))
@@ -106,22 +103,6 @@ def _by_grade(sample: Sample, k: int | None) -> Score | Undefined:
     found = sum(grades.get(each, 0.0) > 0 for each in ranking.ids[:k])
     relevant = sum(grade > 0 for grade in grades.values())
     return Score(value, counts={"retrieved": len(ranking.ids), "relevant": relevant, "found": found})
-
-
-def _grades(sample: Sample) -> Mapping[str, float] | None:
-    """Return the grade of each judged id, at least 0; None if the metadata contain something else."""
-    found = dict.fromkeys(map(matching_id, sample.require("reference_context_ids")), 1.0)
-    given = sample.metadata.get("qrels")
-    if given is None:
-        return found
-    qrels = as_mapping(given)
-    if qrels is None:
-        return None
-    for each, grade in qrels.items():
-        if isinstance(grade, bool) or not isinstance(grade, (int, float)) or not isfinite(grade):
-            return None
-        found[matching_id(str(each))] = max(0.0, float(grade))
-    return found
 
 
 def _row(base: D, name: str, doc: str, class_name: str = "", /, **changes: object) -> D:

@@ -7,13 +7,15 @@ retrieved, no statement is supported. Such verdicts state this in their reason; 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from unicodedata import category
 
 from merilo.data.sample import matching_id
 from merilo.data.short_answers import stated
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed, ask, ask_each, ask_judged
+from merilo.judging.ask import AskFailed, ask, ask_each, ask_judged, if_judged
+from merilo.judging.json_types import as_mapping
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
@@ -22,7 +24,7 @@ from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, Suff
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined, not_judged
 from merilo.metrics.formulas import mean
 
 if TYPE_CHECKING:
@@ -49,6 +51,9 @@ REFERENCE_STATES_NOTHING: Final = "the reference makes no statement"
 NO_CONTEXT: Final = "No context was retrieved, or every one is blank."
 BLANK_EVIDENCE: Final = "Only blank contexts were named."
 
+_ALL_RETRIEVED: Final = "All passages that are known to hold the answer are retrieved."
+_NONE_RETRIEVED: Final = "No passage that is known to hold the answer is retrieved."
+_GOLD: Final[Mapping[bool | None, int]] = {True: 1, False: -1, None: 0}
 _BLANK_CONTEXT: Final = "The context is blank."
 _BLANK_TEXT: Final = "The text is blank."
 
@@ -137,19 +142,41 @@ def sufficiency_of(sample: Sample) -> Plan[SufficiencyVerdict]:
                 language=sample.resolved_language,
                 history=sample.read_history,
                 reference=sample.reference or "",
-                gold=_gold(sample),
+                gold=_GOLD[gold_of(sample)],
             )
         )
     )
 
 
-def _gold(sample: Sample) -> int:
-    """Return 1 if all relevant ids are retrieved, -1 if none is, 0 for some and if no ids are known."""
+def evidence_of(sample: Sample) -> Plan[SufficiencyVerdict | Failure]:
+    """Return whether the contexts are enough: by ids or grades of people if these decide it, otherwise by the judge.
+
+    The failure if the judge does not judge it.
+    """
+    gold = gold_of(sample)
+    if gold is None or all(is_blank(context) for context in sample.contexts):
+        return (yield from if_judged(sufficiency_of(sample)))
+    label = SufficiencyLabel.SUFFICIENT if gold else SufficiencyLabel.INSUFFICIENT
+    return SufficiencyVerdict(label, reason=_ALL_RETRIEVED if gold else _NONE_RETRIEVED)
+
+
+def gold_of(sample: Sample) -> bool | None:
+    """Return True if all passages that are known to hold the answer are retrieved, False if none is; None otherwise.
+
+    False also if people grade each retrieved passage 0. None for some passages, and if nothing is known.
+    """
     if not {"retrieved_context_ids", "reference_context_ids"} <= sample.present:
-        return 0
-    ranking = ranking_of(sample)
-    found = sum(ranking.flags)
-    return 0 if not ranking.relevant else -1 if not found else found == ranking.relevant
+        return None
+    ranking, grades = ranking_of(sample), grades_of(sample) or {}
+    if ranking.ids and all(grades.get(each) == 0 for each in ranking.ids):
+        return False
+    return all_retrieved(ranking.counts())
+
+
+def all_retrieved(counts: Mapping[str, int | None]) -> bool | None:
+    """Return True if all relevant ids are found, False if none is, by the counts of `id_recall`; None otherwise."""
+    relevant, found = counts.get("relevant"), counts.get("found")
+    return None if not relevant or found is None or 0 < found < relevant else found > 0
 
 
 def max_contexts(sample: Sample) -> int:
@@ -235,6 +262,14 @@ def about_statements(statements: Iterable[DistinctStatement], verdicts: Iterable
     )
 
 
+def about_judged(
+    statements: Iterable[DistinctStatement], answers: Iterable[Verdict | Failure]
+) -> tuple[Evidence, ...]:
+    """Return one piece of evidence for each statement that is judged."""
+    pairs = [(each, answer) for each, answer in zip(statements, answers, strict=True) if isinstance(answer, Verdict)]
+    return about_statements([each for each, _ in pairs], [answer for _, answer in pairs])
+
+
 def _most(sentences: Texts) -> int:
     return 1 + sum(map(len, sentences)) // _CHARACTERS_PER_STATEMENT
 
@@ -244,28 +279,30 @@ def _most(sentences: Texts) -> int:
 
 def support_of(sample: Sample, statements: Sequence[DistinctStatement]) -> Plan[tuple[SupportVerdict, ...]]:
     """Judge whether all retrieved contexts together support each statement, and which of them do."""
-    answers = yield from _support_of(sample, statements, partly=False)
-    return tuple([answer for answer in answers if answer is not None])
+    answers = yield from _support_of(sample, statements, ask_each)
+    return tuple([answer for answer in answers if not isinstance(answer, Failure)])
+
+
+def judged_support_of(
+    sample: Sample, statements: Sequence[DistinctStatement]
+) -> Plan[tuple[SupportVerdict | Failure, ...]]:
+    """Return the support of each statement as `support_of`; the failure of one that the judge does not judge."""
+    return (yield from _support_of(sample, statements, ask_judged))
 
 
 def _support_of(
-    sample: Sample, statements: Sequence[DistinctStatement], *, partly: bool
-) -> Plan[tuple[SupportVerdict | None, ...]]:
+    sample: Sample,
+    statements: Sequence[DistinctStatement],
+    asking: Callable[[Iterable[Support]], Plan[tuple[SupportVerdict, ...]] | Plan[tuple[SupportVerdict | Failure, ...]]],
+) -> Plan[tuple[SupportVerdict | Failure, ...]]:
     contexts, language = sample.contexts, sample.resolved_language
     blank = frozenset(index for index, context in enumerate(contexts) if is_blank(context))
     if len(blank) == len(contexts):
         return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=NO_CONTEXT) for _ in statements)
     texts = texts_of(contexts)
     asked = [Support(each.text, texts, language=language, user_input=sample.user_input or "") for each in statements]
-    answers = yield from ask_judged(asked, partly=partly)
-    return tuple([answer and _without(blank, answer) for answer in answers]) if blank else answers
-
-
-def judged_support_of(
-    sample: Sample, statements: Sequence[DistinctStatement]
-) -> Plan[tuple[SupportVerdict | None, ...]]:
-    """Return the support of each statement as `support_of` returns it; None for one that the judge cannot judge."""
-    return (yield from _support_of(sample, statements, partly=True))
+    answers = yield from asking(asked)
+    return tuple([each if isinstance(each, Failure) else _without(blank, each) for each in answers])
 
 
 def support_by(
@@ -309,15 +346,15 @@ def support_counts(verdicts: Sequence[SupportVerdict]) -> dict[str, int | None]:
 
 
 def support_score(
-    statements: Sequence[DistinctStatement], answers: Sequence[SupportVerdict | None]
+    statements: Sequence[DistinctStatement], answers: Sequence[SupportVerdict | Failure]
 ) -> Score | Undefined:
     """Return the mean credit of the answers as a score; Undefined if a statement is not judged."""
-    pairs = [(each, answer) for each, answer in zip(statements, answers, strict=True) if answer is not None]
-    judged, verdicts = [each for each, _ in pairs], [answer for _, answer in pairs]
-    if missing := len(statements) - len(judged):
-        reason = f"{missing} of {len(statements)} statements {'is' if missing == 1 else 'are'} not judged"
-        return Undefined(reason, about_statements(judged, verdicts))
-    return credit_score(judged, verdicts, support_counts(verdicts))
+    if missing := [answer for answer in answers if isinstance(answer, Failure)]:
+        some = f"{len(missing)} of {len(statements)} statements {'is' if len(missing) == 1 else 'are'} not judged"
+        given = about_judged(statements, answers)
+        return not_judged(missing, some if given else "", given)
+    verdicts = [answer for answer in answers if not isinstance(answer, Failure)]
+    return credit_score(statements, verdicts, support_counts(verdicts))
 
 
 def credit_score(
@@ -387,6 +424,22 @@ def ranking_of(sample: Sample) -> Ranking:
     relevant = frozenset(map(matching_id, sample.require("reference_context_ids")))
     ids = tuple(dict.fromkeys(map(matching_id, sample.require("retrieved_context_ids"))))
     return Ranking(ids, tuple(each in relevant for each in ids), len(relevant))
+
+
+def grades_of(sample: Sample) -> Mapping[str, float] | None:
+    """Return the grade of each judged id, at least 0; None if the metadata contain something else."""
+    found = dict.fromkeys(map(matching_id, sample.require("reference_context_ids")), 1.0)
+    given = sample.metadata.get("qrels")
+    if given is None:
+        return found
+    qrels = as_mapping(given)
+    if qrels is None:
+        return None
+    for each, grade in qrels.items():
+        if isinstance(grade, bool) or not isinstance(grade, (int, float)) or not isfinite(grade):
+            return None
+        found[matching_id(str(each))] = max(0.0, float(grade))
+    return found
 
 
 def checked_cutoff(metric: str, k: int | None) -> None:

@@ -14,6 +14,7 @@ from merilo.results.basis import basis_of
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES
 from merilo.results.records import picked
 from merilo.results.slices import MIN_SAMPLES
+from merilo.results.summary import LEFT_OPEN
 from merilo.runs.run_metrics import recorded_scale, weak_metrics
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def short_rows(
     notes = [""]
     for each in aggregates:
         known = known_metric(each.metric)
-        correction = corrections.get(each.metric)
+        correction, left = corrections.get(each.metric), each.reasons.get(LEFT_OPEN, 0)
         labelled = correction is not None and correction.estimate is not None
         parts = (
             known.card.meaning if known is not None and meanings else "",
@@ -59,7 +60,11 @@ def short_rows(
             WEAK if each.metric in weak else "",
             *(
                 f"{amount:,} {name}"
-                for amount, name in ((each.undefined, "undefined"), (each.failed, "failed"))
+                for amount, name in (
+                    (left, "not judged"),
+                    (each.undefined - left, "undefined"),
+                    (each.failed, "failed"),
+                )
                 if amount
             ),
         )

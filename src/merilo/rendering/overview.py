@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.remote import without_secrets
+from merilo.judges.measured_agreement import embedded_right
 from merilo.judges.routed import recorded_parts
 from merilo.judging.json_types import as_object
 from merilo.metrics.answering import Category
@@ -18,7 +19,7 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import aggregate_record, mean_rows, means_notes, missing_text, share_text, table
 from merilo.rendering.correction import corrected_aggregates, counts_heading, estimate_record, label_rows
 from merilo.rendering.own_words import interpret_means
-from merilo.rendering.page import Page, Tone
+from merilo.rendering.page import GAP, Page, Tone, cells_of
 from merilo.rendering.weak import WeakMarks, unread_note
 from merilo.rendering.wording import (
     HUMAN_LABELS,
@@ -34,7 +35,7 @@ from merilo.rendering.wording import (
     spent_text,
 )
 from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embedded, noise_record, recorded_judge
-from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Answer, Faults, Held, worst_faults
+from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Answer, Faults, Held
 from merilo.results.records import grouped
 from merilo.runs.run_metrics import metric_to_inspect, unread_metrics, weak_metrics, worst_scores
 
@@ -70,6 +71,31 @@ def fault_sentence(faults: Faults) -> str:
     return f"{things}: {', '.join(f'{faults[key]:,} {_name(key)}' for key in fault_order(faults))}."
 
 
+_ANSWERS: Final = {
+    Answer.SUPPORTED: "stated by a passage",
+    Answer.STRAYED: "with a value that no passage holds",
+    Answer.DECLINED: "declined",
+    Answer.UNKNOWN: "not judged",
+}
+
+
+def embedded_counts(run: Run, faults: Faults) -> list[list[str]]:
+    """Return the first lines on a run of the embedded judge, each in parts: who judged, the answers, the gold passages.
+
+    Empty for other judges, without faults, and if human labels correct the faults.
+    """
+    if not faults or faults.checked or judge_name(run) != EMBEDDED:
+        return []
+    sentence = fault_sentence(faults)
+    things, _, rest = sentence.removesuffix(".").partition(": ")
+    right = f"{round(10 * embedded_right())} of 10 of its verdicts hold, the rest is not judged"
+    answers = [f"{amount:,} {words}" for key, words in _ANSWERS.items() if (amount := faults.answers.get(key, 0))]
+    found, missing = (faults.retrieved.get(each, 0) for each in (True, False))
+    gold = f"gold passage retrieved for {found:,} of {count(found + missing, 'question')}"
+    lines = [[f"{things}, by the embedded judge (free, offline; {right})"], answers or rest.split(", ")]
+    return [*lines, *([[f"{gold}: evidence missing in {missing:,}" if missing else gold]] if found + missing else [])]
+
+
 def fault_order(faults: Faults) -> Sequence[str]:
     """Return the faults that samples have: right answers first, then the most frequent fault, "cannot tell" last."""
     shares = {key: found for key, each in faults.corrected.items() if (found := each.value)} or faults
@@ -90,6 +116,8 @@ def _name(key: str) -> str:
     return FAULTS[PLACES[key]].name.lower()
 
 
+_APART = 6
+"""Blanks between counts in one line."""
 _SHOWN_SKIPPED = 3
 _UNKNOWN = "agreement with human labels unknown"
 
@@ -130,7 +158,7 @@ def overview_record(
         "metrics": {
             each.metric: aggregate_record(each, known.get(each.metric), weak=each.metric in weak) for each in aggregates
         },
-        **(_fault_record(faults) if faults else {}),
+        **(_fault_record(run, faults) if faults else {}),
         **({"judge_noise": noise_record(run, noise)} if (noise := judge_noise(run)) else {}),
         **({"wordings": dict(manifest.wordings)} if manifest.wordings else {}),
         "left_out": dict(manifest.left_out),
@@ -142,9 +170,16 @@ def overview_record(
     }
 
 
-def _fault_record(faults: Faults) -> dict[str, Any]:  # Any: JSON
+def _fault_record(run: Run, faults: Faults) -> dict[str, Any]:  # Any: JSON
     shares = {key: estimate_record(faults.share(key)) for key in faults.corrected}
-    return {"faults": faults.counts, "faults_checked": faults.checked, **({"fault_shares": shares} if shares else {})}
+    return {
+        "lead": lead(run, faults),
+        "faults": faults.counts,
+        "faults_checked": faults.checked,
+        "answers": {key.value: faults.answers[key] for key in _ANSWERS if key in faults.answers},
+        "retrieved": {str(key).lower(): amount for key, amount in sorted(faults.retrieved.items())},
+        **({"fault_shares": shares} if shares else {}),
+    }
 
 
 def overview_page(
@@ -186,7 +221,7 @@ def overview_page(
     page.entries([*origin_rows(run), *([("stored in", str(run.path))] if kept else [])])
     if kept:
         page.heading("Next")
-        for text in _next(run, again):
+        for text in _next(run, faults or Faults({}), again):
             page.line("  " + text)
     return page
 
@@ -263,24 +298,33 @@ def lead(run: Run, faults: Faults, corrected: Collection[str] = (), shown: Calla
     """
     if not faults:
         return [title_text(run, corrected, shown)]
-    return [fault_sentence(faults), *([] if faults.checked else [_judged(run, corrected, shown)])]
+    if faults.checked:
+        return [fault_sentence(faults)]
+    labels = f"Human labels correct {', '.join(map(shown, corrected))}, not these counts."
+    if counts := embedded_counts(run, faults):
+        return [*(f"{', '.join(parts)}." for parts in counts), *([labels] if corrected else [])]
+    return [fault_sentence(faults), _judged(run, labels if corrected else "", shown)]
 
 
-def _judged(run: Run, corrected: Collection[str], shown: Callable[[str], str]) -> str:
+def _judged(run: Run, labels: str, shown: Callable[[str], str]) -> str:
     """Return who gave the verdicts on the faults, and that no one has checked them."""
-    judge = judge_name(run)
-    by = f"By the {judge} judge" if judge == EMBEDDED else f"By {shown(judge)}"
-    if corrected:
-        return f"{by}. Human labels correct {', '.join(map(shown, corrected))}, not these counts."
+    by = f"By {shown(judge_name(run))}"
     use = ": use these counts to choose what to read" * judged_by_embedded(run.manifest)
-    return f"{by}, not checked on this data{use}."
+    return f"{by}. {labels}" if labels else f"{by}, not checked on this data{use}."
 
 
 def title(page: Page, run: Run, faults: Faults, corrected: Collection[str] = ()) -> None:
     """Add the first sentences, as in `lead`, and whether the run is incomplete."""
     first, *more = lead(run, faults, corrected)
-    page.text(first, tone=Tone.STRONG)
-    for sentence in more:
+    counts = embedded_counts(run, faults)[1:]
+    page.text(first.removesuffix(".") if counts else first, tone=Tone.STRONG)
+    for parts in counts:
+        wide = (" " * _APART).join(map(page.translation.line, parts))
+        if cells_of(wide) + GAP <= page.width:
+            page.line(" " * GAP + wide)
+        else:
+            page.text(", ".join(parts), indent=GAP)
+    for sentence in more[len(counts) :]:
         page.text(sentence)
     if not run.complete:
         page.text(f"This run was {STOPPED}.", tone=Tone.BAD)
@@ -408,13 +452,13 @@ def _named(role: str, judge: Mapping[str, Any]) -> str:  # Any: JSON
     return f"{judge.get('name')} ({vectors})" if vectors else str(judge.get("name"))
 
 
-def _next(run: Run, again: str) -> list[str]:
+def _next(run: Run, faults: Faults, again: str) -> list[str]:
     first = next(iter(run.manifest.metrics), None)
     if first is None:
         return []
     path = str(run.path)
     found = [command("show", path, "--worst", "5", "--metric", first)]
-    worst, metric = worst_faults(run, 1), metric_to_inspect(run.manifest, run.metrics)
+    worst, metric = faults.worst(1), metric_to_inspect(run.manifest, run.metrics)
     if not worst and metric is not None:
         scores = worst_scores(run.manifest, run.brief_records([metric]), metric, 1)
         worst = [(sample, metric) for sample, _ in scores.samples]

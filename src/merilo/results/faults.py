@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import nsmallest
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.metrics.answering import Answering, Category
+from merilo.metrics.steps import all_retrieved
 from merilo.stats.means import mean_interval
 
 if TYPE_CHECKING:
@@ -28,10 +29,11 @@ DECLINES: Final = "the response declines to answer"
 """The beginning of the reason why a metric of the response is undefined if the response declines."""
 SUFFICIENCY: Final = "context_sufficiency"
 FAITHFULNESS: Final = "faithfulness"
+ID_RECALL: Final = "id_recall"
 ANSWERED: Final = ("answer_relevancy",)
 """Other metrics that ask whether the response declines."""
 JUDGED: Final = frozenset({Answering.name, SUFFICIENCY, FAITHFULNESS, *ANSWERED})
-"""Names of the metrics whose whole records `fault_of` reads."""
+"""Names of the metrics that ask a judge and whose whole records `fault_of` reads."""
 CANNOT_TELL: Final = "cannot tell"
 
 
@@ -157,16 +159,44 @@ def has_faults(metrics: Iterable[str]) -> bool:
     return bool(names & {Answering.name, SUFFICIENCY, FAITHFULNESS})
 
 
+class Judgement(NamedTuple):
+    """The outcomes of a sample in a few words."""
+
+    fault: str
+    """The key of its fault."""
+    answer: Answer
+    retrieved: bool | None
+    """True if a passage that is known to hold the answer is retrieved; None if none is known."""
+    order: float
+    """Of samples with one fault, the lowest is read first: the mean score, or the probability of an open one."""
+
+
+def judgement_of(records: Mapping[str, OutcomeRecord]) -> Judgement:
+    """Return the judgement of a sample with these outcomes, by metric name without parameters."""
+    fault = fault_of(records)
+    found = _id_counts(records).get("found")
+    judged = [record for name, record in records.items() if name in JUDGED]
+    if fault == CANNOT_TELL:
+        order = min((p for each in judged if (p := each.get("probability")) is not None), default=1.0)
+    else:
+        values = [value for each in judged if (value := each.get("value")) is not None]
+        order = sum(values) / len(values) if values else 0.0
+    return Judgement(fault, _answer(records), None if found is None else found > 0, order)
+
+
 def fault_of(records: Mapping[str, OutcomeRecord]) -> str:
     """Return the key of the fault of a sample with these outcomes, by metric name without parameters."""
     joint = records.get(Answering.name)
-    if joint is not None:
+    if joint is not None and joint["outcome"] == "score":
         return _category(joint)
-    held, answer = _held(records.get(SUFFICIENCY)), _answer(records)
-    unknown = (SUFFICIENCY in records and held is Held.UNKNOWN) or (
-        FAITHFULNESS in records and answer is Answer.UNKNOWN
+    held, answer = _held(records), _answer(records)
+    unknown = (
+        joint is not None
+        or (SUFFICIENCY in records and held is Held.UNKNOWN)
+        or (FAITHFULNESS in records and answer is Answer.UNKNOWN)
     )
-    return CANNOT_TELL if unknown else _CELLS[held, answer]
+    decided = held is Held.SHORT or answer is Answer.STRAYED
+    return CANNOT_TELL if unknown and not decided else _CELLS[held, answer]
 
 
 def _category(record: OutcomeRecord) -> str:
@@ -175,64 +205,48 @@ def _category(record: OutcomeRecord) -> str:
     return next((name for name, count in counts.items() if count and name in PLACES), CANNOT_TELL)
 
 
-def _held(record: OutcomeRecord | None) -> Held:
-    if record is None or record["outcome"] != "score":
+def _id_counts(records: Mapping[str, OutcomeRecord]) -> Mapping[str, int | None]:
+    return records[ID_RECALL].get("counts", {}) if ID_RECALL in records else {}
+
+
+def _labels(record: OutcomeRecord | None, kind: str) -> list[str | None]:
+    """Return the labels of the verdicts of a kind; those of an undefined metric are the ones that were given."""
+    return [] if record is None else [e["verdict"].get("label") for e in record.get("evidence", ()) if e["kind"] == kind]
+
+
+def _held(records: Mapping[str, OutcomeRecord]) -> Held:
+    """Return what ids show of the contexts, otherwise the verdict on them."""
+    enough = all_retrieved(_id_counts(records))
+    labels = _labels(records.get(SUFFICIENCY, records.get(Answering.name)), "sufficiency")
+    if enough is None and not labels:
         return Held.UNKNOWN
-    labels = [piece["verdict"].get("label") for piece in record.get("evidence", ()) if piece["kind"] == "sufficiency"]
-    if not labels:
-        return Held.UNKNOWN
-    return Held.ENOUGH if labels[0] == "sufficient" else Held.SHORT
+    return Held.ENOUGH if enough or (enough is None and labels[0] == "sufficient") else Held.SHORT
 
 
 def _answer(records: Mapping[str, OutcomeRecord]) -> Answer:
-    record = records.get(FAITHFULNESS)
+    record = records.get(FAITHFULNESS, records.get(Answering.name))
     asking = [each for name in (FAITHFULNESS, *ANSWERED) if (each := records.get(name)) is not None]
     if any(each["outcome"] == "undefined" and each.get("reason", "").startswith(DECLINES) for each in asking):
         return Answer.DECLINED
     if record is None:
         return Answer.UNKNOWN
-    labels = [piece["verdict"].get("label") for piece in record.get("evidence", ()) if piece["kind"] == "support"]
+    labels = _labels(record, "support")
     if any(label != "supported" for label in labels):
         return Answer.STRAYED
     # A statement that the judge could not judge is not in the evidence, and the metric is then undefined.
     return Answer.SUPPORTED if labels and record["outcome"] == "score" else Answer.UNKNOWN
 
 
-def worst_faults(run: Run, count: int) -> list[tuple[str, str]]:
-    """Return at most `count` samples with a likely fault, the worst first: id and the key of the fault.
+def judgements(run: Run) -> Iterator[tuple[str, Judgement]]:
+    """Yield the id and the judgement of each sample, in dataset order. Raises RunError for damaged outcomes.
 
-    Of equal faults, the one with the lowest scores in the metrics that `fault_of` reads comes first.
+    Of several metrics with one name, the first counts. Empty if the run has no fault table.
     """
-
-    def found() -> Iterator[tuple[int, float, int, str]]:
-        for place, (sample, named) in enumerate(_judged_records(run)):
-            fault = PLACES[fault_of(named)]
-            if FAULTS[fault].likely:
-                yield fault, judged_mean(named), place, sample
-
-    return [(sample, FAULTS[fault].key) for fault, _, _, sample in nsmallest(count, found())]
-
-
-def judged_mean(records: Mapping[str, OutcomeRecord]) -> float:
-    """Return the mean score of the metrics that `fault_of` reads, which orders samples with one fault; 0 without one.
-
-    `records`: by metric name without parameters.
-    """
-    values = [value for name in JUDGED if name in records and (value := records[name].get("value")) is not None]
-    return sum(values) / len(values) if values else 0.0
-
-
-def sample_faults(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield the id and the key of the fault of each sample, in dataset order. Raises RunError for damaged outcomes."""
-    return ((sample, fault_of(named)) for sample, named in _judged_records(run))
-
-
-def _judged_records(run: Run) -> Iterator[tuple[str, dict[str, OutcomeRecord]]]:
-    """Yield each sample with the records that `fault_of` reads, by metric name; of several with one name, the first."""
-    judged = judged_metrics(run.manifest.metrics)
-    records = run.brief_records(judged, whole=judged) if has_faults(judged) else ()
+    read = [metric for metric in run.manifest.metrics if metric.partition("(")[0] in JUDGED | {ID_RECALL}]
+    records = run.brief_records(read, whole=read) if has_faults(read) else ()
     for sample, group in groupby(records, key=lambda record: record["sample"]):
-        yield sample, {record["metric"].partition("(")[0]: record for record in reversed(list(group))}
+        named = {record["metric"].partition("(")[0]: record for record in reversed(list(group))}
+        yield sample, judgement_of(named)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,6 +255,12 @@ class Faults(Mapping[str, int]):
 
     samples: Mapping[str, str]
     """Sample → the key of its fault, in dataset order."""
+    orders: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Sample → its `Judgement.order`."""
+    answers: Mapping[Answer, int] = field(default_factory=dict[Answer, int])
+    """Number of samples by what the response does; empty if the run does not judge responses."""
+    retrieved: Mapping[bool, int] = field(default_factory=dict[bool, int])
+    """Number of samples with and without a retrieved passage that is known to hold the answer."""
     clusters: Sequence[Hashable] | None = None
     """The name of each sample's cluster; None if samples are not clustered."""
     corrected: Mapping[str, MeanEstimate] = field(default_factory=dict[str, "MeanEstimate"])
@@ -260,6 +280,18 @@ class Faults(Mapping[str, int]):
     def among(self, samples: Iterable[str]) -> Faults:
         """Return the faults of some samples, by the judge alone; samples are then not clustered."""
         return Faults({sample: self.samples[sample] for sample in samples if sample in self.samples})
+
+    def worst(self, count: int) -> list[tuple[str, str]]:
+        """Return at most `count` samples to read first: id and the key of the fault.
+
+        Those with a likely fault, the worst first, then those that the judge leaves open, the lowest probability first.
+        """
+        read = [
+            (PLACES[key], self.orders.get(sample, 0.0), place, sample)
+            for place, (sample, key) in enumerate(self.samples.items())
+            if FAULTS[PLACES[key]].likely or (key == CANNOT_TELL and self.orders.get(sample, 1.0) < 1)
+        ]
+        return [(sample, FAULTS[fault].key) for fault, _, _, sample in nsmallest(count, read)]
 
     @property
     def likely(self) -> int:

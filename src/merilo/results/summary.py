@@ -108,6 +108,8 @@ def ends(interval: Interval) -> tuple[float, float] | None:
     return None if interval.ends is None else (float(f"{interval.ends[0]:.9g}"), float(f"{interval.ends[1]:.9g}"))
 
 
+LEFT_OPEN: Final = "values and words leave them open"
+"""The reason of all samples that the judge does not judge, but gives a probability."""
 _SHOWN = 5
 _DISTINCT = 1_000
 
@@ -192,7 +194,7 @@ class Tally:
                 self.shares.add(outcome.counts, cluster)
             case Undefined():
                 self.undefined += 1
-                _count(self.reasons, outcome.reason)
+                _count(self.reasons, outcome.reason if outcome.probability is None else LEFT_OPEN)
             case Failed():
                 self.failed += 1
                 _count(self.reasons, outcome.error.message)

@@ -147,6 +147,7 @@ class OutcomeShape(_Shape):
     averaged: bool = _ABSENT
     draws: list[Number] = _ABSENT
     reason: str = _ABSENT
+    probability: Number = _ABSENT
     error: _Error = _ABSENT
     trail: list[str] = _ABSENT
 

@@ -50,6 +50,7 @@ class OutcomeRecord(TypedDict):
     averaged: NotRequired[bool]
     draws: NotRequired[list[float]]
     reason: NotRequired[str]
+    probability: NotRequired[float]
     error: NotRequired[dict[str, str]]
     trail: NotRequired[list[str]]
 
@@ -76,7 +77,8 @@ class Result:
         trail = f',"trail":{_keys_text(self.trail)}}}\n'
         if isinstance(outcome, Undefined):
             given = f',"evidence":[{self._evidence_texts(outcome)}]' if outcome.evidence else ""
-            return f'{start}"undefined","reason":{_quoted(outcome.reason)}{given}{trail}'
+            open_at = "" if outcome.probability is None else f',"probability":{_number(outcome.probability)}'
+            return f'{start}"undefined","reason":{_quoted(outcome.reason)}{open_at}{given}{trail}'
         if isinstance(outcome, Failed):
             kind, message = outcome.error.kind, outcome.error.message
             return f'{start}"failed","error":{{"kind":{_quoted(kind)},"message":{_quoted(message)}}}{trail}'
@@ -120,7 +122,7 @@ def outcome_from(record: OutcomeRecord) -> Outcome:
         return Failed(Failure(FailureKind(error.get("kind", "broken")), error.get("message", "")))
     evidence = tuple(_evidence_from(piece) for piece in record.get("evidence", []))
     if record["outcome"] == "undefined":
-        return Undefined(record.get("reason", ""), evidence)
+        return Undefined(record.get("reason", ""), evidence, record.get("probability"))
     flags = tuple(record.get("flags", ()))
     averaged, draws = record.get("averaged", False), tuple(record.get("draws", ()))
     return Score(record.get("value", float("nan")), evidence, record.get("counts", {}), flags, averaged, draws)

@@ -5,11 +5,12 @@ What corrects them is imported if there are labels: a run without labels is show
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from merilo.metrics.answering import Answering, Category
-from merilo.results.faults import CANNOT_TELL, Faults, judged_metrics, sample_faults
+from merilo.results.faults import FAITHFULNESS, Faults, judged_metrics, judgements
 from merilo.results.scores import read_scores
 from merilo.results.slices import Slices, groups_of, sliced
 from merilo.stats.column import Column, Missing
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.commands.calibrate.label_matching import MatchedLabels
+    from merilo.results.faults import Answer
     from merilo.results.scores import RunScores
     from merilo.results.slices import Slice
     from merilo.runs.run import Run
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 # -- faults -------------------------------------------------------------------------------------------
 
 _UNIT = (0.0, 1.0)
+_CATEGORIES = frozenset(map(str, Category))
 
 
 def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
@@ -36,14 +39,22 @@ def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
     Labels correct the shares if the run has the metric `answering` and whole samples are labelled. Raises RunError for
     damaged outcomes.
     """
-    samples = dict(sample_faults(run))
+    samples, orders = dict[str, str](), dict[str, float]()
+    answers, retrieved = Counter["Answer"](), Counter[bool]()
+    for sample, found in judgements(run):
+        samples[sample], orders[sample] = found.fault, found.order
+        answers[found.answer] += 1
+        if found.retrieved is not None:
+            retrieved[found.retrieved] += 1
     if not samples:
         return Faults({})
+    if not any(metric.partition("(")[0] == FAITHFULNESS for metric in run.manifest.metrics):
+        answers.clear()
     judged = judged_metrics(run.manifest.metrics)
     scores = read_scores(run, metrics=judged[:1])
     joint = next((text for text in judged if text.partition("(")[0] == Answering.name), None)
     corrected = {} if joint is None or judge_only else _corrected_shares(scores, samples, joint)
-    return Faults(samples, scores.clusters, corrected)
+    return Faults(samples, orders, answers, retrieved, scores.clusters, corrected)
 
 
 def _corrected_shares(scores: RunScores, samples: Mapping[str, str], joint: str) -> dict[str, MeanEstimate]:
@@ -57,7 +68,7 @@ def _corrected_shares(scores: RunScores, samples: Mapping[str, str], joint: str)
     texts = {f"{Answering.name}.{key}{joint[len(Answering.name) :]}": str(key) for key in Category}
     columns = {
         text: Column.of(
-            (Missing.UNDEFINED if each == CANNOT_TELL else float(each == key) for each in samples.values()), _UNIT
+            (float(each == key) if each in _CATEGORIES else Missing.UNDEFINED for each in samples.values()), _UNIT
         )
         for text, key in texts.items()
     }

@@ -38,7 +38,7 @@ from merilo.rendering.weak import left_out_note, unread_note
 from merilo.rendering.wording import HUMAN_LABELS, STOPPED, Section, count, filled_sections, percent, spent_text
 from merilo.results.basis import BY_JUDGE, judged_by_embedded
 from merilo.results.contents import chosen, has_order
-from merilo.results.faults import CANNOT_TELL, JUDGED, PLACES, judged_metrics
+from merilo.results.faults import CANNOT_TELL, PLACES, judged_metrics
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import opened
 from merilo.runs.run_metrics import NO_SCALE, recorded_scale, weak_metrics
@@ -75,12 +75,11 @@ def report_run(
     corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(this)
     faults = faults_of(this, judge_only=judge_only)
     labelled = bool({*_corrected(corrections)} & {*judged_metrics(metrics)})
-    judged = [at for at, metric in enumerate(metrics) if metric.partition("(")[0] in JUDGED] or range(len(metrics))
     all_rows = RowTotals(scales)
     rows = heapq.nsmallest(
         most,
         all_rows.counted(rows_of(this, metrics, faults)),
-        key=lambda row: (row.fault, _quality(row.values, scales, judged), row.place),
+        key=lambda row: (row.fault, faults.orders[row.id] if faults else _quality(row.values, scales), row.place),
     )
     shown = rows if all_rows.samples <= most else rows[: min(WORST, most)]
     passages = Passages()
@@ -147,15 +146,12 @@ def rows_of(run: Run, metrics: Sequence[str], faults: Faults) -> Iterator[Row]:
         yield Row(sample, place, values, PLACES[faults.samples.get(sample, CANNOT_TELL)])
 
 
-def _quality(values: Sequence[Value], scales: Sequence[Scale], judged: Sequence[int]) -> float:
-    """Return the mean of the scores that the fault rests on, on a scale from 0 (worst) to 1; 0 without one.
-
-    `judged`: their positions, which order samples with one fault as the screen of the run does.
-    """
+def _quality(values: Sequence[Value], scales: Sequence[Scale]) -> float:
+    """Return the mean of the scores, on a scale from 0 (worst) to 1; 0 without one."""
     found = [
-        part if scales[at].higher_is_better else 1 - part
-        for at in judged
-        if (part := _position(values[at], scales[at])) is not None
+        part if scale.higher_is_better else 1 - part
+        for value, scale in zip(values, scales, strict=True)
+        if (part := _position(value, scale)) is not None
     ]
     return sum(found) / len(found) if found else 0.0
 

@@ -39,7 +39,7 @@ from merilo.commands.report.run import compared_samples, report_run
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
 from merilo.rendering.markup import Markup, el, joined, write_page
-from merilo.rendering.overview import fault_sentence, fault_share
+from merilo.rendering.overview import embedded_counts, fault_sentence, fault_share
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 _BESIDE: Final = 6
 """The number of metrics that fit next to the fault table."""
+_NOT_SUPPORTED: Final = "not_supported"
 _HELD: Final = {Held.ENOUGH: "contexts hold the answer", Held.SHORT: "they do not", Held.UNKNOWN: "responses"}
 _ANSWER: Final = {Answer.SUPPORTED: "all supported", Answer.STRAYED: "not all supported", Answer.DECLINED: "declined"}
 
@@ -114,7 +115,8 @@ def run_page(found: RunReport) -> str:
 
 
 def _lead(found: RunReport) -> list[object]:
-    said = fault_sentence(found.faults) or f"{count(found.samples, 'sample')}, the lowest scores first."
+    counts = [f"{', '.join(parts)}." for parts in embedded_counts(found.run, found.faults)]
+    said = " ".join(counts) or fault_sentence(found.faults) or f"{count(found.samples, 'sample')}, the lowest scores first."
     if not found.entries:
         return [said]
     worst = found.entries[0]
@@ -148,8 +150,10 @@ def _fault_table(found: RunReport) -> Markup | None:
         el("tr", el("th", _HELD[held], scope="row"), [el("td", _cell(found, held, each)) for each in answers])
         for held in ((Held.ENOUGH, Held.SHORT) if contexts else (Held.UNKNOWN,))
     ]
+    apart = [FAULTS[PLACES[key]] for key in (CANNOT_TELL, _NOT_SUPPORTED) if found.faults[key]] if contexts else []
+    apart = apart or [FAULTS[PLACES[CANNOT_TELL]]] * bool(found.faults[CANNOT_TELL])
     table = el("table", head if responses else None, el("tbody", rows), cls=f"faults{' narrow' * (not responses)}")
-    return joined([_count(found, FAULTS[PLACES[CANNOT_TELL]]) if found.faults[CANNOT_TELL] else None, table])
+    return joined([*(_count(found, each) for each in apart), table])
 
 
 def _cell(found: RunReport, held: Held, answer: Answer) -> list[Markup]:

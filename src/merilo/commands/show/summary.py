@@ -7,22 +7,28 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.calibrate.slices import faults_of
 from merilo.data.sample import DOUBT
+from merilo.engine.amounts import tokens_in
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
-from merilo.rendering.overview import command, lead, overview_page, overview_record, title, unpriced
+from merilo.providers.base import Usage
+from merilo.providers.prices import list_price_usd
+from merilo.rendering.overview import command, judge_name, lead, overview_page, overview_record, title, unpriced
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, cut, cut_id, pad
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks, left_out_note, unread_line
-from merilo.rendering.wording import STOPPED, count, number, spent_text
-from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Faults, judged_metrics, worst_faults
+from merilo.rendering.wording import STOPPED, count, money, number, spent_text
+from merilo.results.basis import EMBEDDED
+from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, FAULTS, PLACES, Answer, Faults, judged_metrics
 from merilo.results.records import picked
+from merilo.results.summary import LEFT_OPEN
 from merilo.runs.run import metric_in, open_store
 from merilo.runs.run_metrics import WorstScores, metric_to_inspect, weak_metrics, worst_scores
 
@@ -38,6 +44,12 @@ if TYPE_CHECKING:
 MAX_LINES: Final = 25
 _MIN_ROWS: Final = 4
 _WORST: Final = 3
+_OTHER: Final = ("decisions", "https://api.openai.com/v1", "gpt-6-luna")
+"""Provider, address and model of the judge that is recommended for what the embedded judge leaves open."""
+_REQUESTS: Final = 2
+"""Requests of a decision model about a sample, each with all of its texts."""
+_PRICED: Final = 100
+"""Maximum number of samples whose texts are read for a price."""
 # -- the worst samples of a metric --------------------------------------------------------------------
 
 _WIDEST_ID: Final = 33
@@ -164,12 +176,16 @@ def summary_page(
     while True:
         page = Page(width, language or view.run.manifest.language)
         title(page, view.run, view.faults, view.corrected)
-        _means(page, view, rows, meanings=meanings)
-        _read_first(page, view, worst)
+        more = _more_verdicts(view) if commands else ""
+        parts = [partial(_means, rows=rows, meanings=meanings), partial(_read_first, size=worst)]
+        for part in reversed(parts) if judge_name(view.run) == EMBEDDED and view.faults else parts:
+            part(page, view)
+            if part is parts[1] and more:
+                page.text(more)
         page.blank()
         _cautions(page, view, again)
         if commands:
-            _next(page, view)
+            _next(page, view, check=not more)
         if len(page.lines) <= MAX_LINES or rows <= _MIN_ROWS:
             return page
         # Metrics are left out last: the user asked for them.
@@ -221,14 +237,18 @@ def _cautions(page: Page, view: RunView, again: str) -> None:
 def _without_value(view: RunView) -> Iterator[str]:
     """Yield, for each reason, the metrics that have no value for it: at all, or for the samples without a verdict."""
     found: dict[tuple[str, int], list[str]] = {}
-    unknown = judged_metrics(view.run.metrics)[:1] if view.faults[CANNOT_TELL] else []
+    judged = judged_metrics(view.run.metrics) if view.faults[CANNOT_TELL] else []
+    # The category is open if the support of the response is.
+    unknown = [each for each in judged if each.partition("(")[0] == FAITHFULNESS] or judged[:1]
     for each in view.aggregates:
         if (each.mean is None and not each.failed) or (each.metric in unknown and each.undefined):
             reason = each.note if each.parts else next(iter(each.reasons), "")
-            found.setdefault((clean(reason), each.undefined), []).append(clean(each.metric))
+            amount = each.reasons.get(reason, each.undefined)
+            found.setdefault((clean(reason), amount), []).append(clean(each.metric))
     for (reason, amount), metrics in found.items():
         if reason:
-            yield f"{', '.join(metrics)}{f', {amount:,} undefined' if amount else ''}: {reason}."
+            state = "not judged" if reason == LEFT_OPEN else "undefined"
+            yield f"{', '.join(metrics)}{f', {amount:,} {state}' if amount else ''}: {reason}."
 
 
 def _remarks(aggregates: Sequence[Aggregate]) -> Iterator[str]:
@@ -263,7 +283,7 @@ def _worst(view: RunView) -> tuple[str, list[tuple[str, str, str]]]:
     """Return the heading, and of each of the worst samples its id, what is wrong, and the question."""
     run = view.run
     if view.faults:
-        found = [(sample, FAULTS[PLACES[key]].name) for sample, key in worst_faults(run, _WORST)]
+        found = [(sample, FAULTS[PLACES[key]].name) for sample, key in view.faults.worst(_WORST)]
         heading = "Read first"
     else:
         metric = metric_to_inspect(run.manifest, run.metrics)
@@ -276,7 +296,34 @@ def _worst(view: RunView) -> tuple[str, list[tuple[str, str, str]]]:
     return heading, [(sample, why, texts[sample] or "") for sample, why in found]
 
 
-def _next(page: Page, view: RunView) -> None:
+def _more_verdicts(view: RunView) -> str:
+    """Return where to get verdicts on what the embedded judge leaves open; empty if it leaves nothing open."""
+    if judge_name(view.run) != EMBEDDED or not view.faults.answers.get(Answer.UNKNOWN):
+        return ""
+    usd = _other_usd(view)
+    price = "" if usd is None else f" ({money(usd)} USD here)"
+    minutes = _minutes_to_check(view)
+    yours = f"; yours, {minutes}: {command('label', str(view.run.path))}" if minutes else ""
+    other = f"--judge {_OTHER[0]}:{_OTHER[2]}{price}"
+    return f"More verdicts: {other} or --judge local:factcg (free, 1.7 GB once){yours}"
+
+
+def _other_usd(view: RunView) -> float | None:
+    """Return the estimated price of another judge's verdicts on the run, from its texts; None if it is unknown."""
+    ids = [*view.faults.samples]
+    step = -(-len(ids) // _PRICED)
+    with closing(open_store(view.run)) as store:
+        samples = [each for sample in ids[::step] if (each := store.sample(sample)) is not None]
+    texts = [
+        text
+        for each in samples
+        for text in (each.user_input, each.response, each.reference, *(own.text for own in each.contexts))
+    ]
+    tokens = _REQUESTS * tokens_in(sum(len(text or "") for text in texts)) * len(ids) / max(1, len(samples))
+    return list_price_usd(*_OTHER, Usage(round(tokens), 0))
+
+
+def _next(page: Page, view: RunView, *, check: bool) -> None:
     run, path, say = view.run, str(view.run.path), page.translation.line
     page.blank()
     if run.usage.get("requests"):
@@ -284,7 +331,7 @@ def _next(page: Page, view: RunView) -> None:
         for text in unpriced(run):
             page.text(f"Price {text}.")
     commands = [say(f"Report: {command('report', path)}")]
-    if minutes := _minutes_to_check(view):
+    if check and (minutes := _minutes_to_check(view)):
         commands.append(say(f"Check the judge, {minutes}: {command('label', path)}"))
     both = (" " * 6).join(commands)
     for line in [both] if cells_of(both) <= page.width else commands:
