@@ -4,7 +4,7 @@ import pytest
 
 from merilo.data.sample import Sample
 from merilo.engine.plan_run import PlanRun
-from merilo.judging.ask import AskFailed, ask_each, ask_judged
+from merilo.judging.ask import AskFailed, ask_each, ask_judged, if_judged
 from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
 from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
@@ -12,6 +12,7 @@ from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Failed, Undefined, drive, outcome_of
 from merilo.metrics.statement_metrics import Faithfulness
+from merilo.runs.outcomes import outcome_from
 
 NOT_JUDGED = Failure(FailureKind.NOT_JUDGED, "it cannot judge this: use another judge")
 BROKEN = Failure(FailureKind.TEMPORARY, "the server is down")
@@ -19,41 +20,31 @@ YES = SupportVerdict(SupportLabel.SUPPORTED, (0,))
 QUESTIONS = [Support(text, ("The tower is tall.",)) for text in ("one", "two", "three")]
 
 
-def answered(*answers: SupportVerdict | Failure, partly: bool = True) -> tuple[SupportVerdict | None, ...]:
+def answered(*answers: SupportVerdict | Failure) -> tuple[SupportVerdict | Failure, ...]:
     """What `ask_judged` returns for these answers."""
     left = iter(answers)
-    return drive(ask_judged(QUESTIONS[: len(answers)], partly=partly), lambda _: next(left))
+    return drive(ask_judged(QUESTIONS[: len(answers)]), lambda _: next(left))
 
 
-def test_what_is_judged_is_returned() -> None:
-    """A question without a verdict is None among the others."""
-    assert answered(YES, NOT_JUDGED, YES) == (YES, None, YES)
-    assert answered(YES, YES) == (YES, YES)
+def test_what_is_not_judged_is_returned_among_the_verdicts() -> None:
+    """It is not an error, even if nothing is judged."""
+    assert answered(YES, NOT_JUDGED, YES) == (YES, NOT_JUDGED, YES)
+    assert answered(NOT_JUDGED) == (NOT_JUDGED,)
 
 
-@pytest.mark.parametrize(
-    ("answers", "kind"),
-    [
-        ((NOT_JUDGED, NOT_JUDGED), FailureKind.NOT_JUDGED),
-        ((NOT_JUDGED, BROKEN, YES), FailureKind.TEMPORARY),
-        ((BROKEN, YES), FailureKind.TEMPORARY),
-    ],
-)
-def test_nothing_judged_and_errors_end_the_plan(
-    answers: tuple[SupportVerdict | Failure, ...], kind: FailureKind
-) -> None:
-    """An error comes first, since asking again may help; if nothing is judged, there is nothing to average."""
+def test_errors_end_the_plan() -> None:
+    """Asking again may help."""
     with pytest.raises(AskFailed) as raised:
-        answered(*answers)
-    assert raised.value.failure.kind is kind
+        answered(NOT_JUDGED, BROKEN, YES)
+    assert raised.value.failure is BROKEN
 
 
 def test_one_that_is_not_judged_ends_a_plan_that_needs_all() -> None:
     """`ask_each` returns verdicts only."""
-    with pytest.raises(AskFailed):
-        answered(YES, NOT_JUDGED, partly=False)
-    with pytest.raises(AskFailed):
+    with pytest.raises(AskFailed) as raised:
         drive(ask_each(QUESTIONS[:1]), lambda _: NOT_JUDGED)
+    assert raised.value.failure is NOT_JUDGED
+    assert drive(if_judged(ask_each(QUESTIONS[:1])), lambda _: NOT_JUDGED) is NOT_JUDGED
 
 
 def test_it_is_undefined_and_not_failed() -> None:
@@ -62,9 +53,8 @@ def test_it_is_undefined_and_not_failed() -> None:
     assert outcome_of(BROKEN) == Failed(BROKEN)
 
 
-@pytest.mark.parametrize("judged", [1, 0])
-def test_faithfulness_is_undefined_if_a_statement_is_open(judged: int) -> None:
-    """The verdicts that were given are kept as its evidence."""
+def test_one_open_statement_leaves_faithfulness_undefined() -> None:
+    """Its evidence has the verdicts that were given; the lowest probability orders the samples."""
     sample = Sample(
         id="a", user_input="How is it?", retrieved_contexts=["It is tall."], response="It is tall. It is red."
     )
@@ -75,14 +65,16 @@ def test_faithfulness_is_undefined_if_a_statement_is_open(judged: int) -> None:
                 return StatementsVerdict((Statement("It is tall.", 0), Statement("It is red.", 1)))
             case Noncommittal():
                 return NoncommittalVerdict(noncommittal=False)
-            case Support(statement="It is tall.") if judged:
+            case Support(statement="It is tall."):
                 return YES
             case _:
-                return NOT_JUDGED
+                return Failure(FailureKind.NOT_JUDGED, "open", 0.3)
 
     run = PlanRun(Faithfulness(), "faithfulness", sample).start()
     while run.step is not None:
         run.send([(b"key", answer(question)) for group in run.step for question in group])  # type: ignore[misc]
     outcome = run.result().outcome
     assert isinstance(outcome, Undefined)
-    assert [piece.text for piece in outcome.evidence] == ["It is tall."] * judged
+    assert (outcome.reason, outcome.probability) == ("1 of 2 statements is not judged", 0.3)
+    assert [piece.text for piece in outcome.evidence] == ["It is tall."]
+    assert outcome_from(run.result().record()) == outcome

@@ -296,9 +296,14 @@ def _leads(words: Sequence[str]) -> bool:
     return opens and _names_source(words) and not _denies(words)
 
 
+def negations() -> frozenset[str]:
+    """Return words that deny something, in several languages."""
+    return _listed("negations")
+
+
 def _denies(words: Sequence[str]) -> bool:
     """Return True for "no source says that" and "only one document"."""
-    return not _listed("negations").isdisjoint(words)
+    return not negations().isdisjoint(words)
 
 
 @lru_cache(maxsize=64)

@@ -44,7 +44,7 @@ def stated(answer: str, user_input: str | None, language: str) -> str | None:
     None if the answer is blank or long enough to be read alone, or if there is no question.
     """
     answer, asked = " ".join(answer.split()), (user_input or "").strip()
-    return f"{asked}{_BETWEEN}{answer}" if answer and asked and _is_short(answer, language) else None
+    return f"{asked}{_BETWEEN}{answer}" if answer and asked and is_short(answer, language) else None
 
 
 def taken_apart(statement: str) -> tuple[str, str] | None:
@@ -66,11 +66,11 @@ def is_yes_or_no(text: str) -> bool:
 
 def affirms(text: str) -> bool | None:
     """Return True for a text that is only a yes ("Yes.", "Yes, it does."), False for a no, None for any other."""
-    first, *rest = _words(text) or [""]
+    first, *rest = words_of(text) or [""]
     if first not in _YES | _NO or not _ECHO.issuperset(rest):
         return None
     says_yes = first in _YES
-    return None if says_yes and any(map(_is_denial, rest)) else says_yes  # "Yes, it isn't." is neither
+    return None if says_yes and any(map(is_denial, rest)) else says_yes  # "Yes, it isn't." is neither
 
 
 def has_few_words(text: str, language: str) -> bool:
@@ -79,7 +79,8 @@ def has_few_words(text: str, language: str) -> bool:
     return len(text) < most if most else len(text.split()) < SHORT_WORDS
 
 
-def _is_short(answer: str, language: str) -> bool:
+def is_short(answer: str, language: str) -> bool:
+    """Return True if an answer is too short to be a statement: a few words that are not a sentence."""
     if language in _SHORT_SIGNS or not has_few_words(answer, language):
         return has_few_words(answer, language)
     words = answer.split()
@@ -89,7 +90,7 @@ def _is_short(answer: str, language: str) -> bool:
 
 
 def _is_verb(word: str, before: str) -> bool:
-    (plain,) = _words(word)[:1] or [""]
+    (plain,) = words_of(word)[:1] or [""]
     is_name = plain in _NAMES_TOO and word.strip("([\"'“‘")[:1].isupper()
     is_time = plain == "am" and (not before or before[-1:].isdigit())  # "9 am"; "Am Freitag" at the beginning
     return plain in _VERBS and not is_name and not is_time
@@ -97,14 +98,16 @@ def _is_verb(word: str, before: str) -> bool:
 
 def _is_full_verb(word: str, after: str) -> bool:
     """Return True for a verb with its object: "opened in", "costs 12", "beat Visby"."""
-    (plain,), (following,) = _words(word)[:1] or [""], _words(after)[:1] or [""]
+    (plain,), (following,) = words_of(word)[:1] or [""], words_of(after)[:1] or [""]
     is_verb = plain in _FULL_VERBS or (plain.endswith("ed") and len(plain) > 4)
     return is_verb and word[:1].islower() and (following in _AFTER_VERB or not after[:1].islower())
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in the form that is compared."""
     return [word.replace("’", "'") for word in _WORD.findall(normalize("NFKC", text).casefold())]
 
 
-def _is_denial(word: str) -> bool:
+def is_denial(word: str) -> bool:
+    """Return True for "not", "cannot" and a word that ends in "n't"."""
     return word in {"not", "cannot"} or word.endswith("n't")

@@ -38,10 +38,23 @@ def is_question(text: str) -> bool:
 
 
 def noncommittal(response: str) -> bool:
-    """Return True if a response declines to answer: it consists mostly of phrases of refusal."""
-    clauses = [clause.strip() for clause in _CLAUSE_END.split(response.replace("’", "'"))]
-    refusing = sum(len(clause) for clause in clauses if _refuses(clause))
-    return refusing > 0 and refusing >= _REFUSING_SHARE * sum(map(len, clauses))
+    """Return True if a response declines to answer: it begins with a refusal and consists mostly of refusals.
+
+    Courtesies and questions do not count. A caveat after an answer does not decline: "The fee is 21 euros. The
+    documents do not say where to pay."
+    """
+    refusing, clauses = _refusals_in(response)
+    if not refusing:
+        return False
+    rest = [each for each in sentences(response) if not (is_courtesy(each) or is_question(each))] or [response]
+    refusing, clauses = _refusals_in("\n".join(rest))
+    return bool(_refusals_in(rest[0])[0]) and sum(map(len, refusing)) >= _REFUSING_SHARE * sum(map(len, clauses))
+
+
+def _refusals_in(text: str) -> tuple[list[str], list[str]]:
+    """Return the clauses of a text that refuse, and all of them."""
+    clauses = [clause.strip() for clause in _CLAUSE_END.split(text.replace("’", "'"))]
+    return [*filter(_refuses, clauses)], clauses
 
 
 def claims(sentence: str) -> bool:

@@ -200,6 +200,7 @@ class AnswerCorrectness(ResponseMetric):
     """
 
     name: ClassVar[str] = "answer_correctness"
+    version: ClassVar[int] = 2
     needs = frozenset({"response", "reference"})
 
     beta: float = 1.0
@@ -307,6 +308,7 @@ class NuggetRecall(ResponseMetric):
     """
 
     name: ClassVar[str] = "nugget_recall"
+    version: ClassVar[int] = 2
     needs = frozenset({"response"})
     truth_in_metadata: ClassVar[frozenset[str]] = frozenset({NUGGETS})
     asks = Kinds({Support})

@@ -319,6 +319,7 @@ class NoiseSensitivity(ResponseMetric):
     """
 
     name: ClassVar[str] = "noise_sensitivity"
+    version: ClassVar[int] = 2
     higher_is_better: ClassVar[bool] = False
     not_monotone_in: ClassVar[Kinds] = frozenset({Support})
     needs = frozenset({"retrieved_contexts", "response", "reference"})

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from unicodedata import category
 
 from merilo.data.sample import matching_id
-from merilo.data.short_answers import stated
+from merilo.data.short_answers import stated, taken_apart
+from merilo.data.short_references import states
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each, ask_judged, if_judged
 from merilo.judging.json_types import as_mapping
@@ -54,6 +55,7 @@ BLANK_EVIDENCE: Final = "Only blank contexts were named."
 _ALL_RETRIEVED: Final = "All passages that are known to hold the answer are retrieved."
 _NONE_RETRIEVED: Final = "No passage that is known to hold the answer is retrieved."
 _GOLD: Final[Mapping[bool | None, int]] = {True: 1, False: -1, None: 0}
+_STATED: Final = "A sentence has all values and words of the short answer."
 _BLANK_CONTEXT: Final = "The context is blank."
 _BLANK_TEXT: Final = "The text is blank."
 
@@ -310,14 +312,29 @@ def support_by(
 ) -> Plan[tuple[SupportVerdict, ...]]:
     """Judge whether the response or the reference itself supports each statement; the verdicts name no context.
 
-    A text too short to be a statement ("In 1889.") is combined with the user input that it answers.
+    No judge is asked about a short answer ("75 dollars") that a sentence of the text states, and about a sentence that
+    states the short answer that is the text. Any other text too short to be a statement is combined with the user input
+    that it answers.
     """
     text, language = sample.require(field), sample.resolved_language
     if is_blank(text):
         return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=_BLANK_TEXT) for _ in statements)
-    text = stated(text, sample.user_input, language) or text
-    verdicts = yield from ask_each(Support(each.text, (text,), language=language) for each in statements)
-    return tuple(replace(verdict, evidence=(), sentences=()) for verdict in verdicts)
+    asked = sample.user_input or ""
+    known = [_agrees(text, each.text, asked, language) for each in statements]
+    text = stated(text, asked, language) or text
+    verdicts = yield from ask_each(
+        Support(each.text, (text,), language=language)
+        for each, is_stated in zip(statements, known, strict=True)
+        if not is_stated
+    )
+    judged = (replace(verdict, evidence=(), sentences=()) for verdict in verdicts)
+    return tuple(SupportVerdict(SupportLabel.SUPPORTED, reason=_STATED) if each else next(judged) for each in known)
+
+
+def _agrees(text: str, statement: str, asked: str, language: str) -> bool:
+    """Return True if a text states a short statement, or is the short answer that a statement consists of."""
+    question, short = taken_apart(statement) or (asked, statement)
+    return states(text, short, question, language) or states(statement, text, asked, language, only=True)
 
 
 def check_evidence(kind: Question[Any], verdicts: Iterable[DecisionVerdict]) -> None:
