@@ -273,9 +273,9 @@ def steps(metric: Metric, sample: Sample) -> list[Step]:
 def test_a_short_reference_is_read_behind_the_question_it_answers() -> None:
     """A date supports little by itself; with its question it says when what was completed."""
     sample = Sample(
-        "s", user_input="When was it completed?", response="It was completed in 1889.", reference="In 1889."
+        "s", user_input="When was it completed?", response="Late in that century.", reference="In 1889."
     )
     says = Says()
     outcome(AnswerCorrectness(), sample, says)
     held = {question.contexts for question in says.asked if isinstance(question, Support)}
-    assert held == {("When was it completed?\n\nIn 1889.",), ("It was completed in 1889.",)}
+    assert held == {("When was it completed?\n\nIn 1889.",), ("When was it completed?\n\nLate in that century.",)}

@@ -177,7 +177,7 @@ def _fault_record(run: Run, faults: Faults) -> dict[str, Any]:  # Any: JSON
         "faults": faults.counts,
         "faults_checked": faults.checked,
         "answers": {key.value: faults.answers[key] for key in _ANSWERS if key in faults.answers},
-        "retrieved": {str(key).lower(): amount for key, amount in sorted(faults.retrieved.items())},
+        "gold": {"questions": sum(faults.retrieved.values()), "retrieved": faults.retrieved.get(True, 0)},
         **({"fault_shares": shares} if shares else {}),
     }
 

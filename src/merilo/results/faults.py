@@ -255,16 +255,16 @@ class Faults(Mapping[str, int]):
 
     samples: Mapping[str, str]
     """Sample → the key of its fault, in dataset order."""
+    clusters: Sequence[Hashable] | None = None
+    """The name of each sample's cluster; None if samples are not clustered."""
+    corrected: Mapping[str, MeanEstimate] = field(default_factory=dict[str, "MeanEstimate"])
+    """Fault → its share, corrected by human labels; empty if labels do not correct it."""
     orders: Mapping[str, float] = field(default_factory=dict[str, float])
     """Sample → its `Judgement.order`."""
     answers: Mapping[Answer, int] = field(default_factory=dict[Answer, int])
     """Number of samples by what the response does; empty if the run does not judge responses."""
     retrieved: Mapping[bool, int] = field(default_factory=dict[bool, int])
     """Number of samples with and without a retrieved passage that is known to hold the answer."""
-    clusters: Sequence[Hashable] | None = None
-    """The name of each sample's cluster; None if samples are not clustered."""
-    corrected: Mapping[str, MeanEstimate] = field(default_factory=dict[str, "MeanEstimate"])
-    """Fault → its share, corrected by human labels; empty if labels do not correct it."""
 
     @property
     def checked(self) -> bool:

@@ -54,7 +54,7 @@ def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
     scores = read_scores(run, metrics=judged[:1])
     joint = next((text for text in judged if text.partition("(")[0] == Answering.name), None)
     corrected = {} if joint is None or judge_only else _corrected_shares(scores, samples, joint)
-    return Faults(samples, orders, answers, retrieved, scores.clusters, corrected)
+    return Faults(samples, scores.clusters, corrected, orders, answers, retrieved)
 
 
 def _corrected_shares(scores: RunScores, samples: Mapping[str, str], joint: str) -> dict[str, MeanEstimate]:
