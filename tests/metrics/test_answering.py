@@ -16,6 +16,7 @@ from merilo.judging.kinds.statements import Statement, Statements, StatementsVer
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.answering import Category
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import SyntheticAnswers, check_metric, synthetic_samples
@@ -24,6 +25,9 @@ from merilo.metrics.registry import all_metrics, parse_metric
 NAMES = ("answering", *(f"answering.{each}" for each in Category))
 FACT, OTHER = "The tower is 330 m tall.", "It was painted red."
 NO_ANSWER = "I do not know."
+IDS = ["retrieved_context_ids", "reference_context_ids"]
+OPEN = "Nobody can say."
+"""A sentence that the reader does not judge."""
 
 
 class Reader:
@@ -35,6 +39,8 @@ class Reader:
     def __call__(self, question: Question[Any]) -> Any:  # Any: the verdict of each kind
         self.asked.append(question)
         match question:
+            case Sufficiency() | Support() if OPEN in (*question.contexts, getattr(question, "statement", "")):
+                return Failure(FailureKind.NOT_JUDGED, "open", 0.4)
             case Sufficiency():
                 there = any(FACT in text for text in question.contexts)
                 return SufficiencyVerdict(SufficiencyLabel.SUFFICIENT if there else SufficiencyLabel.INSUFFICIENT)
@@ -59,9 +65,20 @@ def category(sample: Sample, name: str = "answering") -> str:
     return found
 
 
-def sample(contexts: list[str], response: str, reference: str | None = None) -> Sample:
+def sample(contexts: list[str], response: str, reference: str | None = None, **fields: object) -> Sample:
     return Sample(
-        "a", user_input="How tall is it?", retrieved_contexts=contexts, response=response, reference=reference
+        "a", user_input="How tall is it?", retrieved_contexts=contexts, response=response, reference=reference, **fields
+    )
+
+
+def by_ids(contexts: list[str], response: str, *gold: str, **qrels: float) -> Sample:
+    """A sample whose contexts have the ids a, b, ..., and with the ids of the passages that hold the answer."""
+    return sample(
+        contexts,
+        response,
+        retrieved_context_ids=list("abc"[: len(contexts)]),
+        reference_context_ids=list(gold),
+        metadata={"qrels": qrels} if qrels else {},
     )
 
 
@@ -85,6 +102,19 @@ CASES = {
     "invented, nothing retrieved": sample([], FACT),
     "invented, by luck right": sample([OTHER], FACT, FACT),
     "cannot tell": sample([FACT], "Who knows?"),
+    "cannot tell, a statement is open": sample([FACT], f"{FACT} {OPEN}"),
+    "cannot tell, the contexts are open": sample([OPEN], FACT),
+    "cannot tell, the reference is open": sample([FACT], FACT, OPEN),
+    "wrong, though a statement is open": sample([FACT, OTHER], f"{OTHER} {OPEN}", FACT),
+    "beyond_evidence, though a statement is open": sample([FACT], f"{OTHER} {OPEN}"),
+    "invented, though a statement is open": sample([OTHER], f"{FACT} {OPEN}"),
+    "evidence_missing, though nothing is judged": sample([OTHER], OPEN),
+    "evidence_missing, by ids": by_ids([FACT], FACT, "z"),
+    "evidence_missing, by ids, though nothing is judged": by_ids([OPEN], OPEN, "z"),
+    "evidence_missing, graded 0 by people": by_ids([FACT, OTHER], FACT, a=0, b=0),
+    "right, by ids": by_ids([OTHER], OTHER, "a"),
+    "right, some ids are found": by_ids([FACT], FACT, "a", "z"),
+    "invented, some ids are found": by_ids([OTHER], FACT, "a", "z"),
 }
 
 
@@ -106,7 +136,7 @@ def test_the_metrics_of_the_categories_add_up(case: str) -> None:
     assert len(asked) == 1
     values = {name: each.value for name, each in outcomes.items() if isinstance(each, Score)}
     if not values:
-        assert case == "cannot tell"
+        assert case.startswith("cannot tell")
         return
     assert sum(value for name, value in values.items() if name != "answering") == 1
     assert values["answering"] == values["answering.right"] + values["answering.rightly_declined"]
@@ -114,8 +144,11 @@ def test_the_metrics_of_the_categories_add_up(case: str) -> None:
 
 @each_case("name", NAMES)
 def test_the_contract_is_met(name: str) -> None:
-    """Each metric meets the contract, also on samples without a reference."""
-    without = [replace(each, id=f"{each.id}-", reference=None) for each in synthetic_samples()]
+    """Each metric meets the contract, also without the ids that decide, with and without a reference."""
+    without = [
+        replace(each, id=f"{each.id}-", **dict.fromkeys([*IDS, *["reference"] * (at % 2)]))
+        for at, each in enumerate(synthetic_samples())
+    ]
     check_metric(parse_metric(name), without)  # type: ignore[arg-type]  # no composite
 
 

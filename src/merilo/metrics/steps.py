@@ -52,8 +52,8 @@ REFERENCE_STATES_NOTHING: Final = "the reference makes no statement"
 NO_CONTEXT: Final = "No context was retrieved, or every one is blank."
 BLANK_EVIDENCE: Final = "Only blank contexts were named."
 
-_ALL_RETRIEVED: Final = "All passages that are known to hold the answer are retrieved."
-_NONE_RETRIEVED: Final = "No passage that is known to hold the answer is retrieved."
+ALL_RETRIEVED: Final = "All passages that are known to hold the answer are retrieved."
+NONE_RETRIEVED: Final = "No passage that is known to hold the answer is retrieved."
 _GOLD: Final[Mapping[bool | None, int]] = {True: 1, False: -1, None: 0}
 _STATED: Final = "A sentence has all values and words of the short answer."
 _BLANK_CONTEXT: Final = "The context is blank."
@@ -159,7 +159,7 @@ def evidence_of(sample: Sample) -> Plan[SufficiencyVerdict | Failure]:
     if gold is None or all(is_blank(context) for context in sample.contexts):
         return (yield from if_judged(sufficiency_of(sample)))
     label = SufficiencyLabel.SUFFICIENT if gold else SufficiencyLabel.INSUFFICIENT
-    return SufficiencyVerdict(label, reason=_ALL_RETRIEVED if gold else _NONE_RETRIEVED)
+    return SufficiencyVerdict(label, reason=ALL_RETRIEVED if gold else NONE_RETRIEVED)
 
 
 def gold_of(sample: Sample) -> bool | None:

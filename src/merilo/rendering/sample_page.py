@@ -11,6 +11,7 @@ from merilo.judging.kinds.support import Support, SupportVerdict
 from merilo.judging.verdicts import Failure, is_positive, probability_of
 from merilo.metrics.base import Score
 from merilo.rendering.own_words import explain
+from merilo.metrics.steps import ALL_RETRIEVED, NONE_RETRIEVED
 from merilo.rendering.page import BLANK, GAP, Page, Span, Tone, cells_of, cut, pad, wrap
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks
@@ -235,16 +236,20 @@ def _contexts(page: Page, case: SampleDetail, most: int) -> None:
     if relevant:
         parts[0] += f" ({', '.join(str(at + 1) for at in relevant)})"
     parts += [f"{unjudged:,} not judged"] if unjudged else []
-    for each in case.whole:
-        if isinstance(each.answer, SufficiencyVerdict):
-            holds = "hold" if is_positive(each.answer) else "do not hold"
-            parts.append(f"together they {holds} the answer{_chance(each.answer)}")
-    page.entry("Contexts", "; ".join(parts), column=_COLUMN)
+    parts += [_enough(each.answer) for each in case.whole if isinstance(each.answer, SufficiencyVerdict)]
+    page.entry("Contexts", "; ".join(dict.fromkeys(parts)), column=_COLUMN)
     marked = [view for view in case.contexts if view.evidence]
     for view in marked[:most]:
         _context(page, view)
     if (left := len(marked) - most) > 0:
         _line(page, "", Span(page.translation.line(f"+ {count(left, 'context')} with evidence"), Tone.QUIET))
+
+
+def _enough(answer: SufficiencyVerdict) -> str:
+    """Return whether the contexts hold the answer: what ids show, or the verdict."""
+    if answer.reason in {ALL_RETRIEVED, NONE_RETRIEVED}:
+        return f"{answer.reason[0].lower()}{answer.reason[1:].rstrip('.')}"
+    return f"together they {'hold' if is_positive(answer) else 'do not hold'} the answer{_chance(answer)}"
 
 
 def _context(page: Page, view: ContextView) -> None:
