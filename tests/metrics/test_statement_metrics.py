@@ -272,9 +272,7 @@ def steps(metric: Metric, sample: Sample) -> list[Step]:
 
 def test_a_short_reference_is_read_behind_the_question_it_answers() -> None:
     """A date supports little by itself; with its question it says when what was completed."""
-    sample = Sample(
-        "s", user_input="When was it completed?", response="Late in that century.", reference="In 1889."
-    )
+    sample = Sample("s", user_input="When was it completed?", response="Late in that century.", reference="In 1889.")
     says = Says()
     outcome(AnswerCorrectness(), sample, says)
     held = {question.contexts for question in says.asked if isinstance(question, Support)}

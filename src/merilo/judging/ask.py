@@ -57,9 +57,10 @@ def ask_each(questions: Iterable[Question[V]]) -> Plan[tuple[V, ...]]:
     """
     group = tuple(questions)
     answers = yield from ask_judged(group)
-    if Failure in {*map(type, answers)}:
-        raise AskFailed(*next(pair for pair in zip(group, answers, strict=True) if isinstance(pair[1], Failure)))
-    return cast("tuple[V, ...]", answers)
+    for question, answer in zip(group, answers, strict=True):
+        if isinstance(answer, Failure):
+            raise AskFailed(question, answer)
+    return cast("tuple[V, ...]", answers)  # no failure is among them
 
 
 def ask_judged(questions: Iterable[Question[V]]) -> Plan[tuple[V | Failure, ...]]:

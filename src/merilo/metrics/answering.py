@@ -173,10 +173,9 @@ class Answering(ResponseMetric):
         if not response.declined and not response.statements:
             return Undefined(RESPONSE_STATES_NOTHING)
         response, truth = response._replace(verdicts=verdicts), truth._replace(covered=covered)
-        judged = not isinstance(evidence, Failure)
-        enough = evidence.label is SufficiencyLabel.SUFFICIENT if judged else None
+        enough = None if isinstance(evidence, Failure) else evidence.label is SufficiencyLabel.SUFFICIENT
         category = _category(response, truth, enough=enough, agreement=self.agreement)
-        whole = (Evidence(EvidenceTarget.TEXT, 0, evidence),) if judged else ()
+        whole = () if isinstance(evidence, Failure) else (Evidence(EvidenceTarget.TEXT, 0, evidence),)
         given = (*whole, *about_judged(response.statements if answered else (), verdicts))
         if category is None:
             missing = [each for each in (evidence, *verdicts, covered) if isinstance(each, Failure)]

@@ -264,9 +264,7 @@ def about_statements(statements: Iterable[DistinctStatement], verdicts: Iterable
     )
 
 
-def about_judged(
-    statements: Iterable[DistinctStatement], answers: Iterable[Verdict | Failure]
-) -> tuple[Evidence, ...]:
+def about_judged(statements: Iterable[DistinctStatement], answers: Iterable[Verdict | Failure]) -> tuple[Evidence, ...]:
     """Return one piece of evidence for each statement that is judged."""
     pairs = [(each, answer) for each, answer in zip(statements, answers, strict=True) if isinstance(answer, Verdict)]
     return about_statements([each for each, _ in pairs], [answer for _, answer in pairs])
@@ -295,7 +293,9 @@ def judged_support_of(
 def _support_of(
     sample: Sample,
     statements: Sequence[DistinctStatement],
-    asking: Callable[[Iterable[Support]], Plan[tuple[SupportVerdict, ...]] | Plan[tuple[SupportVerdict | Failure, ...]]],
+    asking: Callable[
+        [Iterable[Support]], Plan[tuple[SupportVerdict, ...]] | Plan[tuple[SupportVerdict | Failure, ...]]
+    ],
 ) -> Plan[tuple[SupportVerdict | Failure, ...]]:
     contexts, language = sample.contexts, sample.resolved_language
     blank = frozenset(index for index, context in enumerate(contexts) if is_blank(context))

@@ -10,8 +10,8 @@ from merilo.judging.kinds.sufficiency import SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportVerdict
 from merilo.judging.verdicts import Failure, is_positive, probability_of
 from merilo.metrics.base import Score
-from merilo.rendering.own_words import explain
 from merilo.metrics.steps import ALL_RETRIEVED, NONE_RETRIEVED
+from merilo.rendering.own_words import explain
 from merilo.rendering.page import BLANK, GAP, Page, Span, Tone, cells_of, cut, pad, wrap
 from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks

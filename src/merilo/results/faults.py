@@ -211,7 +211,8 @@ def _id_counts(records: Mapping[str, OutcomeRecord]) -> Mapping[str, int | None]
 
 def _labels(record: OutcomeRecord | None, kind: str) -> list[str | None]:
     """Return the labels of the verdicts of a kind; those of an undefined metric are the ones that were given."""
-    return [] if record is None else [e["verdict"].get("label") for e in record.get("evidence", ()) if e["kind"] == kind]
+    evidence = () if record is None else record.get("evidence", ())
+    return [piece["verdict"].get("label") for piece in evidence if piece["kind"] == kind]
 
 
 def _held(records: Mapping[str, OutcomeRecord]) -> Held:

@@ -116,7 +116,11 @@ def run_page(found: RunReport) -> str:
 
 def _lead(found: RunReport) -> list[object]:
     counts = [f"{', '.join(parts)}." for parts in embedded_counts(found.run, found.faults)]
-    said = " ".join(counts) or fault_sentence(found.faults) or f"{count(found.samples, 'sample')}, the lowest scores first."
+    said = (
+        " ".join(counts)
+        or fault_sentence(found.faults)
+        or f"{count(found.samples, 'sample')}, the lowest scores first."
+    )
     if not found.entries:
         return [said]
     worst = found.entries[0]

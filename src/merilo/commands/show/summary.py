@@ -15,11 +15,11 @@ from merilo.data.sample import DOUBT
 from merilo.engine.amounts import tokens_in
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
+from merilo.providers.base import Usage
+from merilo.providers.prices import list_price_usd
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
-from merilo.providers.base import Usage
-from merilo.providers.prices import list_price_usd
 from merilo.rendering.overview import command, judge_name, lead, overview_page, overview_record, title, unpriced
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, cut, cut_id, pad
 from merilo.rendering.sanitize import clean
