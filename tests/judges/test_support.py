@@ -9,7 +9,7 @@ from each_case import each_case
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import stated
 from merilo.judges.blended import BlendedModel, CannotJudge
-from merilo.judges.copied import P_COPIED
+from merilo.judges.copied import P_COPIED, noncommittal
 from merilo.judges.embedded_provider import RULES
 from merilo.judges.slots import excerpt
 from merilo.judging.kinds.relevance import Relevance
@@ -252,3 +252,18 @@ def test_a_long_sentence_is_shortened_around_the_words_of_the_statement() -> Non
     assert "session expires after 4 hours" in found
     assert found.startswith("... ")
     assert len(found) < 180
+
+
+@each_case(
+    ("response", "expected"),
+    [
+        ("The fee is 21 euros. The documents do not say where to pay.", False),
+        ("The documents do not say where to pay.", True),
+        ("The documents do not say where to pay. Let me know if you need anything else!", True),
+        ("Where do I pay? I do not know.", True),
+        ("The documents do not say where to pay. They only give opening hours.", True),
+    ],
+)
+def test_a_caveat_after_an_answer_does_not_decline(response: str, expected: bool) -> None:
+    """What is refused first is the question; courtesies and questions do not count."""
+    assert noncommittal(response) is expected

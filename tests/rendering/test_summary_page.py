@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 import merilo
-from merilo.commands.show.summary import MAX_LINES, run_page
+from merilo.commands.report.run_page import report_text
+from merilo.commands.show.summary import MAX_LINES, run_markdown, run_page, run_record
+from merilo.judges.measured_agreement import embedded_right
 from merilo.metrics.registry import all_metrics
 from merilo.runs.run import Run
 from merilo.runs.run_metrics import metric_to_inspect, weak_metrics
@@ -121,3 +123,43 @@ def test_the_metric_to_inspect_asks_a_judge_that_is_not_weak(run: Run) -> None:
     assert weak & set(run.metrics)
     assert chosen in run.metrics
     assert chosen not in weak | {"id_precision", "id_recall", "reciprocal_rank", "average_precision"}
+
+
+HALL = "The hall opened in 1907."
+OPENED = [
+    {"user_input": "When did the hall open?", "retrieved_contexts": [HALL], "response": said}
+    for said in (HALL, "The hall opened in 1999.", "The hall opened late because of a strike, as everybody recalls.")
+]
+
+
+def test_the_first_screen_of_the_embedded_judge_says_what_it_knows(tmp_path: Path) -> None:
+    """Terminal, Markdown, JSON and report have the same counts; other judges are named with a computed price."""
+    ids = [{"retrieved_context_ids": ["a"], "reference_context_ids": [gold]} for gold in "aab"]
+    rows = [row | own for row, own in zip(OPENED, ids, strict=True)]
+    run = merilo.evaluate(rows, out=tmp_path / "run", storage={"cache": False})
+    lines = str(run_page(run, 120)).splitlines()
+    right = round(10 * embedded_right())
+    assert lines[:3] == [
+        f"3 answers, by the embedded judge (free, offline; {right} of 10 of its verdicts hold, the rest is not judged)",
+        "  1 stated by a passage      1 with a value that no passage holds      1 not judged",
+        "  gold passage retrieved for 2 of 3 questions: evidence missing in 1",
+    ]
+    assert [line.split()[1:3] for line in lines[5:7]] == [["Beyond", "the"], ["Evidence", "missing"]]
+    characters = sum(len(f"{row['user_input']}{row['response']}{HALL}") for row in rows)
+    usd = 2 * characters / 4 * 0.1 / 1e6
+    (more,) = [line for line in lines if line.startswith("More verdicts: ")]
+    assert float(re.findall(r"gpt-6-luna \(([\d.]+) USD here\)", more)[0]) == pytest.approx(usd, rel=0.1)
+    counts = "1 stated by a passage, 1 with a value that no passage holds, 1 not judged."
+    record = run_record(run)
+    assert (record["lead"][1], record["gold"]) == (counts, {"questions": 3, "retrieved": 2})
+    assert record["answers"] == {"supported": 1, "strayed": 1, "unknown": 1}
+    assert counts in run_markdown(run)
+    assert counts in report_text([run])
+
+
+def test_without_ids_and_open_answers_the_first_screen_is_shorter(tmp_path: Path) -> None:
+    """No line on gold passages, and no other judge."""
+    run = merilo.evaluate(OPENED[:2], out=tmp_path / "run", storage={"cache": False})
+    text = str(run_page(run, 120))
+    assert "  1 stated by a passage      1 with a value that no passage holds\n\n" in text
+    assert not re.search("gold passage|More verdicts", text)
