@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -206,8 +207,11 @@ NOT_ANSWERED: Final = (
 """What the judge does not answer, as the last model that did was measured."""
 
 
-def agreement_table(found: Mapping[str, Mapping[str, Any]]) -> str:  # Any: tables of numbers
-    """Return the left-out figures in TOML; a task without such labels has no row."""
+def agreement_table(found: Mapping[str, Mapping[str, Any]], right: float) -> str:  # Any: tables of numbers
+    """Return the left-out figures in TOML; a task without such labels has no row.
+
+    `right`: the fraction of right verdicts on support, measured elsewhere.
+    """
     rows: list[Mapping[str, Any]] = []
     for task, kind, form in ROWS:
         own = found.get(task, {}).get("left_out")
@@ -215,7 +219,10 @@ def agreement_table(found: Mapping[str, Mapping[str, Any]]) -> str:  # Any: tabl
             low, high = own["auroc_interval"]
             fields = {"kind": kind, "form": form, "value": own["auroc"], "lower": low, "upper": high}
             rows.append(fields | {"families": own["families"], "records": own["n"]})
-    parts = [HEADER]
+    parts = [
+        HEADER,
+        f"right = {right}  # fraction of the verdicts on support that are right, of those that are given\n",
+    ]
     for row in (*rows, *NOT_ANSWERED):
         fields = {"measure": "auroc", **row}
         if fields["families"] == 1:  # its interval would say nothing about another family
@@ -242,7 +249,8 @@ def main() -> None:
     fields = json.loads(chosen.curves.read_bytes()) | {"agreement": found}
     text = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
     chosen.curves.write_text(text, encoding="utf-8")
-    chosen.table.write_text(agreement_table(found), encoding="utf-8")
+    right = tomllib.loads(chosen.table.read_text(encoding="utf-8"))["right"]
+    chosen.table.write_text(agreement_table(found, right), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from merilo.rendering.wording import (
     span,
     spent_text,
 )
-from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, judged_by_embedded, noise_record, recorded_judge
+from merilo.results.basis import BY_JUDGE, EMBEDDED, judge_noise, noise_record, recorded_judge
 from merilo.results.faults import CANNOT_TELL, FAULTS, PLACES, Answer, Faults, Held
 from merilo.results.records import grouped
 from merilo.runs.run_metrics import metric_to_inspect, unread_metrics, weak_metrics, worst_scores
@@ -303,14 +303,8 @@ def lead(run: Run, faults: Faults, corrected: Collection[str] = (), shown: Calla
     labels = f"Human labels correct {', '.join(map(shown, corrected))}, not these counts."
     if counts := embedded_counts(run, faults):
         return [*(f"{', '.join(parts)}." for parts in counts), *([labels] if corrected else [])]
-    return [fault_sentence(faults), _judged(run, labels if corrected else "", shown)]
-
-
-def _judged(run: Run, labels: str, shown: Callable[[str], str]) -> str:
-    """Return who gave the verdicts on the faults, and that no one has checked them."""
     by = f"By {shown(judge_name(run))}"
-    use = ": use these counts to choose what to read" * judged_by_embedded(run.manifest)
-    return f"{by}. {labels}" if labels else f"{by}, not checked on this data{use}."
+    return [fault_sentence(faults), f"{by}. {labels}" if corrected else f"{by}, not checked on this data."]
 
 
 def title(page: Page, run: Run, faults: Faults, corrected: Collection[str] = ()) -> None:
