@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import Here
 
+from merilo.results.faults import FAULTS, PLACES
+
 SCREENS = Path(__file__).with_name("screens")
 MAX_LINES = 25
 
@@ -181,6 +183,6 @@ def test_faults_are_the_same_in_terminal_and_json(here: Here) -> None:
     found = json.loads(here.merilo("show", "runs/old", "--json").stdout)
     sentence = here.merilo("show", "runs/old").stdout.splitlines()[0]
     for key, amount in found["faults"].items():
-        assert f"{amount} {key.replace('_', ' ')}" in sentence.replace("beyond the evidence", "beyond evidence")
+        assert f"{amount} {FAULTS[PLACES[key]].name.lower()}" in sentence
     assert found["faults_checked"] is False
     assert "fault_shares" not in found
