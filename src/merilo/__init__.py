@@ -95,6 +95,7 @@ RENDERERS.update(
         ("Run", "label"): "merilo.api:label",
         ("Run", "report"): "merilo.api:report",
         ("Run", "faults"): "merilo.commands.calibrate.slices:faults_of",
+        ("Run", "shown"): "merilo.commands.calibrate.levels:shown_run",
         ("Run", "slices"): "merilo.commands.calibrate.slices:slices_of",
         ("Slices", "text"): "merilo.rendering.aggregate:slices_text",
         ("Sample", "html"): "merilo.rendering.markup:sample_html",

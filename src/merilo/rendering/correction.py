@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from merilo.stats.agreement_intervals import Agreement, AnnotatorAgreement, GradeAgreement
     from merilo.stats.correction import Correction
     from merilo.stats.intervals import Interval
+    from merilo.stats.levels import Level
     from merilo.stats.means import MeanEstimate
     from merilo.stats.resampling import Measurement
 
@@ -168,3 +169,27 @@ def measurement_text(measured: Measurement) -> str:
     ends = measured.interval.ends
     tail = f"({span(ends)})" if ends is not None else f"({measured.interval.note})"
     return f"{number(measured.value)} {tail}"
+
+
+_NEAR_CHANCE: Final = 0.6
+"""Balanced accuracy and AUROC below which a judge is of no use."""
+
+
+def judge_sentence(found: Agreement, level: Level | None) -> str:
+    """Return one sentence on a judge's use by its agreement with labels; empty if it is usable as it is."""
+    balanced, ranks = found.balanced_accuracy.interval.ends, found.auroc.interval.ends
+    if level is not None:
+        shares = f"{100 * level.before:.0f} -> {100 * level.after:.0f} % right"
+        return f"level set by {count(level.labels, 'label')}: {shares}."
+    if balanced is None or balanced[1] >= _NEAR_CHANCE:
+        return ""
+    agreed = f"the judge agrees with your labels on {_agreed(found):,} of {found.items:,}"
+    if ranks is not None and ranks[0] > _NEAR_CHANCE:
+        return f"AUROC {number(found.auroc.value)}, level off: {agreed}."
+    if ranks is not None and ranks[1] >= _NEAR_CHANCE:
+        return ""
+    return f"{agreed}: do not use its verdicts."
+
+
+def _agreed(found: Agreement) -> int:
+    return sum(row[place] for place, row in enumerate(found.confusion.counts))

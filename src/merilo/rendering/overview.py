@@ -454,7 +454,7 @@ def _next(run: Run, faults: Faults, again: str) -> list[str]:
     found = [command("show", path, "--worst", "5", "--metric", first)]
     worst, metric = faults.worst(1), metric_to_inspect(run.manifest, run.metrics)
     if not worst and metric is not None:
-        scores = worst_scores(run.manifest, run.brief_records([metric]), metric, 1)
+        scores = worst_scores(run.manifest, run.shown.brief_records([metric]), metric, 1)
         worst = [(sample, metric) for sample, _ in scores.samples]
     found += [command("show", path, "--sample", sample) for sample, _ in worst]
     if again and any(aggregate.failed for aggregate in run.metrics.values()):

@@ -17,6 +17,7 @@ from merilo.rendering.sanitize import clean
 from merilo.rendering.weak import WeakMarks
 from merilo.rendering.wording import count, without_score
 from merilo.results.faults import FAULTS, PLACES, Answer, fault_of, has_faults
+from merilo.results.levels import BY_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -211,7 +212,7 @@ def _verdict(answer: Verdict) -> str:
     words, own, where = answer.in_words().partition(" by ")
     text = f"{words}{_chance(answer)}{f' by {places}' if places and answer.supported else f'{own}{where}'}"
     if answer.supported or answer.probability is None:
-        return f"{text}. {answer.reason}" if answer.reason and not places else text
+        return f"{text}. {answer.reason}" if answer.reason not in {"", BY_LABELS} and not places else text
     differs = answer.reason.partition(_DIFFERS)[2].rstrip(".")
     return "; ".join(
         filter(None, (text, f"closest: {places}" if places else "", f"differs in: {differs}" if differs else ""))
@@ -220,7 +221,8 @@ def _verdict(answer: Verdict) -> str:
 
 def _chance(answer: Verdict) -> str:
     probability = None if isinstance(answer, Failure) else probability_of(answer)
-    return "" if probability is None else f" ({probability:.2f})"
+    by = ", by your labels" if getattr(answer, "reason", "") == BY_LABELS else ""
+    return "" if probability is None else f" ({probability:.2f}{by})"
 
 
 # -- contexts and people -------------------------------------------------------------------------------

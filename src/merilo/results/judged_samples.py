@@ -25,7 +25,7 @@ from merilo.runs.files import missing_text_error
 from merilo.runs.run import Run, SampleResult, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.data.sample import Sample
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from merilo.judging.labels import LabelForm
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
-    from merilo.runs.outcomes import OutcomeRecord
+    from merilo.runs.outcomes import OutcomeRecord, Result
     from merilo.runs.records import StoredQuestion
     from merilo.runs.store import Store
 
@@ -99,16 +99,13 @@ class JudgedSample:
     def _computed(self, labels: Mapping[str, str], *, evidence: bool) -> float | str:
         if self.metric is None:
             return "the metric cannot be computed here"
-        plan_run = PlanRun(self.metric, self.text, self.sample).start()
-        while plan_run.step is not None:
-            answers = [self._answer(each, labels, evidence=evidence) for group in plan_run.step for each in group]
-            known = [each for each in answers if each is not None]
-            if len(known) < len(answers):
-                plan_run.close()
-                return "with these labels the metric asks questions that the judge was not asked"
-            plan_run.send([(b"", each) for each in known])
-        outcome = plan_run.result().outcome
+        result = replayed(
+            self.metric, self.text, self.sample, lambda each: (b"", self._answer(each, labels, evidence=evidence))
+        )
+        outcome = None if result is None else result.outcome
         match outcome:
+            case None:
+                return "with these labels the metric asks questions that the judge was not asked"
             case Score():
                 return float(outcome.value)
             case Undefined():
@@ -258,6 +255,21 @@ def _judged(path: Path, store: Store, record: OutcomeRecord, text: str, metric: 
         record.get("averaged", False),
         next(iter(record.get("draws", ())), None),
     )
+
+
+def replayed(
+    metric: Metric, text: str, sample: Sample, answer: Callable[[Question[Any]], tuple[bytes, Answer | None]]
+) -> Result | None:
+    """Return the metric's result from recorded answers with their keys; None if a question has no answer."""
+    plan_run = PlanRun(metric, text, sample).start()
+    while plan_run.step is not None:
+        found = [answer(each) for group in plan_run.step for each in group]
+        known = [(key, each) for key, each in found if each is not None]
+        if len(known) < len(found):
+            plan_run.close()
+            return None
+        plan_run.send(known)
+    return plan_run.result()
 
 
 def mark_of(question: Question[Any]) -> str:

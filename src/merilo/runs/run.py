@@ -68,7 +68,7 @@ from merilo.runs.store import Store
 from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
     from pathlib import Path
 
@@ -172,7 +172,7 @@ class SampleResults:
     run: Run
 
     def __iter__(self) -> Iterator[SampleResult]:
-        return self.run.read_samples()
+        return self.run.shown.read_samples()
 
     def __len__(self) -> int:
         return self.run.done
@@ -279,6 +279,29 @@ class Run:
         return path if path.exists() else None
 
     @property
+    def shown(self) -> Run:
+        """The run with its verdicts by the levels that its labels set, as pages show them; itself if they set none.
+
+        Its means are those of the judge's own verdicts, and corrected as usual.
+        """
+        return self if self.labels is None or self._view is not None else cast("Run", self._by_labels("shown"))
+
+    @property
+    def _view(self) -> tuple[Path, Callable[[StoredQuestion], StoredQuestion]] | None:
+        found: tuple[Path, Callable[[StoredQuestion], StoredQuestion]] | None = self.__dict__.get("_viewed")
+        return found
+
+    @property
+    def _outcomes(self) -> Path:
+        return self.file(OUTCOMES) if self._view is None else self._view[0]
+
+    def with_answers(self, outcomes: Path, answered: Callable[[StoredQuestion], StoredQuestion]) -> Run:
+        """Return the run with the records of another file of outcomes, and questions with other answers."""
+        found = unchecked_run(self.path)
+        found.__dict__.update(self.__dict__, _viewed=(outcomes, answered))
+        return found
+
+    @property
     def samples(self) -> SampleResults:
         """The samples with outcomes, in dataset order: iterable, read lazily; `samples[0]` and `len(samples)` work."""
         return SampleResults(self)
@@ -287,7 +310,7 @@ class Run:
         return self.done
 
     def __iter__(self) -> Iterator[SampleResult]:
-        return self.read_samples()
+        return self.shown.read_samples()
 
     def __getitem__(self, metric: str) -> Aggregate:
         """Return the aggregate of a metric, by name or full text. Raises KeyError for another name.
@@ -325,7 +348,7 @@ class Run:
 
     def values(self, metric: str) -> list[float | None]:
         """Return the score of each sample in dataset order, None if it has none."""
-        return [record.get("value") for record in self.brief_records([metric_in(self, metric)])]
+        return [record.get("value") for record in self.shown.brief_records([metric_in(self, metric)])]
 
     @property
     def faults(self) -> Any:  # Any: `Faults`, which is defined above this module
@@ -368,11 +391,11 @@ class Run:
         if wanted is None:
             return []
         chosen = None if fault is None and where is None else self._chosen(fault, where or {})
-        records = self.brief_records([wanted])
+        records = self.shown.brief_records([wanted])
         if chosen is not None:
             records = (each for each in records if each["sample"] in chosen)
         found = worst_scores(self.manifest, records, wanted, count)
-        samples = {each.sample.id: each for each in self.read_samples([sample for sample, _ in found.samples])}
+        samples = {each.sample.id: each for each in self.shown.read_samples([sample for sample, _ in found.samples])}
         return [samples[sample] for sample, _ in found.samples]
 
     def _chosen(self, fault: str | None, where: Mapping[str, object]) -> set[str]:
@@ -417,7 +440,7 @@ class Run:
 
     def sample(self, sample_id: str) -> SampleResult:
         """Return one sample by its id. Raises RunError if the run has no such sample or no outcome of it yet."""
-        found = next(self.read_samples([sample_id]), None)
+        found = next(self.shown.read_samples([sample_id]), None)
         if found is None:
             raise RunError(f"{self.path} has no outcome of a sample with the id {sample_id!r}.")
         return found
@@ -425,7 +448,8 @@ class Run:
     def asked(self, keys: Sequence[str]) -> list[StoredQuestion]:
         """Return the questions under these hex keys, with answers, rubrics and raw replies. Ignores unknown keys."""
         with closing(open_store(self)) as store:
-            return [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
+            found = [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
+        return found if self._view is None else [*map(self._view[1], found)]
 
     def __str__(self) -> str:
         return str(render(self, "text"))
@@ -451,7 +475,7 @@ class Run:
 
     def records(self) -> Iterator[OutcomeRecord]:
         """Yield every outcome as a JSON-able record, in dataset order, then metric order."""
-        path = self.file(OUTCOMES)
+        path = self._outcomes
         with reading_outcomes(path):
             yield from map(record_in, outcome_lines(path))
 
@@ -460,7 +484,7 @@ class Run:
 
         `metrics`: full texts; None: all.
         """
-        path = self.file(OUTCOMES)
+        path = self._outcomes
         with reading_outcomes(path):
             for line in outcome_lines(path):
                 if may_be_of(line, samples, metrics):
@@ -476,7 +500,7 @@ class Run:
         Memory does not grow with the run. `whole`: those of `metrics` whose records are yielded whole. Raises RunError
         if the outcomes are missing or damaged.
         """
-        path, line = self.file(OUTCOMES), b""
+        path, line = self._outcomes, b""
 
         def noted() -> Iterator[bytes]:
             nonlocal line

@@ -10,6 +10,7 @@ from merilo.commands.calibrate.agreement import Groups, ItemAgreement, LabelledI
 from merilo.commands.calibrate.correction import correction_of, match
 from merilo.commands.calibrate.human_labels import attach_labels, attached_file, earlier_labels, read_people
 from merilo.commands.calibrate.label_matching import remarks_of
+from merilo.commands.calibrate.levels import sentences_of
 from merilo.commands.calibrate.people import Disagreement, people_and_judge
 from merilo.errors import DataError
 from merilo.rendering.wording import count
@@ -66,6 +67,8 @@ class LabelledRun:
     """True if the labels were stored with the run."""
     differ: tuple[Disagreement, ...]
     """The verdicts on which an annotator and the judge differ, the judge's most certain first."""
+    judge: tuple[str, ...] = ()
+    """What the labels say of the judge's use, a sentence for each kind of question."""
     other: LabelledRun | None = None
     """The second run of a pair, compared with the labels stored with it."""
 
@@ -132,7 +135,8 @@ def label_agreement(
         written = opened(second.path, labels=False)
         compared = label_agreement(written, attached_file(written), metrics=metrics)
     _, _, differ = people_and_judge(this, own)
-    return LabelledRun(this, found, tuple(remarks), people.problems, attach, differ, compared)
+    judge = tuple(sentences_of(this, own))
+    return LabelledRun(this, found, tuple(remarks), people.problems, attach, differ, judge, compared)
 
 
 def _refuse_invalid(found: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from merilo.stats.column import Column, Missing
 from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from merilo.commands.calibrate.label_matching import MatchedLabels
     from merilo.results.faults import Answer
@@ -36,12 +36,12 @@ _CATEGORIES = frozenset(map(str, Category))
 def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
     """Return the faults of a run. `judge_only`: leave human labels out.
 
-    Labels correct the shares if the run has the metric `answering` and whole samples are labelled. Raises RunError for
-    damaged outcomes.
+    Verdicts are by the levels that labels set. Labels correct the shares if the run has the metric `answering` and
+    whole samples are labelled. Raises RunError for damaged outcomes.
     """
     samples, orders = dict[str, str](), dict[str, float]()
     answers, retrieved = Counter["Answer"](), Counter[bool]()
-    for sample, found in judgements(run):
+    for sample, found in judgements(run if judge_only else run.shown):
         samples[sample], orders[sample] = found.fault, found.order
         answers[found.answer] += 1
         if found.retrieved is not None:
@@ -53,18 +53,18 @@ def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
     judged = judged_metrics(run.manifest.metrics)
     scores = read_scores(run, metrics=judged[:1])
     joint = next((text for text in judged if text.partition("(")[0] == Answering.name), None)
-    corrected = {} if joint is None or judge_only else _corrected_shares(scores, samples, joint)
+    corrected = {} if joint is None or judge_only else _corrected_shares(scores, joint)
     return Faults(samples, scores.clusters, corrected, orders, answers, retrieved)
 
 
-def _corrected_shares(scores: RunScores, samples: Mapping[str, str], joint: str) -> dict[str, MeanEstimate]:
+def _corrected_shares(scores: RunScores, joint: str) -> dict[str, MeanEstimate]:
     """Return the corrected share of each category; empty unless labels correct all."""
     if scores.run.labels is None:
         return {}
     from merilo.commands.calibrate.correction import correction_of, match_if_fitting
     from merilo.commands.calibrate.people import readable_labels
 
-    labels = readable_labels(scores.run)
+    labels, samples = readable_labels(scores.run), dict(sample_faults(scores.run))
     texts = {f"{Answering.name}.{key}{joint[len(Answering.name) :]}": str(key) for key in Category}
     columns = {
         text: Column.of(
@@ -96,7 +96,7 @@ def slices_by(run: Run, fields: Sequence[str], *, judge_only: bool = False) -> t
     from merilo.commands.calibrate.correction import match_if_fitting
     from merilo.commands.calibrate.people import readable_labels
 
-    scores, faults = read_scores(run), faults_of(run, judge_only=True)
+    scores, faults = read_scores(run), faults_of(run if judge_only else run.shown, judge_only=True)
     labels = [] if judge_only else readable_labels(run)
     matched = match_if_fitting(scores, labels, tuple(scores.columns))
     usable = {text: own for text, own in matched.items() if not own.elsewhere}

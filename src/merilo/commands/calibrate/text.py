@@ -42,6 +42,7 @@ def people_record(found: LabelledRun) -> dict[str, Any]:  # Any: JSON
         "attached": found.attached,
         "told": found.has_estimate,
         "metrics": {text: _metric_record(each) for text, each in found.metrics.items()},
+        "judge": list(found.judge),
         "remarks": list(found.remarks),
         "problems": [problem.message for problem in found.problems],
         "differ": [each.record() for each in found.differ],
@@ -88,7 +89,8 @@ def _figures(page: Page, found: LabelledRun) -> None:
             rates = {"kappa": yes.kappa, "sensitivity": yes.sensitivity, "specificity": yes.specificity}
             parts += [f"{name} {measurement_text(value)}" for name, value in rates.items()]
         page.text(f"{each.kind}: {'; '.join(parts)}", indent=2)
-    for sentence in dict.fromkeys(sentence for each in found.metrics.values() for sentence in _why_not(each)):
+    why_not = (sentence for each in found.metrics.values() for sentence in _why_not(each))
+    for sentence in dict.fromkeys((*found.judge, *why_not)):
         page.text(sentence, indent=2)
 
 

@@ -11,6 +11,7 @@ from merilo.commands.check.items import MIN_OF_EACH, SEEN, label_id
 from merilo.commands.check.probes import Effect, verdict_of
 from merilo.data.labels import Task
 from merilo.metrics.base import Failed, Score, Undefined
+from merilo.rendering.correction import judge_sentence
 from merilo.rendering.page import Page, Tone
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import NONE, count, said, spent_text
@@ -123,6 +124,9 @@ def _entries(check: JudgeCheck, *, full: bool) -> Iterator[tuple[str, str]]:
         if unclear := [each.probe.shown for each in check.edits if each.verdict is GateVerdict.CANNOT_TELL]:
             parts.append(f"cannot tell, more pairs (--number) help: {', '.join(unclear)}")
         yield "Edits", " · ".join(parts)
+    for task, table in check.tables.items():
+        if said := judge_sentence(table.pooled.agreement, None):
+            yield "Use", f"{task.replace('_', ' ')}: {said}"
     if worst := check.worst[:_WORST]:
         yield "Worst", " · ".join(map(_item, worst))
     if check.constructed and full:

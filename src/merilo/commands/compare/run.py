@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.calibrate.correction import paired_labels
+from merilo.commands.calibrate.levels import judge_sentences
 from merilo.commands.compare.matching import (
     by_same_contexts,
     import_notes,
@@ -194,6 +195,7 @@ def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy,
         left |= {(metric, other): each.reason.removeprefix("cannot tell: ") for metric, each in own.uncorrected.items()}
     if found and policy is Policy.WORST:
         return _Labels({}, ("Human labels correct scored samples only, so they are not used with --undefined worst.",))
+    notes += judge_sentences(*(each.run for each in scores))
     return _Labels(found, tuple(notes), left)
 
 

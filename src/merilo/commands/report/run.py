@@ -12,6 +12,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import corrected_of
+from merilo.commands.calibrate.levels import judge_sentences
 from merilo.commands.calibrate.people import labelling_price, labels_by_sample, readable_labels
 from merilo.commands.calibrate.slices import faults_of
 from merilo.commands.report.details import (
@@ -75,19 +76,19 @@ def report_run(
     corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(this)
     faults = faults_of(this, judge_only=judge_only)
     labelled = bool({*_corrected(corrections)} & {*judged_metrics(metrics)})
-    all_rows = RowTotals(scales)
+    all_rows, pages = RowTotals(scales), this if judge_only else this.shown
     rows = heapq.nsmallest(
         most,
-        all_rows.counted(rows_of(this, metrics, faults)),
+        all_rows.counted(rows_of(pages, metrics, faults)),
         key=lambda row: (row.fault, faults.orders[row.id] if faults else _quality(row.values, scales), row.place),
     )
     shown = rows if all_rows.samples <= most else rows[: min(WORST, most)]
     passages = Passages()
-    entries = entries_of(this, shown, passages, replies=len(shown) <= _REPLIES)
+    entries = entries_of(pages, shown, passages, replies=len(shown) <= _REPLIES)
     return RunReport(
         run=this,
         facts=_facts(this),
-        cautions=_cautions(this, corrections),
+        cautions=_cautions(this, corrections, [] if judge_only else judge_sentences(this)),
         cards=_cards(this, all_rows, corrections),
         faults=faults,
         components=labelled or not judged_by_embedded(this.manifest),
@@ -218,7 +219,7 @@ def _corrected(corrections: Mapping[str, Correction]) -> list[str]:
     return [metric for metric, each in corrections.items() if each.estimate is not None]
 
 
-def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution, ...]:
+def _cautions(run: Run, corrections: Mapping[str, Correction], judge: Sequence[str]) -> tuple[Caution, ...]:
     """Return what limits the numbers: an unfinished run, a judge without human labels, and languages."""
     manifest, corrected = run.manifest, _corrected(corrections)
     alone = [metric for metric in manifest.metrics if asks_judge(metric) and metric not in corrected]
@@ -228,6 +229,7 @@ def _cautions(run: Run, corrections: Mapping[str, Correction]) -> tuple[Caution,
         found.append(Caution("Corrected by human labels:", f"{', '.join(corrected)}.{own}"))
     elif alone and manifest.origin is None:
         found.append(Caution("Not checked on this data.", _to_label(run)))
+    found += [Caution("Judge:", sentence) for sentence in judge]
     if unread := unread_note(manifest):
         found.append(Caution("Languages.", unread))
     return tuple(found)

@@ -87,7 +87,7 @@ def _sample(
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    case = SampleDetail.of(run, sample, labels_by_sample(readable_labels(run)).get(sample, ()))
+    case = SampleDetail.of(run.shown, sample, labels_by_sample(readable_labels(run)).get(sample, ()))
     if json:
         return case_record(run, case)
     page = case_page if full else sample_page
@@ -102,7 +102,7 @@ def _worst(
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    found, texts = worst(run, metric_of(run, metric), most)
+    found, texts = worst(run.shown, metric_of(run, metric), most)
     return worst_record(run, found, texts) if json else worst_page(run, found, texts, page_width(), language)
 
 

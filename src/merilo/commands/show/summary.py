@@ -80,6 +80,11 @@ class RunView:
         return cls(run, faults, corrections, judge_only)
 
     @property
+    def verdicts(self) -> Run:
+        """The run with the verdicts to show: by the levels that its labels set."""
+        return self.run if self.judge_only else self.run.shown
+
+    @property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The aggregates to report."""
         return corrected_aggregates(tuple(self.run.metrics.values()), self.corrections)
@@ -218,6 +223,7 @@ def _cautions(page: Page, view: RunView, again: str) -> None:
     clusters = any(each.clusters is not None for each in aggregates)
     notes = (
         *_few_labels(view),
+        *_judge(view),
         unread_line(run.manifest),
         *(note if note.startswith(DOUBT) else cut(note, page.width) for note in run.manifest.notes),
         intervals_text(aggregates, run.manifest.cluster, corrected=view.corrected) if clusters else "",
@@ -265,6 +271,15 @@ def _few_labels(view: RunView) -> Iterator[str]:
         yield f"Human labels do not correct {clean(few[0][0])}: {few[0][1][:1].lower()}{few[0][1][1:]}"
 
 
+def _judge(view: RunView) -> list[str]:
+    """Return what labels say of the judge's use."""
+    if view.judge_only or view.run.labels is None:
+        return []
+    from merilo.commands.calibrate.levels import judge_sentences
+
+    return judge_sentences(view.run)
+
+
 def _read_first(page: Page, view: RunView, size: int) -> None:
     """Add the worst samples: by fault, or without a fault table those with the lowest score of a metric."""
     heading, worst = _worst(view)
@@ -281,7 +296,7 @@ def _read_first(page: Page, view: RunView, size: int) -> None:
 
 def _worst(view: RunView) -> tuple[str, list[tuple[str, str, str]]]:
     """Return the heading, and of each of the worst samples its id, what is wrong, and the question."""
-    run = view.run
+    run = view.verdicts
     if view.faults:
         found = [(sample, FAULTS[PLACES[key]].name) for sample, key in view.faults.worst(_WORST)]
         heading = "Read first"
@@ -356,7 +371,7 @@ def _worst_blocks(view: RunView) -> list[str]:
     from merilo.rendering.explain import add_evidence
     from merilo.results.sample_detail import SampleDetail
 
-    run = view.run
+    run = view.verdicts
     metric = metric_to_inspect(run.manifest, run.metrics)
     heading, worst = _worst(view)
     if not worst or metric is None:

@@ -1,0 +1,33 @@
+"""What the labels stored with a run say about its judge: the levels that they set, and whether it is of use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from merilo.commands.calibrate.people import labels_by_sample, readable_labels
+from merilo.rendering.correction import judge_sentence
+from merilo.results.levels import by_levels, labelled_kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from merilo.commands.calibrate.human_labels import HumanLabel
+    from merilo.runs.run import Run
+
+
+def shown_run(run: Run) -> Run:
+    """Return the run with its verdicts by the levels that its labels set; the run itself if they set none."""
+    found = labelled_kinds(run, labels_by_sample(readable_labels(run)))
+    return by_levels(run, {kind: each.level for kind, each in found.items() if each.level is not None})
+
+
+def sentences_of(run: Run, labels: Iterable[HumanLabel]) -> list[str]:
+    """Return, for each kind of question, one sentence on what labels say of the run's judge; none if it is usable."""
+    kinds = labelled_kinds(run, labels_by_sample(labels)).items()
+    return [f"{kind}: {said}" for kind, each in kinds if (said := judge_sentence(each.agreement, each.level))]
+
+
+def judge_sentences(*runs: Run) -> list[str]:
+    """Return the sentences of `sentences_of` on the labels stored with these runs, each once."""
+    labelled = [run for run in runs if run.labels is not None]
+    return list(dict.fromkeys(said for run in labelled for said in sentences_of(run, readable_labels(run))))
