@@ -172,7 +172,7 @@ def measurement_text(measured: Measurement) -> str:
 
 
 _NEAR_CHANCE: Final = 0.6
-"""Balanced accuracy and AUROC below which a judge is of no use."""
+"""Balanced accuracy below which verdicts are of no use, and AUROC above which an order is."""
 
 
 def judge_sentence(found: Agreement, level: Level | None) -> str:
@@ -186,8 +186,6 @@ def judge_sentence(found: Agreement, level: Level | None) -> str:
     agreed = f"the judge agrees with your labels on {_agreed(found):,} of {found.items:,}"
     if ranks is not None and ranks[0] > _NEAR_CHANCE:
         return f"AUROC {number(found.auroc.value)}, level off: {agreed}."
-    if ranks is not None and ranks[1] >= _NEAR_CHANCE:
-        return ""
     return f"{agreed}: do not use its verdicts."
 
 

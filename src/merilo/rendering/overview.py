@@ -82,9 +82,9 @@ _ANSWERS: Final = {
 def embedded_counts(run: Run, faults: Faults) -> list[list[str]]:
     """Return the first lines on a run of the embedded judge, each in parts: who judged, the answers, the gold passages.
 
-    Empty for other judges, without faults, and if human labels correct the faults.
+    Empty for other judges, without faults, and if human labels correct the faults or set the level of the verdicts.
     """
-    if not faults or faults.checked or judge_name(run) != EMBEDDED:
+    if not faults or faults.checked or judge_name(run) != EMBEDDED or run.shown is not run:
         return []
     sentence = fault_sentence(faults)
     things, _, rest = sentence.removesuffix(".").partition(": ")
@@ -300,10 +300,12 @@ def lead(run: Run, faults: Faults, corrected: Collection[str] = (), shown: Calla
         return [title_text(run, corrected, shown)]
     if faults.checked:
         return [fault_sentence(faults)]
-    labels = f"Human labels correct {', '.join(map(shown, corrected))}, not these counts."
+    counted = "not these counts" if run.shown is run else "and set the level of these counts"
+    labels = f"Human labels correct {', '.join(map(shown, corrected))}, {counted}."
     if counts := embedded_counts(run, faults):
         return [*(f"{', '.join(parts)}." for parts in counts), *([labels] if corrected else [])]
-    by = f"By {shown(judge_name(run))}"
+    judge = judge_name(run)
+    by = f"By the {judge} judge" if judge == EMBEDDED else f"By {shown(judge)}"
     return [fault_sentence(faults), f"{by}. {labels}" if corrected else f"{by}, not checked on this data."]
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _NEAR_CERTAIN: Final = 0.001
 """Distance from 0 and 1 to which probabilities are clipped."""
 _LOWER_LIMIT: Final = 0.95
+_MIN_OF_EACH: Final = 4
+"""Samples with a yes, and with a no, from which there is a level."""
 _STEPS, _LONGEST, _CLOSE = 25, 2.0, 1e-9
 """Newton's method: the most steps, the longest step, and the length of a step at which it ends."""
 
@@ -60,8 +62,8 @@ def fit_level(
     The logistic regression gives yes and no the same total weight, as the level is the cut between them (Platt, 1999,
     with a normal prior of mean 1 and variance 1 on the slope). The gain is the difference in the mean fraction of right
     yes and right no, each sample judged by the level of the other nine folds. The level is used if the lower 95 %
-    limit of the gain, over samples, is above 0, from 20 labelled samples on. To each kind of label, one sample without
-    a gain is added, so that a few equal ones do not decide.
+    limit of the gain, over samples, is above 0, from 20 labelled samples on, 4 of them with a yes and 4 with a no. To
+    each of the two, one sample without a gain is added, so that a few equal ones do not decide.
     """
     import numpy as np
 
@@ -69,7 +71,8 @@ def fit_level(
     for what, each in (("verdicts", judge), ("labels", people), ("samples", samples)):
         same_length(len(chances), len(each), what)
     yes, units = np.asarray(people, dtype=bool), coded(samples)
-    if yes.all() or not yes.any() or units.max() + 1 < DECIDING_LABELLED:
+    rarer = min(len(np.unique(units[own])) for own in (yes, ~yes))
+    if rarer < _MIN_OF_EACH or units.max() + 1 < DECIDING_LABELLED:
         return None
     inside = np.clip(chances, _NEAR_CERTAIN, 1 - _NEAR_CERTAIN)
     logits = np.log(inside / (1 - inside))
@@ -114,4 +117,5 @@ def _lower_limit(gains: Floats, yes: NDArray[np.bool_], units: NDArray[np.int64]
         each, names = np.append(gains[own], 0.0), np.append(units[own], total - place)
         mean += each.mean() / 2
         errors += np.bincount(names, (each - each.mean()) / (2 * len(each)), total)
-    return float(mean - student_quantile(total - 1, _LOWER_LIMIT) * sqrt(total / (total - 1) * (errors**2).sum()))
+    error = sqrt(total / (total - 1) * (errors**2).sum())
+    return float(mean - student_quantile(total - 1, _LOWER_LIMIT) * error)

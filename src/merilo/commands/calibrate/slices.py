@@ -64,11 +64,11 @@ def _corrected_shares(scores: RunScores, joint: str) -> dict[str, MeanEstimate]:
     from merilo.commands.calibrate.correction import correction_of, match_if_fitting
     from merilo.commands.calibrate.people import readable_labels
 
-    labels, samples = readable_labels(scores.run), dict(sample_faults(scores.run))
+    labels, samples = readable_labels(scores.run), [found.fault for _, found in judgements(scores.run)]
     texts = {f"{Answering.name}.{key}{joint[len(Answering.name) :]}": str(key) for key in Category}
     columns = {
         text: Column.of(
-            (float(each == key) if each in _CATEGORIES else Missing.UNDEFINED for each in samples.values()), _UNIT
+            (float(each == key) if each in _CATEGORIES else Missing.UNDEFINED for each in samples), _UNIT
         )
         for text, key in texts.items()
     }
