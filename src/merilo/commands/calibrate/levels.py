@@ -21,13 +21,17 @@ def shown_run(run: Run) -> Run:
     return by_levels(run, {kind: each.level for kind, each in found.items() if each.level is not None})
 
 
-def sentences_of(run: Run, labels: Iterable[HumanLabel]) -> list[str]:
-    """Return, for each kind of question, one sentence on what labels say of the run's judge; none if it is usable."""
-    kinds = labelled_kinds(run, labels_by_sample(labels)).items()
-    return [f"{kind}: {said}" for kind, each in kinds if (said := judge_sentence(each.agreement, each.level))]
+def sentences_of(run: Run, labels: Iterable[HumanLabel], *, levels: bool = True) -> list[str]:
+    """Return, for each kind of question, one sentence on what labels say of the run's judge; none if it is usable.
+
+    `levels`: False for a page that does not use the levels.
+    """
+    found = labelled_kinds(run, labels_by_sample(labels))
+    said = {kind: judge_sentence(each.agreement, each.level if levels else None) for kind, each in found.items()}
+    return [f"{kind}: {sentence}" for kind, sentence in said.items() if sentence]
 
 
-def judge_sentences(*runs: Run) -> list[str]:
+def judge_sentences(*runs: Run, levels: bool = True) -> list[str]:
     """Return the sentences of `sentences_of` on the labels stored with these runs, each once."""
-    labelled = [run for run in runs if run.labels is not None]
-    return list(dict.fromkeys(said for run in labelled for said in sentences_of(run, readable_labels(run))))
+    own = (sentences_of(run, readable_labels(run), levels=levels) for run in runs if run.labels is not None)
+    return list(dict.fromkeys(sentence for sentences in own for sentence in sentences))

@@ -195,7 +195,7 @@ def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy,
         left |= {(metric, other): each.reason.removeprefix("cannot tell: ") for metric, each in own.uncorrected.items()}
     if found and policy is Policy.WORST:
         return _Labels({}, ("Human labels correct scored samples only, so they are not used with --undefined worst.",))
-    notes += judge_sentences(*(each.run for each in scores))
+    notes += judge_sentences(*(each.run for each in scores), levels=False)
     return _Labels(found, tuple(notes), left)
 
 
