@@ -67,9 +67,7 @@ def _corrected_shares(scores: RunScores, joint: str) -> dict[str, MeanEstimate]:
     labels, samples = readable_labels(scores.run), [found.fault for _, found in judgements(scores.run)]
     texts = {f"{Answering.name}.{key}{joint[len(Answering.name) :]}": str(key) for key in Category}
     columns = {
-        text: Column.of(
-            (float(each == key) if each in _CATEGORIES else Missing.UNDEFINED for each in samples), _UNIT
-        )
+        text: Column.of((float(each == key) if each in _CATEGORIES else Missing.UNDEFINED for each in samples), _UNIT)
         for text, key in texts.items()
     }
     derived = replace(scores, columns={**scores.columns, **columns})
