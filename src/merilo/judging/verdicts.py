@@ -203,10 +203,15 @@ def decision_of(verdict: Verdict) -> object:
     return _decided(verdict).decision
 
 
-def probability_of(verdict: Verdict) -> float | None:
+def probability_of(answer: Verdict | Failure) -> float | None:
     """Return the judge's probability of yes; None if it gives none."""
-    probability: float | None = getattr(verdict, "probability", None)  # a field of every verdict type, not of the base
+    probability: float | None = getattr(answer, "probability", None)  # a field of every verdict type, not of the base
     return probability
+
+
+def is_not_judged(answer: Verdict | Failure) -> bool:
+    """Return True if the judge states that it cannot judge the question."""
+    return isinstance(answer, Failure) and answer.kind is FailureKind.NOT_JUDGED
 
 
 def _decided(verdict: Verdict) -> DecisionVerdict:

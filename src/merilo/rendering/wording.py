@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import floor, log10
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import Failure, is_not_judged
 from merilo.metrics.base import Failed, Undefined
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def covers_imported(origin: str = "", sampled: str = "questions") -> str:
 
 def said(answer: Answer) -> str:
     """Return a judge's answer in a few words, with its probability of a "yes" if it gives one."""
-    if isinstance(answer, Failure) and answer.kind is FailureKind.NOT_JUDGED:
-        return answer.message
     if isinstance(answer, Failure):
+        if is_not_judged(answer):
+            return answer.message
         return f"no verdict ({answer.kind.value}): {answer.message}"
     probability = getattr(answer, "probability", None)  # every verdict type has it, but their base class does not
     tail = "" if probability is None else f", p({answer.yes}) = {probability:.2f}"

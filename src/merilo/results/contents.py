@@ -79,8 +79,6 @@ class EqualQuestions:
     """By run, the number of retrieved contexts of each sample at `positions`, None without the field; empty if all runs
     have the same samples.
     """
-    other_contexts: frozenset[int] = frozenset()
-    """The runs that retrieved other contexts than the first run for some sample at `positions`, by index."""
 
 
 def equal_questions(
@@ -111,13 +109,11 @@ def equal_questions(
             f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. {advice} "
             f"To compare only the {len(equal):,} equal questions, use --across-data."
         )
-    own = described[0].contexts[equal]
     return EqualQuestions(
         equal,
         other,
         tuple(f"{each}. They are not compared." for each in messages),
         tuple(each.counts_at(equal) for each in described),
-        frozenset(place for place, each in enumerate(described) if (each.contexts[equal] != own).any()),
     )
 
 
@@ -146,12 +142,10 @@ def _differing(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Described:
-    """The samples of a run as numbers, in the order of their ids: 40 bytes for each sample."""
+    """The samples of a run as numbers, in the order of their ids: 24 bytes for each sample."""
 
     questions: NDArray[np.uint64]
     """The digest of each question, as two numbers."""
-    contexts: NDArray[np.uint64]
-    """The digest of the retrieved contexts of each sample, as two numbers."""
     counts: array[int]
     """The number of retrieved contexts of each sample; -1 if it has no such field."""
 
@@ -163,14 +157,12 @@ class _Described:
 
         def described(record: Record) -> tuple[bytes, int | None]:
             contexts = record.get("retrieved_contexts")
-            digest = _digest(_values(record, fields)) + _digest(_value(record, "retrieved_contexts"))
-            return digest, None if contexts is None else len(contexts)
+            return _digest(_values(record, fields)), None if contexts is None else len(contexts)
 
         for digest, count in _in_order(run, ids, described):
             digests += digest
             counts.append(-1 if count is None else count)
-        both = np.frombuffer(digests, np.uint64).reshape(-1, 4)
-        return cls(both[:, :2], both[:, 2:], counts)
+        return cls(np.frombuffer(digests, np.uint64).reshape(-1, 2), counts)
 
     def counts_at(self, positions: Sequence[int]) -> tuple[int | None, ...]:
         """Return the number of contexts of the samples at these positions."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from math import isclose
 from typing import TYPE_CHECKING, Any, Final
@@ -16,9 +17,9 @@ from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import STRIDE
 from merilo.judging.ask import AskFailed
 from merilo.judging.registry import KINDS, LABELLED_KINDS
-from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdict, probability_of
+from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdict, is_not_judged, probability_of
 from merilo.metrics.base import EvidenceTarget, Failed, JudgesContextsAlone, Score, Undefined, drive, plan_of
-from merilo.metrics.registry import known_metric
+from merilo.metrics.registry import asks_judge, known_metric
 from merilo.results.faults import as_category, category_source
 from merilo.results.records import grouped
 from merilo.runs.files import missing_text_error
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from merilo.judging.labels import LabelForm
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
+    from merilo.results.scores import RunScores
     from merilo.runs.outcomes import OutcomeRecord, Result
     from merilo.runs.records import StoredQuestion
     from merilo.runs.store import Store
@@ -59,16 +61,19 @@ class Item:
     """The judge's own probability of a yes; None if it gives none."""
     averaged: bool = False
     """True if metrics average this probability, so that the label alone does not determine the judge's value."""
+    judged: bool = True
+    """False if the judge did not judge it: `judge` is then its more likely label."""
 
 
 @dataclass(slots=True)
 class JudgedSample:
-    """One sample scored by a metric, which can compute its value with other labels."""
+    """One sample with the judge's value of a metric, which can compute the value with other labels."""
 
     sample: Sample
     metric: Metric | None
     """None if the metric cannot be built here; then its value cannot be computed from labels."""
     value: float
+    """The score; for a sample that the judge did not judge, by the probabilities of the items that it left open."""
     items: tuple[Item, ...]
     """Empty if the sample has no question that annotators could answer."""
     by_rule: bool
@@ -102,16 +107,15 @@ class JudgedSample:
         result = replayed(
             self.metric, self.text, self.sample, lambda each: (b"", self._answer(each, labels, evidence=evidence))
         )
-        outcome = None if result is None else result.outcome
-        match outcome:
-            case None:
-                return "with these labels the metric asks questions that the judge was not asked"
+        if result is None:
+            return "with these labels the metric asks questions that the judge was not asked"
+        match result.outcome:
             case Score():
-                return float(outcome.value)
+                return float(result.outcome.value)
             case Undefined():
-                return outcome.reason
+                return result.outcome.reason
             case Failed():
-                return outcome.error.message
+                return result.outcome.error.message
 
     def reads_labels(self) -> bool:
         """Return True if labels alone determine the value.
@@ -175,8 +179,7 @@ class JudgedSample:
         if mark in labels:
             verdict: Verdict = question.verdict_of_label(labels[mark], evidence=evidence)
             return verdict
-        found = self.answers.get((content, question.draw, question.role))
-        return self.answers.get((content, question.draw, "")) if found is None else found
+        return _recorded(self.answers, question)
 
     def _base(self) -> float:
         found = self.with_labels(self._lowest())
@@ -214,35 +217,66 @@ def _dealt(item: Item, number: int, labels: int) -> int:
 
 
 def judged_samples(run: Run, metrics: Collection[str], ids: Collection[str]) -> dict[tuple[str, str], JudgedSample]:
-    """Return, by sample and metric, the samples with these ids that these metrics scored. Raises RunError.
+    """Return, by sample and metric, the samples with these ids that these metrics scored or left to people.
 
-    A category of `answering`, such as `answering.wrong`, is read from the records of `answering`.
+    A metric leaves a sample to people if it is undefined because the judge did not judge an item. A category of
+    `answering`, such as `answering.wrong`, is read from the records of `answering`. Raises RunError.
     """
     built = {text: _metric(text) for text in metrics}
     sources = grouped((text if text in run.manifest.metrics else category_source(text), text) for text in metrics)
     found: dict[tuple[str, str], JudgedSample] = {}
     with closing(open_store(run)) as store:
         for record in run.records_of(frozenset(ids), frozenset(sources)):
-            for text in sources[record["metric"]] if record["outcome"] == "score" else ():
-                found[record["sample"], text] = _judged(run.path, store, as_category(record, text), text, built[text])
+            for text in sources[record["metric"]] if record["outcome"] != "failed" else ():
+                if (case := _judged(run.path, store, record, text, built[text])) is not None:
+                    found[record["sample"], text] = case
     return found
 
 
-def _judged(path: Path, store: Store, record: OutcomeRecord, text: str, metric: Metric | None) -> JudgedSample:
+def with_not_judged(scores: RunScores) -> RunScores:
+    """Return the scores with a value also for each sample that the judge did not judge and people can.
+
+    The value is the metric's, computed from the judge's verdicts and, of each item that it left open, its probability,
+    or 0.5 if it gave none. It does not depend on labels, so that a correction by random labels stays unbiased.
+    """
+    columns = dict(scores.columns)
+    for text, column in scores.columns.items():
+        missing = [at for at, there in enumerate(column.undefined.tolist()) if there] if asks_judge(text) else []
+        cases = judged_samples(scores.run, (text,), {scores.ids[at] for at in missing}) if missing else {}
+        places = {at: case.value for at in missing if (case := cases.get((scores.ids[at], text))) is not None}
+        if places:
+            values, scored = column.values.copy(), column.scored.copy()
+            values[[*places]], scored[[*places]] = [*places.values()], True
+            columns[text] = replace(column, values=values, scored=scored)
+    return replace(scores, columns=columns)
+
+
+def _judged(path: Path, store: Store, record: OutcomeRecord, text: str, metric: Metric | None) -> JudgedSample | None:
     sample = store.sample(record["sample"])
     if sample is None:
         raise missing_text_error(path, record["sample"])
     trail = [store.asked(bytes.fromhex(key)) for key in dict.fromkeys(record.get("trail", ()))]
     # Only the first draw of repeated questions: the metric asks each question once when labels are tried.
     asked = [each for each in trail if each is not None and each.question.draw < STRIDE]
-    kinds = {piece["kind"] for piece in record.get("evidence", ())}
+    not_judged = {each.key for each in asked if is_not_judged(each.answer)}
+    asked = [replace(each, answer=_likely(each)) if each.key in not_judged else each for each in asked]
     answers: dict[tuple[bytes, int, str], Answer] = {}
     for each in asked:
         question = each.question
         answers[question.content, question.draw, question.role] = each.answer
         answers.setdefault((question.content, question.draw, ""), each.answer)
+    if record["outcome"] != "score":
+        source = _metric(record["metric"]) if not_judged else None
+        if source is None:
+            return None
+        result = replayed(source, record["metric"], sample, lambda each: (b"", _recorded(answers, each)))
+        if result is None or not isinstance(result.outcome, Score):
+            return None
+        record = result.record()
+    record = as_category(record, text)
+    kinds = {piece["kind"] for piece in record.get("evidence", ())}
     readable = metric is not None and kinds <= LABELLED_KINDS
-    items = {item.mark: item for item in _items(asked, kinds)} if readable else {}
+    items = {item.mark: item for item in _items(asked, kinds, not_judged)} if readable else {}
     by_rule = readable and not items and {each.question.kind for each in asked} <= _PREPARING
     return JudgedSample(
         sample,
@@ -255,6 +289,24 @@ def _judged(path: Path, store: Store, record: OutcomeRecord, text: str, metric: 
         record.get("averaged", False),
         next(iter(record.get("draws", ())), None),
     )
+
+
+def _likely(asked: StoredQuestion) -> Answer:
+    """Return the more likely verdict on a question that the judge did not judge, with its probability of a yes."""
+    form, probability = asked.question.label_form(), probability_of(asked.answer)
+    if form is None:
+        return asked.answer
+    p_yes = 0.5 if probability is None else probability
+    verdict: Verdict = asked.question.verdict_of_label(form.labels[-1 if p_yes >= 0.5 else 0])
+    own: dict[str, Any] = {"probability": p_yes, "averaged": True}  # fields of every decision, not of the base
+    return replace(verdict, **own) if isinstance(verdict, DecisionVerdict) else verdict
+
+
+def _recorded(answers: Mapping[tuple[bytes, int, str], Answer], question: Question[Any]) -> Answer | None:
+    """Return the recorded answer to a question, of its own role if that was asked; None if it was not asked."""
+    content = question.content
+    found = answers.get((content, question.draw, question.role))
+    return answers.get((content, question.draw, "")) if found is None else found
 
 
 def replayed(
@@ -277,7 +329,7 @@ def mark_of(question: Question[Any]) -> str:
     return question.content.hex()
 
 
-def _items(asked: Sequence[StoredQuestion], kinds: Collection[str]) -> Iterator[Item]:
+def _items(asked: Sequence[StoredQuestion], kinds: Collection[str], not_judged: Collection[bytes]) -> Iterator[Item]:
     for each in asked:
         form = each.question.label_form() if each.question.kind in kinds else None
         if form is not None and isinstance(each.answer, Verdict):
@@ -285,7 +337,8 @@ def _items(asked: Sequence[StoredQuestion], kinds: Collection[str]) -> Iterator[
             averaged = isinstance(each.answer, DecisionVerdict) and each.answer.averaged
             if each.question.history:
                 form = replace(form, texts=(("history", "\n".join(each.question.history)), *form.texts))
-            yield Item(mark, each.question, form, each.answer.as_label(), probability_of(each.answer), averaged)
+            label, probability = each.answer.as_label(), probability_of(each.answer)
+            yield Item(mark, each.question, form, label, probability, averaged, each.key not in not_judged)
 
 
 def _metric(text: str) -> Metric | None:

@@ -90,12 +90,13 @@ def consensus(given: Sequence[str], labels: Sequence[str]) -> str:
 
 
 def item_agreement(items: Sequence[LabelledItem]) -> tuple[ItemAgreement, ...]:
-    """Return the agreement by kind of question, sorted by name.
+    """Return the agreement by kind of question, sorted by name, over the items that the judge judged.
 
     Items of one sample or cluster are resampled together.
     """
-    kinds = sorted({each.item.form.kind for each in items})
-    return tuple(_of_kind([each for each in items if each.item.form.kind == kind]) for kind in kinds)
+    judged = [each for each in items if each.item.judged]
+    kinds = sorted({each.item.form.kind for each in judged})
+    return tuple(_of_kind([each for each in judged if each.item.form.kind == kind]) for kind in kinds)
 
 
 def _of_kind(items: Sequence[LabelledItem]) -> ItemAgreement:
@@ -199,7 +200,7 @@ class Groups:
         )
 
     def _of(self, kind: str, items: Sequence[LabelledItem]) -> tuple[FieldRates, ...]:
-        own = [item for item in items if item.item.form.kind == kind]
+        own = [item for item in items if item.item.judged and item.item.form.kind == kind]
         rates = (
             rates_by_group(
                 [says_yes(each, each.consensus) for each in own],

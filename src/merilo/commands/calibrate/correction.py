@@ -23,7 +23,7 @@ from merilo.metrics.registry import asks_judge
 from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import command
 from merilo.rendering.wording import count
-from merilo.results.judged_samples import judged_samples
+from merilo.results.judged_samples import judged_samples, with_not_judged
 from merilo.results.scores import read_scores
 from merilo.stats.corrected_pairs import PairLabels
 from merilo.stats.correction import FEWEST_LABELLED, Correction, Labels, Reported, correct
@@ -46,7 +46,8 @@ def match(
 ) -> dict[str, MatchedLabels]:
     """Match the labels with the samples of each metric for which they can be used.
 
-    Raises UsageError if there is no such metric. `named`: the user named the metrics, so raise for each unusable one.
+    `scores`: as `with_not_judged` returns them, since tasks are drawn from these; so are those of `correction_of`.
+    `named`: the user named the metrics, so raise for each unusable one. Raises UsageError if there is no such metric.
     """
     draws = draws_of(labels)
     matching = _Matching(scores, metrics, labels)
@@ -130,6 +131,9 @@ class UsableLabels(Generic[T]):
     """The reason why labels cannot be used, a sentence for each metric; and which other metrics they correct."""
     uncorrected: Mapping[str, LabelledAgreement] = field(default_factory=dict[str, LabelledAgreement])
     """By metric, for those with labelled verdicts that are not in `labels`."""
+    scores: tuple[RunScores, ...] = ()
+    """The scores of the run, or of both, with those not judged; labels are at positions in these. Empty without labels.
+    """
 
 
 def usable_labels(scores: RunScores, metrics: Sequence[str]) -> UsableLabels[Labels]:
@@ -137,7 +141,9 @@ def usable_labels(scores: RunScores, metrics: Sequence[str]) -> UsableLabels[Lab
 
     Their samples are positions among the scored ones. Raises RunError as `labels_of`.
     """
-    found = match_if_fitting(scores, labels_of(scores.run), metrics)
+    own = labels_of(scores.run)
+    scores = with_not_judged(scores) if own else scores
+    found = match_if_fitting(scores, own, metrics)
     used = {text: each for text, each in found.items() if not each.elsewhere and not each.broken}
     notes = [
         f"The labels for {text} are not used. {each.elsewhere or 'They leave some samples without a value'}."
@@ -146,7 +152,7 @@ def usable_labels(scores: RunScores, metrics: Sequence[str]) -> UsableLabels[Lab
     ]
     labels = {text: labels_among(scores, text, each) for text, each in used.items()}
     left = uncorrected_of(scores.run, [text for text in metrics if text not in labels])
-    return UsableLabels(labels, (*notes, *also_corrected(used)), left)
+    return UsableLabels(labels, (*notes, *also_corrected(used)), left, (scores,))
 
 
 def uncorrected_of(run: Run, metrics: Iterable[str]) -> dict[str, LabelledAgreement]:
@@ -171,7 +177,7 @@ def corrected_of(run: Run) -> Mapping[str, Correction]:
     own = labels_of(run)
     if not own:
         return {}
-    scores = read_scores(run)
+    scores = with_not_judged(read_scores(run))
     found = match_if_fitting(scores, own, tuple(scores.columns))
     corrections = {text: correction_of(scores, text, each) for text, each in found.items()}
     for text, each in uncorrected_of(run, [text for text in scores.columns if text not in found]).items():
@@ -238,7 +244,7 @@ def _with_columns(scores: RunScores, metrics: Iterable[str]) -> RunScores:
     more = [text for text in metrics if text not in scores.columns]
     if not more:
         return scores
-    read = read_scores(scores.run, metrics=more, cluster="")
+    read = with_not_judged(read_scores(scores.run, metrics=more, cluster=""))
     places = {sample: place for place, sample in enumerate(read.ids)}
     columns = read.at([places[sample] for sample in scores.ids]).columns
     return replace(scores, columns={**scores.columns, **columns})
@@ -263,6 +269,7 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
     judged = [text for text in metrics if asks_judge(text)]
     if not attached:
         return UsableLabels({}, _labels_of_one(first, second, judged[0]) if judged else ())
+    first, second = with_not_judged(first), with_not_judged(second)
     one, two = (_Matching(each, metrics, attached) for each in (first, second))
     draws, notes = draws_of(attached), list[str]()
     labels: dict[str, PairLabels] = {}
@@ -276,7 +283,7 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
             if not why and text not in labels and (both := _pair_labels(first, *pair)) is not None:
                 labels[text], used[text] = both, pair[0]
     left = agreements((one.cases, two.cases), attached, [text for text in judged if text not in labels])
-    return UsableLabels(labels, (*notes, *also_corrected(used)), left)
+    return UsableLabels(labels, (*notes, *also_corrected(used)), left, (first, second))
 
 
 def _labels_of_pair(first: RunScores, second: RunScores) -> list[HumanLabel]:

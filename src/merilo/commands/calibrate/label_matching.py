@@ -321,7 +321,7 @@ def agreements(
     for (sample, text), case in ((key, case) for cases in sides for key, case in cases.items()):
         for item in case.items if text in metrics else ():
             said = [label for raw in given.get((sample, item.mark), ()) if (label := item.form.label(raw)) is not None]
-            if said:
+            if said and item.judged:
                 agrees = consensus(said, item.form.labels) == item.judge
                 agree.setdefault(text, {})[sample, item.mark, item.judge] = agrees
     return {text: LabelledAgreement(len(own), sum(own.values())) for text, own in agree.items()}

@@ -14,6 +14,7 @@ from merilo.commands.calibrate.levels import sentences_of
 from merilo.commands.calibrate.people import Disagreement, people_and_judge
 from merilo.errors import DataError
 from merilo.rendering.wording import count
+from merilo.results.judged_samples import with_not_judged
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 from merilo.short_repr import short_repr
@@ -47,7 +48,7 @@ class LabelledMetric:
     labels: int
     """Number of human labels that count."""
     scored: int
-    """Number of samples with a score; the means are over these."""
+    """Number of samples with a score, or without one that people can give; the means are over these."""
     remarks: tuple[str, ...]
     """Notes on the labels of this metric, one sentence each."""
 
@@ -102,7 +103,7 @@ def label_agreement(
     own = _own(this, people)
     second = None if other is None else opened(other, labels=False)
     theirs = [] if second is None else _own(second, people)
-    scores = read_scores(this)
+    scores = with_not_judged(read_scores(this))
     wanted = scores.columns if metrics is None else read_scores(this, metrics=metrics, cluster="").columns
     matched = match(scores, own, tuple(wanted), named=metrics is not None)
     remarks = [*_remarks(people, len(own))]

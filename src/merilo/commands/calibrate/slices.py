@@ -63,6 +63,7 @@ def _corrected_shares(scores: RunScores, joint: str) -> dict[str, MeanEstimate]:
         return {}
     from merilo.commands.calibrate.correction import correction_of, match_if_fitting
     from merilo.commands.calibrate.people import readable_labels
+    from merilo.results.judged_samples import with_not_judged
 
     labels, samples = readable_labels(scores.run), [found.fault for _, found in judgements(scores.run)]
     texts = {f"{Answering.name}.{key}{joint[len(Answering.name) :]}": str(key) for key in Category}
@@ -70,7 +71,7 @@ def _corrected_shares(scores: RunScores, joint: str) -> dict[str, MeanEstimate]:
         text: Column.of((float(each == key) if each in _CATEGORIES else Missing.UNDEFINED for each in samples), _UNIT)
         for text, key in texts.items()
     }
-    derived = replace(scores, columns={**scores.columns, **columns})
+    derived = with_not_judged(replace(scores, columns={**scores.columns, **columns}))
     found = match_if_fitting(derived, labels, tuple(texts))
     estimates = {texts[text]: correction_of(derived, text, each).estimate for text, each in found.items()}
     known = {key: estimate for key, estimate in estimates.items() if estimate is not None}
@@ -93,16 +94,18 @@ def slices_by(run: Run, fields: Sequence[str], *, judge_only: bool = False) -> t
     """Return what `slices_of` returns for each of these fields; scores and labels are read once."""
     from merilo.commands.calibrate.correction import match_if_fitting
     from merilo.commands.calibrate.people import readable_labels
+    from merilo.results.judged_samples import with_not_judged
 
     scores, faults = read_scores(run), faults_of(run if judge_only else run.shown, judge_only=True)
     labels = [] if judge_only else readable_labels(run)
-    matched = match_if_fitting(scores, labels, tuple(scores.columns))
+    every = with_not_judged(scores) if labels else scores
+    matched = match_if_fitting(every, labels, tuple(scores.columns))
     usable = {text: own for text, own in matched.items() if not own.elsewhere}
     places = {sample: place for place, sample in enumerate(scores.ids)}
     found: list[Slices] = []
     for field in fields:
         slices = {
-            value: _corrected(each, scores.at([places[sample] for sample in each.samples]), usable) if usable else each
+            value: _corrected(each, every.at([places[sample] for sample in each.samples]), usable) if usable else each
             for value, each in sliced(run, scores, groups_of(run, field), faults).items()
         }
         found.append(Slices(run, field, slices))

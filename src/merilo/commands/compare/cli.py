@@ -18,8 +18,7 @@ HELP = """Compare runs of the same questions: better, worse, no difference shown
 
 Every run is compared with the first one (the base), over the questions that all runs share: same id and equal content.
 A difference is the run minus the base. Human labels of the pair correct it (merilo label BASE RUN). The embedded judge
-alone names no better run in metrics that read contexts if these differ. Runs whose judge, rubrics or metric versions
-differ are rejected.
+alone never names a better run. Runs whose judge, rubrics or metric versions differ are rejected.
 """
 EXAMPLES = """\b
 Examples:

@@ -73,8 +73,8 @@ class Row:
     reason: str = ""
     """Why the verdict is "cannot tell"; otherwise empty."""
     unchecked: bool = False
-    """True if the judge alone may not name a winner here: the embedded judge, if the contexts differ; any judge, if
-    human labels of the metric's verdicts exist and do not correct it.
+    """True if the judge alone may not name a winner: the embedded judge; any judge, if human labels of the metric's
+    verdicts exist and do not correct it.
     """
     one_sided: tuple[str, ...] = ()
     """The first ids of the samples that are scored in one of the two runs only."""
@@ -216,7 +216,7 @@ class RunComparison:
     def verdict_of(self, other: int = 1) -> Verdict:
         """Return the conclusion on a run: better or worse if its deciding rows agree.
 
-        Without deciding rows: no difference shown if human labels correct a metric, or if no metric is unchecked.
+        Without deciding rows: no difference shown if human labels correct a metric, or if no metric is undecided.
         """
         if decided := {row.verdict for row in self.deciding(other)}:
             return Verdict.CANNOT_TELL if len(decided) > 1 else cast("Verdict", decided.pop())
@@ -225,7 +225,7 @@ class RunComparison:
         if found == {Verdict.NO_CHANGE}:
             return Verdict.NO_CHANGE
         corrected = any(row.basis is Basis.LABELS for row in rows)
-        if Verdict.NOT_SHOWN in found and (corrected or not any(row.unchecked for row in rows)):
+        if Verdict.NOT_SHOWN in found and (corrected or not any(row.undecided for row in rows)):
             return Verdict.NOT_SHOWN
         return Verdict.CANNOT_TELL
 

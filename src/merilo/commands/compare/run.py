@@ -92,9 +92,15 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     matching = [each.at(questions.positions) for each in paired.scores] if questions.other else paired.scores
     primary = None if wanted.primary is None else _primary(measured[0], chosen, wanted.primary)
     labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only)
-    found = _compared(matching, primary, wanted, labels.labels)
+    plain = {
+        (metric, other): _columns_of(metric, matching[0], run)
+        for metric in matching[0].columns
+        for other, run in enumerate(matching[1:], start=1)
+    }
+    pairs = {**plain, **labels.columns}
+    found = _compared(pairs, matching[0].clusters, primary, wanted, labels.labels)
     contexts = by_same_contexts(matching, questions.contexts, policy)
-    pair = _Pairs(matching, contexts.comparisons, labels, questions.other_contexts, differing)
+    pair = _Pairs(matching, pairs, contexts.comparisons, labels, differing)
     rows = [
         pair.row(metric, other, each) for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     ]
@@ -180,6 +186,8 @@ class _Labels(NamedTuple):
     notes: tuple[str, ...]
     uncorrected: Mapping[tuple[str, int], str] = MappingProxyType({})
     """Why the labels of its verdicts do not correct a metric."""
+    columns: Mapping[tuple[str, int], tuple[Column, Column]] = MappingProxyType({})
+    """The columns of the run and of the base of each labelled metric, with the samples that the judge did not judge."""
 
 
 def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy, *, judge_only: bool) -> _Labels:
@@ -187,32 +195,33 @@ def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy,
         return _Labels({}, ())
     found: dict[tuple[str, int], PairLabels] = {}
     left: dict[tuple[str, int], str] = {}
+    columns: dict[tuple[str, int], tuple[Column, Column]] = {}
     notes: list[str] = []
     for other in range(1, len(scores)):
         own = paired_labels(scores[0], scores[other], metrics)
         notes += own.notes
+        columns |= {(metric, other): _columns_of(metric, *own.scores) for metric in own.labels}
         found |= {(metric, other): labels.exchanged() for metric, labels in own.labels.items()}  # the run comes first
         left |= {(metric, other): each.reason.removeprefix("cannot tell: ") for metric, each in own.uncorrected.items()}
     if found and policy is Policy.WORST:
         return _Labels({}, ("Human labels correct scored samples only, so they are not used with --undefined worst.",))
     notes += judge_sentences(*(each.run for each in scores), levels=False)
-    return _Labels(found, tuple(notes), left)
+    return _Labels(found, tuple(notes), left, columns)
+
+
+def _columns_of(metric: str, base: RunScores, run: RunScores) -> tuple[Column, Column]:
+    """Return the columns of the run and of the base."""
+    return run.columns[metric], base.columns[metric]
 
 
 def _compared(
-    scores: Sequence[RunScores],
+    pairs: Mapping[tuple[str, int], tuple[Column, Column]],
+    clusters: Sequence[Hashable] | None,
     primary: Sequence[str] | None,
     wanted: ComparisonRequest,
     labels: Mapping[tuple[str, int], PairLabels],
 ) -> dict[tuple[str, int], Comparison]:
-    base, *others = (each.columns for each in scores)
-    pairs = {
-        (metric, other): (run[metric], column)
-        for metric, column in base.items()
-        for other, run in enumerate(others, start=1)
-    }
     chosen = None if primary is None else [key for key in pairs if key[0] in primary]
-    clusters: Sequence[Hashable] | None = scores[0].clusters
     try:
         return compare_columns(
             pairs,
@@ -234,9 +243,10 @@ class _Pairs:
     """The runs over their common samples, each paired with the first."""
 
     scores: Sequence[RunScores]
+    columns: Mapping[tuple[str, int], tuple[Column, Column]]
+    """By metric and run, the columns of the run and of the base."""
     same_contexts: Mapping[tuple[str, int], Comparison]
     labels: _Labels
-    other_contexts: frozenset[int]
     differing: Sequence[str]
     _equal: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
     """By run, the metrics whose inputs equal those of the first run, once they were compared."""
@@ -244,7 +254,7 @@ class _Pairs:
     def row(self, metric: str, other: int, found: Comparison) -> Row:
         """Return the row of a metric and a run."""
         base, run = self.scores[0], self.scores[other]
-        column, manifests = base.columns[metric], (base.run.manifest, run.run.manifest)
+        (own, column), manifests = self.columns[metric, other], (base.run.manifest, run.run.manifest)
         labels = self.labels.labels.get((metric, other))
         basis = basis_of(metric, corrected=found.by_judge is not None)
         unchecked = self._unchecked(metric, other, found) if basis is Basis.JUDGE else ""
@@ -257,7 +267,7 @@ class _Pairs:
             verdict,
             reason,
             unchecked=bool(unchecked),
-            one_sided=_one_sided(self.scores, metric, other),
+            one_sided=_one_sided(base.ids, column, own),
             weak=any(metric in weak_metrics(each) for each in manifests),
             basis=basis,
             same_contexts=self.same_contexts.get((metric, other)),
@@ -276,9 +286,8 @@ class _Pairs:
         """Return the verdict on a metric, and the reason if it cannot tell."""
         if found.reading is None:
             return None, ""
-        base, run = self.scores[0], self.scores[other]
-        column = base.columns[metric]
-        if equal_outcomes(column, run.columns[metric]) and metric in self._equal_inputs(other):
+        run, base = self.columns[metric, other]
+        if equal_outcomes(base, run) and metric in self._equal_inputs(other):
             return Verdict.NO_CHANGE, ""
         if self.differing:
             return Verdict.CANNOT_TELL, "the runs have different judges, rubrics or versions"
@@ -287,10 +296,10 @@ class _Pairs:
         if found.reading not in _READ:
             not_shown = found.reading is Conclusion.NOT_SHOWN
             return (Verdict.NOT_SHOWN, "") if not_shown else (Verdict.CANNOT_TELL, _no_conclusion(found))
-        if other not in self.other_contexts and metric in self._equal_inputs(other):
+        if metric in self._equal_inputs(other):
             return Verdict.CANNOT_TELL, "the inputs are equal in both runs, so the difference is the judge's own"
         higher = found.reading is Conclusion.FIRST_HIGHER
-        return Verdict.BETTER if higher == column.higher_is_better else Verdict.WORSE, ""
+        return Verdict.BETTER if higher == base.higher_is_better else Verdict.WORSE, ""
 
     def _equal_inputs(self, other: int) -> frozenset[str]:
         """Return the metrics whose inputs are equal in a run and the first; the stores are read once."""
@@ -343,14 +352,13 @@ def _no_conclusion(found: Comparison) -> str:
     return f"{reason}, which could change the result; {advice}"
 
 
-def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[str, ...]:
-    """Return the first ids that are scored in one of the two runs only; those that failed in the other come first."""
+def _one_sided(ids: Sequence[str], first: Column, second: Column) -> tuple[str, ...]:
+    """Return the first ids that are scored in one of the two columns only; those that failed in the other come first."""
     import numpy as np
 
-    first, second = scores[0].columns[metric], scores[other].columns[metric]
     places = np.flatnonzero(first.scored ^ second.scored)
     order = np.argsort(~(first.failed | second.failed)[places], kind="stable")[:_NAMED]
-    return tuple(scores[0].ids[int(place)] for place in places[order])
+    return tuple(ids[int(place)] for place in places[order])
 
 
 # -- the samples that changed most --------------------------------------------------------------------

@@ -71,23 +71,12 @@ def conclusion(found: RunComparison, other: int = 1) -> str:
         row = next((each for each in shown if each.basis is Basis.LABELS), shown[0])
         alone = f", {BY_JUDGE}" if all(each.basis is Basis.JUDGE for each in shown) else ""
         return f"No difference shown{alone}: {row.metric} of {name} is {difference(row)}{_corrected(row)}."
-    if any(row.unchecked for row in rows):
-        return _unchecked(found, other, rows)
-    return f"Cannot tell which is better: {rows[0].reason}." if rows else "Cannot tell: no metric is primary."
-
-
-def _unchecked(found: RunComparison, other: int, rows: Sequence[Row]) -> str:
-    """Return the conclusion if only an unchecked embedded judge says something."""
-    free = [row for row in rows if row.basis is Basis.NO_JUDGE]
-    by = f"{_without_judge(free)} no difference is shown" if any(r.verdict is Verdict.NOT_SHOWN for r in free) else ""
-    own = [row for row in rows if row.unchecked]
-    sides = {way: [row for row in own if direction(row) == way] for way in ("higher", "lower")}
-    found_ways = [way for way, each in sides.items() if each]
-    said = f"{found.names[other]} is {found_ways[0]}" if len(found_ways) == 1 else "no difference is shown"
-    if len(found_ways) > 1:
-        said = f"{found.names[other]} is " + " and ".join(f"{way} in {_listed(sides[way])}" for way in found_ways)
-    text = "; ".join(filter(None, (by, f"{BY_JUDGE} {said}, which can be judge error")))
-    return f"Cannot tell which is better. {text[:1].upper()}{text[1:]}."
+    reason = next((row.reason for row in sorted(rows, key=lambda row: not row.unchecked) if row.reason), "")
+    if not reason:
+        return "Cannot tell: no metric is primary."
+    free = [row for row in rows if row.basis is Basis.NO_JUDGE and row.verdict is Verdict.NOT_SHOWN]
+    by = f" {_without_judge(free).capitalize()} no difference is shown." if free else ""
+    return f"Cannot tell which is better: {reason}.{by}"
 
 
 def next_steps(found: RunComparison, other: int = 1) -> list[str]:
@@ -189,8 +178,10 @@ def _group(heading: str, rows: Sequence[Row]) -> RowGroup:
 
 
 def _said(row: Row) -> str:
-    """Return the verdict, or the direction of a row that names no winner."""
-    if row.verdict is None or row.undecided:
+    """Return the verdict, or the direction of a row that is not primary; empty if the judge alone may not decide."""
+    if row.undecided or (row.verdict is None and row.unchecked):
+        return ""
+    if row.verdict is None:
         return direction(row)
     if row.verdict is Verdict.NOT_SHOWN:
         return "not shown"

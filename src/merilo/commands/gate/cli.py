@@ -22,12 +22,13 @@ HELP = """Check a run against minimum scores or a baseline: pass, fail or cannot
 A gate decides by the 95 % interval that show and compare print. It passes if all of it is on the allowed side. It fails
 if all of it is on the other side, or if the run is worse than the baseline and the interval reaches past the allowed
 drop. Human labels attached to the runs correct means and drops (merilo label). Without labels the judge alone decides.
-The embedded judge alone decides no minimums (trust_judge = true in a suite lets it), and no drops if contexts differ.
+The embedded judge alone decides nothing; trust_judge = true in a suite lets it decide minimums.
 
 Samples are paired with the baseline by id if their question is equal. A baseline with another judge, rubric or metric
 version, or with other questions under the same ids, is rejected.
 
-A baseline that does not exist yet is not an error: --first-run says what it counts as.
+--cannot-tell counts all that cannot be told as pass or fail. A baseline that does not exist yet is not an error:
+--first-run says what it counts as.
 
 Exit codes: 0 pass, 1 fail, 2 usage error or runs not comparable, 3 cannot tell or no baseline.
 """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import UsableLabels, usable_labels
 from merilo.commands.compare.result import Verdict
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.run import UNCHECKED, ComparisonRequest, compare_runs
 from merilo.commands.gate.recomputed import recompute
 from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind, Number
 from merilo.commands.gate.suite import LabelPolicy
@@ -208,7 +208,10 @@ def minimum_gates(
 ) -> list[Gate]:
     """Return the gates on means."""
     own = labels.labels
-    found = [_minimum(scores, text, least, suite, own.get(text)) for text, least in asked.items()]
+    found = [
+        _minimum(labels.scores[0] if text in own else scores, text, least, suite, own.get(text))
+        for text, least in asked.items()
+    ]
     return [_withheld(gate, suite, _unfit(scores, gate.metric, suite, labels)) for gate in found]
 
 
@@ -218,8 +221,7 @@ def _unfit(scores: RunScores, metric: str, suite: Suite, labels: UsableLabels[La
         return ""
     if metric in labels.uncorrected:
         return labels.uncorrected[metric].reason.removeprefix("cannot tell: ")
-    embedded = judged_by_embedded(scores.run.manifest, metric)
-    return "the level of this judge is not calibrated on this data" if embedded else ""
+    return UNCHECKED if judged_by_embedded(scores.run.manifest, metric) else ""
 
 
 def drop_gates(found: RunComparison, asked: Mapping[str, float], suite: Suite) -> list[Gate]:

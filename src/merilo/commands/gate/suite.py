@@ -45,7 +45,7 @@ class Suite:
     cannot_tell: CannotTell | None = None
     """The final verdict for a gate that cannot tell; None: "cannot tell"."""
     trust_judge: StrictBool = False
-    """True: the embedded judge alone may decide minimums. Its level is not calibrated, so by default it cannot."""
+    """True: the embedded judge alone may decide minimums. By default it decides nothing."""
     labels: LabelPolicy | None = None
     """required: without 20 labelled samples (pairs for a drop) a gate cannot tell."""
     maximums: dict[str, _Number] = field(default_factory=dict[str, float])

@@ -23,7 +23,7 @@ from merilo.commands.label.tasks import (
 )
 from merilo.errors import UsageError
 from merilo.metrics.registry import asks_judge, known_definition
-from merilo.results.judged_samples import judged_samples
+from merilo.results.judged_samples import judged_samples, with_not_judged
 from merilo.results.records import grouped
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
@@ -68,7 +68,7 @@ class Tasks:
     samples: int
     """Samples that were drawn."""
     population: int
-    """Samples that could have been drawn: those with a score."""
+    """Samples that could have been drawn: those with a score, or whose items the judge left open."""
     lines: tuple[TaskLine, ...]
     remarks: tuple[str, ...]
     seconds: float = ASSUMED_S
@@ -181,7 +181,7 @@ class _Drawing:
     items: int | None
 
     def tasks(self) -> Tasks:
-        scores = [read_scores(run, metrics=(self.metric,), cluster="") for run in self.runs]
+        scores = [with_not_judged(read_scores(run, metrics=(self.metric,), cluster="")) for run in self.runs]
         column = scores[0].columns[self.metric]
         common = set[str].intersection(*(_scored(each, self.metric) for each in scores))
         ids = [sample for sample in scores[0].ids if sample in common]

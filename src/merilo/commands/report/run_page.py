@@ -283,12 +283,14 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
 def _compared_columns(found: RunComparison, shown: ComparedSamples) -> dict[str, Any]:  # Any: JSON
     first, *_ = shown.entries
     averaged = {each.metric for side in found.sides for each in side.run.metrics.values() if each.averaged}
+    unchecked = {row.metric for row in found.rows if row.unchecked}
     return {
         "total": found.common,
         "names": list(found.names),
         "by": found.moved_by,
         "metrics": [
             metric_field(metric, scale, weak=metric in found.weak, averaged=metric in averaged)
+            | {"unchecked": metric in unchecked}
             for metric, scale in zip(shown.metrics, shown.scales, strict=True)
         ],
         "faults": fault_fields(),

@@ -20,7 +20,8 @@ const better = (at, step) => step !== null && Math.abs(step) > SMALL ? (step > 0
 function changed(at, i) {
   const step = changes(at)[i], sign = better(at, step);
   if (step === null) return make('span.chip.none', {}, runs.some(run => scored(data.v[at][run][i])) ? 'one run only' : 'no score');
-  return chip(sign ? { tone: sign > 0 ? 'good' : 'bad', glyph: step > 0 ? '▲' : '▼', name: signed(step) } : { tone: 'none', glyph: '=', name: 'equal' });
+  const open = metrics[at].unchecked;   // no one has checked the judge: no colour
+  return chip(sign ? { tone: open ? 'none' : sign > 0 ? 'good' : 'bad', glyph: open ? '' : step > 0 ? '▲' : '▼', name: signed(step) } : { tone: 'none', glyph: '=', name: 'equal' });
 }
 const plain = value => scored(value) ? value.toFixed(2) : value === false ? 'failed' : 'undefined';
 const both = (at, i) => runs.map(run => `${names[run]} ${plain(data.v[at][run][i])}`).join(', ');
