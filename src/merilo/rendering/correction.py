@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from merilo.rendering.page import Page, Span, Tone, columns
 from merilo.rendering.wording import NONE, count, number, percent, span
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from merilo.stats.resampling import Measurement
 
 _REPORTED: Final = "reported"
+_Bounds: TypeAlias = tuple[float | None, float | None] | None
 
 
 def corrected_aggregates(
     aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]
 ) -> tuple[Aggregate, ...]:
-    """Return the aggregates; if human labels correct one, its mean, interval and bounds are the corrected ones."""
+    """Return the aggregates; if human labels correct one, its mean, interval and bounds are the corrected ones.
+
+    Samples that the judge did not judge and people can count as scored then.
+    """
     return tuple(_corrected(each, corrections.get(each.metric)) for each in aggregates)
 
 
@@ -47,15 +51,29 @@ def _corrected(aggregate: Aggregate, correction: Correction | None) -> Aggregate
     estimate = None if correction is None else correction.estimate
     if correction is None or estimate is None:
         return aggregate
-    interval = estimate.interval
-    change = 0.0 if estimate.value is None or aggregate.mean is None else estimate.value - aggregate.mean
-    sum_change = aggregate.scored * change
-    with_failed = aggregate.scored + aggregate.failed
+    interval, scored = estimate.interval, correction.raw.units
+    given = scored - aggregate.scored  # samples that the judge did not judge, with a value by labels
+    undefined = aggregate.undefined - given
+
+    def moved(bounds: _Bounds, before: int, after: int) -> _Bounds:
+        """Return bounds with the corrected mean. `before`, `after`: the samples that are set to an end of the range."""
+        if bounds is None:
+            return None
+        own, part = (aggregate.mean or 0.0) * aggregate.scored, after / before if before else 0.0
+        sums = [None if end is None else (end * (aggregate.scored + before) - own) * part for end in bounds]
+        mean = estimate.value or 0.0
+        lower, upper = (None if each is None else (each + mean * scored) / (scored + after) for each in sums)
+        return lower, upper
+
+    failed = aggregate.failed
     return replace(
         aggregate,
         mean=estimate.value,
-        bounds=_moved(aggregate.bounds, sum_change, with_failed),
-        bounds_with_undefined=_moved(aggregate.bounds_with_undefined, sum_change, with_failed + aggregate.undefined),
+        bounds=moved(aggregate.bounds, failed, failed),
+        bounds_with_undefined=moved(aggregate.bounds_with_undefined, failed + aggregate.undefined, failed + undefined),
+        scored=scored,
+        undefined=undefined,
+        reasons={} if given else aggregate.reasons,
         interval=interval.ends,
         level=interval.level,
         note=interval.note,
@@ -64,16 +82,6 @@ def _corrected(aggregate: Aggregate, correction: Correction | None) -> Aggregate
         seed=interval.seed,
         clusters=estimate.clusters,
     )
-
-
-def _moved(
-    bounds: tuple[float | None, float | None] | None, sum_change: float, samples: int
-) -> tuple[float | None, float | None] | None:
-    """Return the bounds of a mean over `samples` samples after the sum of their scores has changed."""
-    if bounds is None:
-        return None
-    lower, upper = (None if end is None else end + sum_change / samples for end in bounds)
-    return lower, upper
 
 
 def label_rows(corrections: Mapping[str, Correction]) -> list[tuple[str, str]]:

@@ -89,7 +89,9 @@ class Row:
     span: tuple[float, float] = (0.0, 1.0)
     """The range of the metric."""
     errors: ErrorDifference | None = None
-    """The judge's mean errors on the run (first) and the base by the labelled pairs; None without any."""
+    """The judge's mean errors on the run (first) and the base by the labelled pairs; None without any, and if the judge
+    did not judge some samples.
+    """
 
     @property
     def undecided(self) -> bool:

@@ -256,6 +256,7 @@ class _Pairs:
         base, run = self.scores[0], self.scores[other]
         (own, column), manifests = self.columns[metric, other], (base.run.manifest, run.run.manifest)
         labels = self.labels.labels.get((metric, other))
+        judged_all = own is run.columns[metric] and column is base.columns[metric]
         basis = basis_of(metric, corrected=found.by_judge is not None)
         unchecked = self._unchecked(metric, other, found) if basis is Basis.JUDGE else ""
         verdict, reason = self._verdict(metric, other, found, unchecked)
@@ -272,7 +273,7 @@ class _Pairs:
             basis=basis,
             same_contexts=self.same_contexts.get((metric, other)),
             span=column.span,
-            errors=None if labels is None else self._errors(labels, column.span),
+            errors=self._errors(labels, column.span) if labels is not None and judged_all else None,
         )
 
     def _unchecked(self, metric: str, other: int, found: Comparison) -> str:
@@ -353,7 +354,7 @@ def _no_conclusion(found: Comparison) -> str:
 
 
 def _one_sided(ids: Sequence[str], first: Column, second: Column) -> tuple[str, ...]:
-    """Return the first ids that are scored in one of the two columns only; those that failed in the other come first."""
+    """Return the first ids with a score in one column only; those that failed in the other come first."""
     import numpy as np
 
     places = np.flatnonzero(first.scored ^ second.scored)

@@ -88,6 +88,11 @@ def gate_run(
         found = _compared(base, this, drops, suite, across_data=across_data, judge_only=judge_only)
         gates += drop_gates(found, drops, suite)
         notes += [*found.notes, *_left(found)]
+    notes += [
+        f"{gate.metric} has a score on {gate.samples:,} of {total:,} questions only: merilo show lists the reasons."
+        for gate in gates
+        if 2 * gate.samples < (total := len(scores.ids) if gate.kind is Kind.MINIMUM or found is None else found.common)
+    ]
     checked = [scores, *([] if base is None else [read_scores(base, metrics=[*drops], cluster="")])]
     notes += [note for each in checked for note in recompute(each)]
     weak = frozenset[str]().union(*(weak_metrics(each.manifest) for each in (this, base) if each is not None))
