@@ -237,7 +237,7 @@ def drop_gates(found: RunComparison, asked: Mapping[str, float], suite: Suite) -
 
 def _withheld(gate: Gate, suite: Suite, why: str) -> Gate:
     """Return the gate without a verdict if the judge alone may not decide it. `why`: a reason; empty if it may."""
-    if gate.basis is not Basis.JUDGE or gate.same_outputs or gate.decision.value is None:
+    if gate.basis is not Basis.JUDGE or gate.same_outputs:
         return gate
     why = gate.withheld or why
     if suite.labels is LabelPolicy.REQUIRED:

@@ -181,7 +181,8 @@ class _Drawing:
     items: int | None
 
     def tasks(self) -> Tasks:
-        scores = [with_not_judged(read_scores(run, metrics=(self.metric,), cluster="")) for run in self.runs]
+        judged = [read_scores(run, metrics=(self.metric,), cluster="") for run in self.runs]
+        scores = [with_not_judged(each) for each in judged]
         column = scores[0].columns[self.metric]
         common = set[str].intersection(*(_scored(each, self.metric) for each in scores))
         ids = [sample for sample in scores[0].ids if sample in common]
@@ -205,7 +206,8 @@ class _Drawing:
             chances = self._drawn(ids, min(max(fitting, _FEWEST), SAMPLES))
             drawn_samples = {sample: cases for sample, cases in drawn_samples.items() if sample in chances}
         remarks = [f"{self.metric}: {_WHY_VALUE}."] if unit is Unit.VALUE else []
-        remarks += self._power(scores, sorted(common), len(drawn_samples))
+        if all(_scored(each, self.metric) >= common for each in judged):  # otherwise the spread of values is unknown
+            remarks += self._power(scores, sorted(common), len(drawn_samples))
         lines = [
             line
             for sample in self._shuffled(drawn_samples)
