@@ -348,21 +348,21 @@ def embedded(folder: Path, metrics: Sequence[str] = (METRIC,)) -> merilo.Run:
 
 
 def test_the_embedded_judge_alone_decides_no_minimum(tmp_path: Path) -> None:
-    """Its level is not calibrated, so the gate cannot tell; `trust_judge` lets it, and other metrics are unaffected."""
+    """No one has checked it, so the gate cannot tell; `trust_judge` lets it, and other metrics are unaffected."""
     run = embedded(tmp_path / "run", [METRIC, "reciprocal_rank"])
     found = gate_run(run, Suite(minimums={METRIC: 0.01, "reciprocal_rank": 0.5}))
     by_metric = {gate.metric: gate for gate in found.gates}
     assert by_metric[METRIC].verdict is CANNOT_TELL
     assert by_metric["reciprocal_rank"].verdict is PASS
     assert by_metric["reciprocal_rank"].basis.value == "no judge"
-    assert "the level of this judge is not calibrated on this data" in by_metric[METRIC].reading
+    assert "Cannot tell: no one has checked the judge." in by_metric[METRIC].reading
     assert found.headline == "cannot tell: 1 passed, 1 cannot tell (1 by the judge alone)"
     trusted = gate_run(run, Suite(minimums={METRIC: 0.01}, trust_judge=True))
     assert (trusted.verdict, trusted.headline) == (PASS, "pass: 1 passed, by the judge alone")
 
 
-def test_the_embedded_judge_alone_decides_no_drop_of_another_retriever(tmp_path: Path) -> None:
-    """Another retriever may change its error, so the gate cannot tell, and says what labels take."""
+def test_the_embedded_judge_alone_decides_no_drop(tmp_path: Path) -> None:
+    """Another system may change its error, so the gate cannot tell, and says what labels take."""
     base = embedded(tmp_path / "base")
     data = [
         {"id": f"s{n}", "user_input": f"Where is bridge {n} in Bern?", "retrieved_contexts": ["Cows eat grass."]}
@@ -371,7 +371,7 @@ def test_the_embedded_judge_alone_decides_no_drop_of_another_retriever(tmp_path:
     new = merilo.evaluate(data, metrics=[METRIC], out=tmp_path / "new", storage={"cache": False})
     found = gate_run(new, Suite(max_drop=0.1), baseline=base)
     assert found.verdict is CANNOT_TELL
-    assert "the contexts differ and no one has checked the judge" in found.gates[0].reading
+    assert "Cannot tell: no one has checked the judge." in found.gates[0].reading
     assert "30 questions, 60 items, about 7 min" in str(gates_page(found, 400))
 
 
