@@ -26,17 +26,22 @@ from merilo.runs.run import Run
 METRIC, SAMPLES = "faithfulness", 40
 
 
-def rows(end: str) -> list[dict[str, Any]]:
+def rows(end: str, blank: int = 0) -> list[dict[str, Any]]:
     """Samples with two statements each; the second one ends in another word in each run. One response is blank."""
     return [
         {
             "id": f"s{number}",
             "user_input": f"Who wrote book {number}?",
             "retrieved_contexts": [f"Ann wrote book {number}."],
-            "response": f"Ann wrote book {number}. Book {number} sold {end}." if number else " ",
+            "response": f"Ann wrote book {number}. Book {number} sold {end}." if number != blank else " ",
         }
         for number in range(SAMPLES + 1)
     ]
+
+
+def number_in(statement: str) -> int:
+    """The number of the book that a statement is about."""
+    return int(statement.split("ook ")[1].split(maxsplit=1)[0].rstrip("."))
 
 
 def half_silent(question: Question[Any]) -> dict[str, Any] | Failure:
@@ -45,7 +50,7 @@ def half_silent(question: Question[Any]) -> dict[str, Any] | Failure:
         return {"statements": [{"text": text, "sentence": at} for at, text in enumerate(question.sentences)]}
     if not isinstance(question, Support):
         return {"noncommittal": False}
-    number = int(question.statement.split("ook ")[1].split()[0].rstrip("."))
+    number = number_in(question.statement)
     if "sold" not in question.statement:
         return {"label": "supported", "evidence": [0]}
     if number % 4:
@@ -55,13 +60,13 @@ def half_silent(question: Question[Any]) -> dict[str, Any] | Failure:
 
 def human(task: dict[str, Any]) -> str:
     """Annotators find the second statement supported for every second book."""
-    number = int(task["statement"].split("ook ")[1].split()[0].rstrip("."))
+    number = number_in(task["statement"])
     return "no" if "sold" in task["statement"] and number % 2 else "yes"
 
 
-def evaluated(out: Path, end: str = "well") -> Run:
+def evaluated(out: Path, end: str = "well", blank: int = 0) -> Run:
     return merilo.evaluate(
-        rows(end), metrics=[METRIC], judge=ScriptedJudge.by(half_silent), out=out, storage={"cache": False}
+        rows(end, blank), metrics=[METRIC], judge=ScriptedJudge.by(half_silent), out=out, storage={"cache": False}
     )
 
 
@@ -104,6 +109,19 @@ def test_labels_of_a_pair_correct_the_pair_and_both_runs_over_all_samples(tmp_pa
     assert (row.verdict, row.comparison.counts.pairs, row.labelled) == (Verdict.NOT_SHOWN, SAMPLES, SAMPLES)
     assert (row.base_mean, row.difference, row.errors) == (pytest.approx(0.75), pytest.approx(0.0), None)
     assert gate_run(second.path, Suite(max_drop=0.2), baseline=first.path).passed
+
+
+def test_labels_of_a_pair_correct_a_run_that_has_more_samples_to_label_than_both(tmp_path: Path) -> None:
+    """Each run has a blank response to another question. The pair has the questions with two responses."""
+    first, second = evaluated(tmp_path / "a"), evaluated(tmp_path / "b", "badly", blank=1)
+    drawn = label_run(first, path := tmp_path / "t.jsonl", metric=METRIC, samples=SAMPLES + 1, other=second)
+    assert (drawn.samples, drawn.population) == (SAMPLES + 1, SAMPLES + 1)
+    fill_in(path, human, annotator="ann")
+    label_agreement(first, path, attach=True, other=second)
+    for run, mean in ((Run.open(first.path), 0.75), (Run.open(second.path), 0.75 + 0.5 / SAMPLES)):
+        assert corrected_metrics(run)[METRIC].mean == pytest.approx(mean)
+    (row,) = compare_runs([first.path, second.path]).rows
+    assert (row.comparison.counts.pairs, row.labelled) == (SAMPLES - 1, SAMPLES - 1)
 
 
 def test_a_gate_says_that_few_samples_have_a_score(tmp_path: Path) -> None:

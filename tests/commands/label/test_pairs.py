@@ -103,10 +103,10 @@ def test_tasks_of_a_pair_ask_about_both_runs_and_show_neither(tmp_path: Path) ->
     assert {task["run"] for task in found} == {first.manifest.fingerprint}
 
 
-def test_a_pair_is_drawn_from_the_samples_that_both_scored(tmp_path: Path) -> None:
-    """A sample without contexts in one run cannot be drawn, and the draw depends on the ids alone."""
+def test_a_pair_is_drawn_from_the_samples_that_either_scored(tmp_path: Path) -> None:
+    """A sample without contexts in both runs cannot be drawn, and the draw depends on the ids alone."""
     one, two = rows("A", 30, seed=1), rows("B", 30, seed=1)
-    one[3]["retrieved_contexts"] = []
+    one[3]["retrieved_contexts"] = two[3]["retrieved_contexts"] = one[4]["retrieved_contexts"] = []
     runs = [judged_run(tmp_path / name, each, [METRIC], kind_to_a) for name, each in (("a", one), ("b", two))]
     tasks = label_run(runs[0], samples=40, other=runs[1])
     assert (tasks.samples, tasks.population) == (29, 29)

@@ -262,7 +262,7 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
     """Return the labels attached to either run whose tasks were drawn from this pair of runs.
 
     `first`, `second`: the scores over the samples that are compared, in one order. Labels of a metric are used if
-    the tasks were drawn from exactly the samples that both runs scored. Raises RunError for labels that cannot be
+    the tasks were drawn from exactly the samples that either run scored. Raises RunError for labels that cannot be
     read.
     """
     attached = _labels_of_pair(first, second)
@@ -277,7 +277,7 @@ def paired_labels(first: RunScores, second: RunScores, metrics: Sequence[str]) -
     for text in judged:
         for own in _fitting(draws, text, one.scores, two.scores):
             pair = one.result(text, own), two.result(text, own)
-            why = _no_pair(text, own.draw, _common(one.scores, two.scores, own.draw.metric), pair)
+            why = _no_pair(text, own.draw, _in_either(one.scores, two.scores, own.draw.metric), pair)
             if why and own.draw.metric == text:  # labels that were drawn for another metric need not fit this one
                 notes.append(why)
             if not why and text not in labels and (both := _pair_labels(first, *pair)) is not None:
@@ -298,12 +298,12 @@ def _labels_of_pair(first: RunScores, second: RunScores) -> list[HumanLabel]:
     return list(attached.values())
 
 
-def _no_pair(text: str, draw: LabelDraw, common: Sequence[str], pair: tuple[MatchedLabels, MatchedLabels]) -> str:
+def _no_pair(text: str, draw: LabelDraw, among: Sequence[str], pair: tuple[MatchedLabels, MatchedLabels]) -> str:
     """Return why the labels of a draw cannot be used for a metric of the pair; empty if they can."""
-    if population_mark(common) != draw.among:
+    if population_mark(among) != draw.among:
         return (
             f"The labels for {text} are not used: their tasks were drawn from {count(draw.population, 'sample')} of "
-            f"the pair, but {len(common):,} are compared here. Draw tasks again."
+            f"the pair, but {len(among):,} are compared here. Draw tasks again."
         )
     unfit = pair[0].unfit or pair[1].unfit
     return f"The labels cannot be used for {text}. {unfit}" if unfit else ""
@@ -321,9 +321,10 @@ def _labels_of_one(first: RunScores, second: RunScores, metric: str) -> tuple[st
     return (text,)
 
 
-def _common(first: RunScores, second: RunScores, metric: str) -> list[str]:
-    both = first.columns[metric].scored & second.columns[metric].scored
-    return [sample for sample, there in zip(first.ids, both.tolist(), strict=True) if there]
+def _in_either(first: RunScores, second: RunScores, metric: str) -> list[str]:
+    """Return the samples that a run scored, or that people can judge in it."""
+    either = first.columns[metric].scored | second.columns[metric].scored
+    return [sample for sample, there in zip(first.ids, either.tolist(), strict=True) if there]
 
 
 def _pair_labels(first: RunScores, own: MatchedLabels, other: MatchedLabels) -> PairLabels | None:

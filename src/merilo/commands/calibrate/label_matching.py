@@ -75,10 +75,12 @@ def usable_for(draw: LabelDraw, metric: str, columns: Mapping[str, Column]) -> b
 def drawn_elsewhere(draw: LabelDraw, column: Column, ids: Sequence[str]) -> str:
     """Return why a draw does not represent the samples that its metric scored in this run; empty if it does.
 
-    `column`: the scores of the metric that the tasks were drawn for. `ids`: the run's sample ids.
+    `column`: the scores of the metric that the tasks were drawn for. `ids`: the run's sample ids. A draw from a pair is
+    from all samples that either run scored, and so random among those of each.
     """
     scored = [sample for sample, there in zip(ids, column.scored.tolist(), strict=True) if there]
-    if draw.population == len(scored) and draw.among == population_mark(scored):
+    larger = bool(draw.other) and draw.population > len(scored)
+    if larger or (draw.population == len(scored) and draw.among == population_mark(scored)):
         return ""
     there = count(draw.population, "sample")
     here = f"{len(scored):,}" if draw.population != len(scored) else f"{len(scored):,} others"

@@ -21,8 +21,8 @@ HELP = """Ask people about a few samples of a run, or of a pair of runs, to corr
 The questions show neither the judge's verdicts nor the run. Label in this terminal: each answer is saved at once, and
 the same command resumes. Or in a browser (--html: one file that needs no server and no Python), or with any tool that
 fills in the `label` field of a file (--out). Labels given here are attached to the runs; --labels attaches files.
-Labels of a pair correct `merilo compare`, `merilo gate --baseline` and each run; labels of one run correct `merilo show`
-and `merilo gate --min`.
+Labels of one run correct `merilo show` and `merilo gate --min`; labels of a pair also correct `merilo compare` and
+`merilo gate --baseline`.
 
 Exit codes: 0 success, 2 usage error or no usable label, 3 too few labels to report a mean (--labels).
 """

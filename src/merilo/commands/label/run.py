@@ -32,7 +32,7 @@ from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.power import LabelSpread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.data.sample import Sample
@@ -68,7 +68,7 @@ class Tasks:
     samples: int
     """Samples that were drawn."""
     population: int
-    """Samples that could have been drawn: those with a score, or whose items the judge left open."""
+    """Samples that could have been drawn: those of a run with a score, or whose items the judge left open."""
     lines: tuple[TaskLine, ...]
     remarks: tuple[str, ...]
     seconds: float = ASSUMED_S
@@ -171,6 +171,14 @@ class _Among(NamedTuple):
     mark: str
 
 
+class _Side(NamedTuple):
+    """A sample of one of the runs."""
+
+    fingerprint: str
+    """That of the run's samples."""
+    case: JudgedSample
+
+
 @dataclass(frozen=True, slots=True)
 class _Drawing:
     """The settings of one draw of tasks from a run or a pair of runs; equal settings give equal tasks."""
@@ -184,20 +192,20 @@ class _Drawing:
         judged = [read_scores(run, metrics=(self.metric,), cluster="") for run in self.runs]
         scores = [with_not_judged(each) for each in judged]
         column = scores[0].columns[self.metric]
-        common = set[str].intersection(*(_scored(each, self.metric) for each in scores))
-        ids = [sample for sample in scores[0].ids if sample in common]
-        if not ids:
+        own = [_scored(each, self.metric) for each in scores]
+        both = set[str].intersection(*own)
+        # A sample of one run counts too, so that the draw is random among the samples of each run and of both.
+        shared = set[str].intersection(*({*each.ids} for each in scores))
+        ids = [sample for sample in scores[0].ids if sample in shared and any(sample in each for each in own)]
+        if not both:
             where = " and ".join(str(run.path) for run in self.runs)
-            both = "in both " if len(self.runs) > 1 else ""
-            raise UsageError(f"No sample of {where} has a score of {self.metric} {both}that could be labelled.")
+            in_both = "in both " if len(self.runs) > 1 else ""
+            raise UsageError(f"No sample of {where} has a score of {self.metric} {in_both}that could be labelled.")
         drawn_from = _Among(len(ids), population_mark(ids))
         chances = self._drawn(ids, self.samples or SAMPLES)
-        sides = [self._cases(run, chances) for run in self.runs]
-        drawn_samples = {
-            sample: [cases[sample] for cases in sides] for sample in chances if all(sample in cases for cases in sides)
-        }
-        unit = self._unit([case for cases in drawn_samples.values() for case in cases])
-        amounts = [len({item.mark for case in cases for item in case.items}) for cases in drawn_samples.values()]
+        drawn_samples = grouped(each for run in self.runs for each in self._cases(run, chances))
+        unit = self._unit([case for cases in drawn_samples.values() for _, case in cases])
+        amounts = [len({item.mark for _, case in cases for item in case.items}) for cases in drawn_samples.values()]
         long = sum(amounts) > _LONGEST * len(amounts)
         if unit is Unit.ITEMS and self.items is None and not long:
             unit = Unit.WHOLE  # these labels also correct metrics that need all items
@@ -206,8 +214,8 @@ class _Drawing:
             chances = self._drawn(ids, min(max(fitting, _FEWEST), SAMPLES))
             drawn_samples = {sample: cases for sample, cases in drawn_samples.items() if sample in chances}
         remarks = [f"{self.metric}: {_WHY_VALUE}."] if unit is Unit.VALUE else []
-        if all(_scored(each, self.metric) >= common for each in judged):  # otherwise the spread of values is unknown
-            remarks += self._power(scores, sorted(common), len(drawn_samples))
+        if all(_scored(each, self.metric) >= both for each in judged):  # otherwise the spread of values is unknown
+            remarks += self._power(scores, sorted(both), len(both & drawn_samples.keys()))
         lines = [
             line
             for sample in self._shuffled(drawn_samples)
@@ -233,9 +241,12 @@ class _Drawing:
         found = drawn(ids, wanted, key=self._name("draw"))
         return dict.fromkeys(found, len(found) / len(ids))
 
-    def _cases(self, run: Run, samples: Mapping[str, float]) -> dict[str, JudgedSample]:
+    def _cases(self, run: Run, samples: Mapping[str, float]) -> Iterator[tuple[str, _Side]]:
+        """Yield the samples of a run that can be labelled, by id."""
         found = judged_samples(run, (self.metric,), samples)
-        return {sample: found[sample, self.metric] for sample in samples if (sample, self.metric) in found}
+        for sample in samples:
+            if (case := found.get((sample, self.metric))) is not None:
+                yield sample, _Side(run.manifest.fingerprint, case)
 
     def _unit(self, cases: Sequence[JudgedSample]) -> Unit:
         by_id = grouped((case.sample.id, case) for case in cases if not case.by_rule)
@@ -250,16 +261,17 @@ class _Drawing:
         return sorted(samples, key=lambda each: self._key("order", each))
 
     def _lines(
-        self, cases: Sequence[JudgedSample], unit: Unit, chance: float, drawn_from: _Among, span: tuple[float, float]
+        self, cases: Sequence[_Side], unit: Unit, chance: float, drawn_from: _Among, span: tuple[float, float]
     ) -> list[TaskLine]:
         """Return the tasks of one sample. Those of a pair are shuffled, and a question of both is asked once."""
         first, *others = (run.manifest.fingerprint for run in self.runs)
+        own = cases[0].case.sample
 
         def ticket(mark: str, labels: tuple[str, ...] = ()) -> Ticket:
             return Ticket(
                 fingerprint=first,
                 metric=self.metric,
-                sample=cases[0].sample.id,
+                sample=own.id,
                 unit=unit,
                 mark=mark,
                 probability=chance,
@@ -274,12 +286,12 @@ class _Drawing:
                 TaskLine(ticket(mark), *_value_asked(self.metric, case.sample, span))
                 for mark, case in self._sides(cases)
             ]
-        items = {item.mark: item for case in cases for item in self._drawn_items(case, unit)}
+        items = {item.mark: item for _, case in cases for item in self._drawn_items(case, unit)}
         if not items:
             return [TaskLine(ticket(""), "Nothing to judge: the value follows without a judge.", (), "", SETTLED)]
-        order = sorted(items, key=lambda mark: self._key("item", f"{cases[0].sample.id} {mark}"))
+        order = sorted(items, key=lambda mark: self._key("item", f"{own.id} {mark}"))
         return [
-            TaskLine(ticket(mark, form.labels), form.asked, _with_input(form.texts, cases[0].sample), form.explained())
+            TaskLine(ticket(mark, form.labels), form.asked, _with_input(form.texts, own), form.explained())
             for mark, form in ((mark, items[mark].form) for mark in order)
         ]
 
@@ -288,13 +300,12 @@ class _Drawing:
         found = sorted(case.items, key=lambda each: self._key("item", f"{case.sample.id} {each.mark}"))
         return found[: self.items or SOME] if unit is Unit.ITEMS else found
 
-    def _sides(self, cases: Sequence[JudgedSample]) -> list[tuple[str, JudgedSample]]:
+    def _sides(self, cases: Sequence[_Side]) -> list[tuple[str, JudgedSample]]:
         """Return the samples whose value is asked, with the mark of their task, in random order."""
-        prints = [run.manifest.fingerprint for run in self.runs]
-        if len(set(prints)) == 1:
-            return [("", cases[0])]
-        found = [(side_mark(fingerprint), case) for fingerprint, case in zip(prints, cases, strict=True)]
-        return sorted(found, key=lambda each: self._key("item", f"{cases[0].sample.id} {each[0]}"))
+        if len({run.manifest.fingerprint for run in self.runs}) == 1:
+            return [("", cases[0].case)]
+        found = [(side_mark(fingerprint), case) for fingerprint, case in cases]
+        return sorted(found, key=lambda each: self._key("item", f"{each[1].sample.id} {each[0]}"))
 
     def _key(self, what: str, name: str) -> bytes:
         return _dice(self._name(what), name)
