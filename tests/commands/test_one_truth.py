@@ -112,7 +112,7 @@ def expected(situation: Situation) -> tuple[Verdict, bool]:
     if situation.effect == "same":
         return Verdict.NO_CHANGE, False
     labelled = situation.labels >= 20
-    if situation.judge == "embedded" and situation.contexts == "other" and not labelled:
+    if situation.judge == "embedded" and not labelled:
         return Verdict.CANNOT_TELL, False
     found = {"worse": Verdict.WORSE, "better": Verdict.BETTER, "mixed": Verdict.NOT_SHOWN}[situation.effect]
     return found, not labelled and found is not Verdict.NOT_SHOWN
