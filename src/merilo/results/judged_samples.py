@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from hashlib import blake2b
 from math import isclose
 from typing import TYPE_CHECKING, Any, Final

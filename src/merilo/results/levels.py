@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.judging.json_types import compact
-from merilo.judging.verdicts import NO_EVIDENCE, DecisionVerdict, Failure, is_positive, probability_of
+from merilo.judging.verdicts import NO_EVIDENCE, DecisionVerdict, is_positive, probability_of
 from merilo.metrics.base import Failed
 from merilo.metrics.registry import known_metric
 from merilo.results.judged_samples import mark_of, replayed
@@ -67,8 +67,8 @@ def labelled_kinds(run: Run, labels: Mapping[str, Sequence[GivenLabel]]) -> dict
                 continue
             said = [is_positive(asked.question.verdict_of_label(each)) for each in map(form.label, given[mark]) if each]
             verdict = answer.positive if isinstance(answer, DecisionVerdict) else None
-            if said and (verdict is not None or _probability(answer) is not None):
-                one = (2 * sum(said) > len(said), verdict, _probability(answer), sample)
+            if said and (verdict is not None or probability_of(answer) is not None):
+                one = (2 * sum(said) > len(said), verdict, probability_of(answer), sample)
                 found.setdefault(asked.question.kind, []).append(one)
     return {kind: _labelled(own, fit=not run.manifest.draws) for kind, own in sorted(found.items())}
 
@@ -81,16 +81,12 @@ def _labelled(verdicts: Sequence[tuple[bool, bool | None, float | None, str]], *
     return LabelledKind(agreement(people, own, scores=chances, clusters=clusters), level)
 
 
-def _probability(answer: Answer) -> float | None:
-    return answer.probability if isinstance(answer, Failure) else probability_of(answer)
-
-
 def by_level(question: Question[Any], answer: Answer, levels: Mapping[str, Level]) -> Answer:
     """Return the verdict by the level of its kind; the answer itself if it has no probability or its kind no level.
 
     A verdict that the level changes, or that the judge did not give, names no evidence.
     """
-    level, chance, form = levels.get(question.kind), _probability(answer), question.label_form()
+    level, chance, form = levels.get(question.kind), probability_of(answer), question.label_form()
     if level is None or chance is None or form is None:
         return answer
     found = level.of(chance)
