@@ -13,7 +13,8 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.data.short_answers import affirms, taken_apart
+from merilo.data.sentences import sentences
+from merilo.data.short_answers import affirms, stated, taken_apart
 from merilo.data.values import FUNCTION_WORDS, Date, Number, equal, has_value
 from merilo.judges.copied import Position
 from merilo.judges.slots import OPPOSITES, Slots, opposes, slots
@@ -220,16 +221,17 @@ _CODE: Final = re.compile(r"\b[A-Z]{1,9}-?\d{1,9}[A-Za-z]{0,3}\b")
 def judge_sufficiency(asked: str, reference: str, contexts: Sequence[Sequence[Piece]]) -> Finding:
     """Judge by values and words whether contexts hold the answer to a question; `reference`: empty if unknown.
 
-    They do if a passage has the words of the reference. They do not if no passage has one of its values, or a code of
+    They do if they state each sentence of the reference. They do not if no passage has one of its values, or a code of
     the question, such as "E-1042".
     """
     passages = _passages(contexts)
     missing = _missing(reference, asked, passages) if reference else ""
     if missing:
         return Finding(f"No passage has '{missing}' of the reference", P_ABSENT, holds=False)
-    words = _content(reference).words - _content(asked).words
-    if words and any(each.share >= _WORDS for each in _windows(words, passages)):
-        return Finding("A passage has the words of the reference", P_STATED, holds=True)
+    claims = [stated(each, asked, "en") or each for each in sentences(reference)]
+    # A reference is true: it only has to be found, so close words are enough.
+    if claims and all(judge_claim(each, contexts, asked, lambda: 1.0).holds for each in claims):
+        return Finding("A passage states the reference", P_STATED, holds=True)
     texts = [text.lower() for passage in passages for text, _ in passage]
     code = next((each for each in _CODE.findall(asked) if not any(each.lower() in text for text in texts)), "")
     if code:
