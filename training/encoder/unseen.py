@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -51,12 +50,12 @@ EDITED: Final = ("fetaqa", "summedits-scitldr")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A judged record: its label, and the judge's probability and decision; None if it does not judge it."""
+    """A labelled record with the judge's probability, and its verdict; None if it leaves the record open."""
 
     example: Example
     label: bool
     chance: float | None
-    decision: bool
+    verdict: bool | None
 
 
 class Models:
@@ -118,17 +117,20 @@ def _response(each: Example, parts: tuple[str, ...], model: BlendedModel) -> tup
 
 
 def _outcome(each: Example, cut: float, model: BlendedModel, asked: Sequence[Any]) -> Outcome:  # Any: any verdict
-    """Return the outcome of one question, or of the statements of a response: the mean over those that are judged."""
-    verdicts = []
+    """Return the outcome of one question, or of the statements of a response.
+
+    The probability is their mean. The verdict is no if one of them is no, otherwise open if one of them is open.
+    """
+    found: list[tuple[float | None, bool | None]] = []
     for question in asked:
         try:
-            verdicts.append(RULES[type(question)](model, question))
-        except CannotJudge:
-            continue
-    if not verdicts:
-        return Outcome(each, each.label >= cut, None, decision=False)
-    chance = float(np.mean([verdict.probability for verdict in verdicts]))
-    return Outcome(each, each.label >= cut, chance, all(verdict.positive for verdict in verdicts))
+            verdict = RULES[type(question)](model, question)
+            found.append((verdict.probability, verdict.positive))
+        except CannotJudge as error:
+            found.append((error.probability, None))
+    chances, verdicts = [p for p, _ in found if p is not None], {given for _, given in found}
+    chance = float(np.mean(chances)) if chances else None
+    return Outcome(each, each.label >= cut, chance, False if False in verdicts else None if None in verdicts else True)
 
 
 def _people(examples: Iterable[Example]) -> Iterator[Example]:
@@ -143,9 +145,12 @@ def tables(outcomes: Iterable[tuple[str, Outcome]]) -> dict[str, dict[str, Any]]
         found.setdefault(task, []).append(outcome)
     made: dict[str, dict[str, Any]] = {}
     for task, own in found.items():
-        given = [each for each in own if each.chance is not None]
-        made[task] = _tables(_judged(given)) if given else {}
-        made[task]["judged"] = [len(given), len(own)]
+        ranked = [each for each in own if each.chance is not None]
+        made[task] = _tables(_judged(ranked)) if ranked else {}
+        for name, verdict in (("yes", True), ("no", False)):
+            given = [each.label == verdict for each in own if each.verdict is verdict]
+            made[task][name] = [sum(given), len(given)]
+        made[task]["records"] = len(own)
     return made
 
 
@@ -165,7 +170,7 @@ def _judged(outcomes: list[Outcome]) -> Judged:
     return Judged(
         np.array([each.label for each in outcomes]),
         np.array([each.chance for each in outcomes]),
-        np.array([each.decision for each in outcomes]),
+        np.array([each.verdict is True for each in outcomes]),
         np.array([_source(each.example) for each in outcomes]),
         np.array([f"{each.example.source}/{each.example.group}" for each in outcomes]),
         np.zeros(len(outcomes), dtype=bool),
@@ -207,11 +212,10 @@ NOT_ANSWERED: Final = (
 """What the judge does not answer, as the last model that did was measured."""
 
 
-def agreement_table(found: Mapping[str, Mapping[str, Any]], right: float) -> str:  # Any: tables of numbers
-    """Return the left-out figures in TOML; a task without such labels has no row.
-
-    `right`: the fraction of right verdicts on support, measured elsewhere.
-    """
+def agreement_table(found: Mapping[str, Mapping[str, Any]]) -> str:  # Any: tables of numbers
+    """Return the left-out figures in TOML; a task without such labels has no row."""
+    verdicts = [found[task][name] for task in ("support of responses", "short answers") for name in ("yes", "no")]
+    right = round(sum(each[0] for each in verdicts) / sum(each[1] for each in verdicts), 3)
     rows: list[Mapping[str, Any]] = []
     for task, kind, form in ROWS:
         own = found.get(task, {}).get("left_out")
@@ -221,7 +225,7 @@ def agreement_table(found: Mapping[str, Mapping[str, Any]], right: float) -> str
             rows.append(fields | {"families": own["families"], "records": own["n"]})
     parts = [
         HEADER,
-        f"right = {right}  # fraction of the verdicts on support that are right, of those that are given\n",
+        f"right = {right}  # fraction of the verdicts on responses and short answers that are right\n",
     ]
     for row in (*rows, *NOT_ANSWERED):
         fields = {"measure": "auroc", **row}
@@ -249,8 +253,7 @@ def main() -> None:
     fields = json.loads(chosen.curves.read_bytes()) | {"agreement": found}
     text = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
     chosen.curves.write_text(text, encoding="utf-8")
-    right = tomllib.loads(chosen.table.read_text(encoding="utf-8"))["right"]
-    chosen.table.write_text(agreement_table(found, right), encoding="utf-8")
+    chosen.table.write_text(agreement_table(found), encoding="utf-8")
 
 
 if __name__ == "__main__":
