@@ -36,6 +36,7 @@ def _counted(name: str, start: int) -> dict[str, int]:
 
 
 _WORDS: Final = _counted("ones", 0) | {word: 10 * at for word, at in _counted("tens", 2).items()}
+_WORDS["twice"], _WORDS["thrice"] = 2, 3
 _SCALES: Final = dict(_sized(_TABLES["scales"]))
 _ORDINAL_ENDS: Final = frozenset({"st", "nd", "rd", "th"})
 _UNITS: Final = {word: (dimension, size) for dimension, text in _TABLES["units"].items() for word, size in _sized(text)}
@@ -65,6 +66,7 @@ _DOTTED: Final = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}\.\d{3},\d+
 _DAY_MONTH_YEAR: Final = re.compile(r"(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.([12]\d{3})")
 _DOTTED_ONCE: Final = re.compile(r"\D{0,4}[1-9]\d{0,2}\.\d{3}(?![\d.,])")
 """Either thousands or a decimal fraction."""
+_WITH_CENTS: Final = frozenset({"usd", "eur"})
 _POUNDS: Final = ("pound", "pounds", "lb", "lbs")
 _HEDGES: Final = word_set("about around approximately roughly nearly almost some circa ca ~ ≈")
 _EXACT: Final = 1e-6
@@ -296,6 +298,8 @@ def has_number(number: Number, source: Values) -> bool:
 def equal(one: Number, other: Number) -> bool:
     """Return True if a statement's number is that of a source: equal, or nearly so after "about"."""
     kinds = {one.dimension, other.dimension}
+    if "cents" in kinds and kinds & _WITH_CENTS:
+        return abs(one.value - other.value) <= _EXACT * abs(one.value)
     if kinds == {"gbp", "mass"} and all(each.text.endswith(_POUNDS) for each in (one, other)):
         return one.raw == other.raw
     if len(kinds) > 1:

@@ -41,11 +41,15 @@ _WHOLE: Final = 0.75
 _SAME_TOPIC: Final = 0.3
 """Fraction of a claim's words from which the negations of a sentence count."""
 _MIN_WEIGHT: Final = 0.2
+_RARE: Final = 0.5
+"""Weight from which a word of a claim must be in its passage."""
 _MAX_WINDOW: Final = 3
 _MAX_READ: Final = 12
 """Windows, the best ones by words, that are compared by values, names and negations."""
 _IN_CELL: Final = " · "
 """Between the name of a row and the column of a cell."""
+_MIN_QUOTED: Final = 3
+"""Words of a quoted clause, if others between it and the next are left out."""
 _MIN_SAID: Final = 2
 """Content words and values of a claim that is judged without its question."""
 _SMALL: Final = 10
@@ -173,32 +177,44 @@ def judge_claim(
     if affirms(text) is not None:
         other = affirms(passages[0][0][0])
         return Finding("a bare yes or no") if other is None else Finding("The other answer", P_ABSENT, holds=False)
-    missing = _missing(text, asked, passages)
+    missing = _missing(text, asked or question, passages)
     if missing:
         closest = _closest(mine.words | _content(asked).words, passages)
         return Finding(f"No passage has '{missing}'", P_ABSENT, closest, holds=False)
     passages = _about(asked or question, text, passages)
     says_little = len(mine.words) + len(mine.values) < _MIN_SAID
     if asked or (says_little and question and mine.words | {*mine.values}):
-        return _judge_value(asked or question, mine, passages, probability)
+        found = _judge_value(asked or question, mine, passages, probability)
+        return found if not (found.holds and _UNRESTRICTED.search(text)) else Finding("it leaves no exception")
     if says_little or _OPINION.search(text):
         return Finding("it says too little")
     windows = sorted(_windows(mine.words, passages), key=lambda each: (-round(each.share, 6), len(each.texts)))
     place, why = (windows[0].place, "") if windows else (None, "no passage is close to it")
     for window in windows[:_MAX_READ]:
-        differing = _differing(text, window.texts)
-        if differing := differing or _other_subject(asked or question, text, window.texts):
-            why = why or differing
-        elif _is_quoted(text, window.texts):
-            return Finding("Quoted from", P_STATED, window.place, holds=True)
-        elif not (_is_bound(text, window.texts) and _is_in_order(text, window.texts) and _is_whole(text, window.texts)):
-            why = why or "a value stands beside other words"
-        else:
-            return _by_words(text, window, probability)
+        judged = _in_window(text, asked or question, window, probability)
+        if isinstance(judged, Finding):
+            return judged
+        why = why or judged
     return Finding(why, None, place)
 
 
+def _in_window(text: str, question: str, window: _Window, probability: Callable[[], float | None]) -> Finding | str:
+    """Return the finding on a claim in one window; a phrase if another window may show more."""
+    differing = _differing(text, window.texts) or _other_subject(question, text, window.texts)
+    if differing:
+        return differing
+    if _is_quoted(text, window.texts):
+        return Finding("Quoted from", P_STATED, window.place, holds=True)
+    if not (_is_bound(text, window.texts, question) and _is_in_order(text, window.texts)):
+        return "a value, a name or a word beside others"
+    return _by_words(text, window, probability) if _is_whole(text, window.texts) else "it leaves out a restriction"
+
+
 def _by_words(text: str, window: _Window, probability: Callable[[], float | None]) -> Finding:
+    held = frozenset[str]().union(*(_content(each).words for each in window.texts))
+    missing = _content(text).words - held
+    if any(weight(each) >= _RARE for each in missing):
+        return Finding("a word that its passage lacks", None, window.place)
     several = sum(bool(_content(each).words) for each in _clauses(text)) > 1
     together = _together(text, window.texts)
     if window.share >= _WORDS and together >= (_CLAUSES if several else _CLAUSE):
@@ -248,7 +264,9 @@ def _about(question: str, claim: str, passages: list[Passage]) -> list[Passage]:
 
     An answer about one product is not supported by the manual of another.
     """
-    wanted = [each.lower() for each in _SUBJECT.findall(question)]
+    wanted = [
+        each.lower() for each in _SUBJECT.findall(question) or ([] if slots(claim).names else slots(question).names)
+    ]
     if not wanted or _SUBJECT.search(claim):
         return passages
     texts: dict[int, str] = {}
@@ -392,16 +410,20 @@ def _is_quoted(claim: str, texts: Sequence[str]) -> bool:
         at = whole.find(_run(clause))
         if at < 0 or (_content(" ".join(whole[:at].split()[-5:])).slots.denials and not _content(clause).slots.denials):
             return False
-    return len(_clauses(claim)) < 3 or _run(claim) in whole
+    is_short = any(len(_run(each).split()) < _MIN_QUOTED for each in _clauses(claim))
+    return (len(_clauses(claim)) < 3 and not is_short) or _run(claim) in whole
 
 
 def _parts(texts: Iterable[str]) -> list[_Content]:
     return [_content(each) for text in texts for each in _clauses(text)]
 
 
-def _is_bound(claim: str, texts: Sequence[str]) -> bool:
+def _is_bound(claim: str, texts: Sequence[str], question: str) -> bool:
     """Return True if each value and name is beside the claim's words, and not another one of its kind."""
     parts, is_row = _parts(texts), any(_IN_CELL in text for text in texts)
+    row = {*stems(texts[0].partition(_IN_CELL)[0])} if is_row else set[str]()
+    if row and row.isdisjoint(stems(f"{claim} {question}")):
+        return False
     for own in map(_content, _clauses(claim)):
         if is_row and not any(all(has_value(each, part.slots) for each in own.values) for part in parts):
             return False
@@ -412,7 +434,7 @@ def _is_bound(claim: str, texts: Sequence[str]) -> bool:
         holders = [(not names.isdisjoint(map(str.lower, each.slots.names)), each) for each in parts if each.slots.names]
         if names and not _is_nearer(about, holders):
             return False
-        if len(names) > 1 and not _keeps_order(own.slots.names, parts):
+        if len(names) > 1 and not _are_together(names, parts):
             return False
         for value in own.values:
             about = own.words - frozenset(stems(value.text))
@@ -422,12 +444,10 @@ def _is_bound(claim: str, texts: Sequence[str]) -> bool:
     return True
 
 
-def _keeps_order(names: Sequence[str], parts: Sequence[_Content]) -> bool:
-    """Return False if clauses that have all the names have them in another order only: "Lund beat Visby"."""
-    wanted = [*dict.fromkeys(map(str.lower, names))]
-    orders = [[name for name in dict.fromkeys(map(str.lower, part.slots.names)) if name in wanted] for part in parts]
-    full = [each for each in orders if len(each) == len(wanted)]
-    return not full or wanted in full
+def _are_together(names: set[str], parts: Sequence[_Content]) -> bool:
+    """Return True if one clause has all names, or none of the clauses that have one names something else, too."""
+    named = [{each.lower() for each in part.slots.names} for part in parts]
+    return any(names <= own for own in named) or not any(own & names and own - names for own in named)
 
 
 _ORDERING: Final = re.compile(r"\b(before|after|then)\b(.*)", re.IGNORECASE | re.DOTALL)
@@ -438,11 +458,24 @@ def _is_in_order(claim: str, texts: Sequence[str]) -> bool:
     after = _follows(claim)
     if after and not any(after <= _follows(text) for text in texts):
         return False
+    own = [_sequence(text) for text in (*texts, " ".join(texts))]
+    if not all(any(_is_part(_sequence(each), known) for known in own) for each in _clauses(claim)):
+        return False
     parts, clauses = _parts(texts), [(_first(each), _content(each).words) for each in _clauses(claim)]
-    if not parts:
-        return True
     near = {a: max(parts, key=lambda each: _share(words - {a}, each.words)).words for a, words in clauses if a}
     return not any(a not in near[a] and b in near[a] and b not in near[b] and a in near[b] for a in near for b in near)
+
+
+def _sequence(text: str) -> list[str]:
+    """Return the stems of the content words of a text, in order."""
+    words = _content(text).words
+    return [stem for stem in stems(text) if stem in words]
+
+
+def _is_part(mine: Sequence[str], own: Sequence[str]) -> bool:
+    """Return True if those words of a sequence that another one has, too, occur there in the same order."""
+    rest = iter(own)
+    return all(each in rest for each in mine if each in own)
 
 
 def _follows(text: str) -> set[tuple[str, str]]:
@@ -455,8 +488,7 @@ def _follows(text: str) -> set[tuple[str, str]]:
 
 def _first(text: str) -> str:
     """Return the stem of the first content word of a text; empty if there is none."""
-    words = _content(text).words
-    return next((stem for stem in stems(text) if stem in words), "")
+    return next(iter(_sequence(text)), "")
 
 
 def _is_nearer(about: frozenset[str], holders: Sequence[tuple[bool, _Content]]) -> bool:
