@@ -242,7 +242,7 @@ def test_the_workflow_of_the_documentation(here: Here) -> None:
     """The example asks for no right but three, and its inputs exist.
 
     It installs the clone that the action is in. Its first run passes and makes the baseline. Equal answers then pass;
-    answers without support fail.
+    a retriever that finds nothing fails.
     """
     page = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
     workflow = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
@@ -258,7 +258,7 @@ def test_the_workflow_of_the_documentation(here: Here) -> None:
     pip.chmod(pip.stat().st_mode | stat.S_IXUSR)
     inputs = {name: text for name, text in given.items() if name != "artifact"}
     first = Runner(here, inputs, "push")
-    system(here, "was painted in {year}")
+    system(here)
     assert first.run() == 0, first.log
     assert (here.path / "pip.txt").read_text(encoding="utf-8") == f"-m pip install --quiet {ROOT}\n"
     assert "no baseline" in first.log
@@ -268,13 +268,13 @@ def test_the_workflow_of_the_documentation(here: Here) -> None:
     assert same.run() == 0, same.log
     assert "no change" in same.log
     (here.path / "merilo-run").rename(here.path / "before")
-    system(here, "belongs to a baker")
+    system(here, missing=True)
     assert worse.run() == 1, worse.log
-    assert "faithfulness is worse" in worse.log
+    assert "id_recall is worse" in worse.log
 
 
-def system(here: Here, claim: str) -> None:
-    """Write what the example calls the user's system returned: 30 answers that claim this."""
+def system(here: Here, *, missing: bool = False) -> None:
+    """Write what the example calls the user's system returned: 30 answers, with the right passages or with others."""
     here.write(
         "answers.jsonl",
         [
@@ -282,7 +282,9 @@ def system(here: Here, claim: str) -> None:
                 "id": f"q{n}",
                 "question": f"What is known of house {n}?",
                 "contexts": [f"House {n} was painted in {1850 + n}. It has two doors."],
-                "answer": f"House {n} {claim.format(year=1850 + n)}.",
+                "answer": f"House {n} was painted in {1850 + n}.",
+                "retrieved_context_ids": [f"{'garden' if missing else 'house'} {n}"],
+                "reference_context_ids": [f"house {n}"],
             }
             for n in range(30)
         ],

@@ -58,7 +58,7 @@ def test_a_walk_from_two_retrievers_to_a_decision(
     steps.append(printed("gate", retrievers[1], "--baseline", retrievers[0], "--max-drop", "0.02"))
     assert [code for code, _ in steps] == [0, 0, 0, 0, 1]
     before, _, attached, after, gated = (" ".join(text.split()) for _, text in steps)
-    assert "Cannot tell which is better." in before
+    assert "Cannot tell which is better: no one has checked the judge." in before
     assert "To decide: merilo label" in before
     assert "People and judge differ on" in attached
     assert "opening_overlap is worse: context_relevance" in after

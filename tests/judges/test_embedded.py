@@ -334,9 +334,7 @@ def test_what_it_cannot_judge_is_undefined(tmp_path: Path) -> None:
     found = {name: (each.scored, each.undefined, each.failed) for name, each in run.metrics.items()}
     assert found == {"faithfulness": (1, 1, 0), "answer_relevancy": (0, 2, 0)}
     reasons = {name: [*each.reasons] for name, each in run.metrics.items()}
-    assert reasons["faithfulness"] == [
-        "the embedded judge cannot judge this statement (a bare yes or no): use another judge"
-    ]
+    assert reasons["faithfulness"] == ["values and words leave them open"]
     assert reasons["answer_relevancy"] == [
         "the embedded judge cannot judge whether a statement addresses a question: use another judge"
     ]

@@ -96,7 +96,7 @@ def test_a_run_prints_and_finds_its_samples(run: Run) -> None:
     assert run["faithfulness"] is run.metrics["faithfulness"]
     assert run.mean("faithfulness") == run["faithfulness"].mean
     assert [value for value in run.values("faithfulness") if value is not None]
-    assert {found.sample.id for found in run.worst("faithfulness", 3)} == {"q0", "q3", "q6"}
+    assert {found.sample.id for found in run.worst("faithfulness", 3)} == {"q1", "q2", "q4"}
     assert len(run.worst()) == 5
     with pytest.raises(IndexError, match="8 samples"):
         run.samples[8]

@@ -227,6 +227,7 @@ def _normal(text: str) -> str:
     plain = own.text
     for value in own.values:
         form = " ".join(map(str, value[:4] if isinstance(value, Date) else value[:2]))
-        plain = re.sub(rf"(?<![\d.,]){re.escape(value.text)}(?!\d)", form, plain, count=1)
+        written = re.escape(value.text)
+        plain = re.sub(rf"(?<![\d.,]){written}(?!\d)", form, plain, count=1)
     plain = _MARKS.sub("", plain, count=1).translate(_SIGNS).casefold()
     return " ".join(plain.split()).strip(_END)

@@ -15,8 +15,8 @@ from merilo.runs.run import Run
 def test_the_story(demo: Demo) -> None:
     """Answers are judged, a worse retriever is found only after labels, and the build stops."""
     text = " ".join(demo.text.split())
-    assert "12 answers: 6 right, 2 beyond the evidence, 1 invented, 3 cannot tell." in text
-    assert "An annotator agrees on the support of 9 of 9." in text
+    assert "30 answers: 3 right, 2 not supported, 25 cannot tell." in text
+    assert "An annotator agrees on the support of 5 of 5." in text
     assert "annotator not supported" in text
     assert "cannot tell: no one has checked the judge" in text
     assert "40 labelled 0.208 to 0.143 -0.065 (-0.107 to -0.023) worse" in text
@@ -59,9 +59,9 @@ def test_a_second_time_gives_the_same_text(demo: Demo, here: Here) -> None:
 
 
 def test_its_data_can_be_evaluated_as_shown(demo: Demo, tmp_path: Path) -> None:
-    """The data lie beside the runs: twelve answers, and sixty questions for each retriever."""
+    """The data lie beside the runs: thirty answers, and sixty questions for each retriever."""
     demo.copied(tmp_path / "demo")
     data = tmp_path / "demo" / "data"
     lines = {name: (data / f"{name}.jsonl").read_text(encoding="utf-8").splitlines() for name in ("answers", "bm25")}
-    assert {name: len(rows) for name, rows in lines.items()} == {"answers": 12, "bm25": 60}
+    assert {name: len(rows) for name, rows in lines.items()} == {"answers": 30, "bm25": 60}
     assert json.loads(lines["bm25"][0])["reference_context_ids"]

@@ -62,7 +62,7 @@ def test_a_run_and_its_pages_are_russian(data: Here) -> None:
     assert ran.returncode == 0
     assert "7 из 7 образцов (100%)" in ran.stderr
     assert ran.stdout.startswith(
-        "7 ответов: верный отказ 1, нельзя сказать 6.\nСудья embedded на этих данных не проверен"
+        "7 ответов, встроенный судья (бесплатно, без сети; 9 из 10 его оценок верны,\nостальное не оценено)"
     )
     pages = [("show", "runs/ru"), ("show", "runs/ru", "--worst", "2"), ("show", "runs/ru", "--sample", "р1")]
     shown = [data.merilo(*page) for page in pages]
@@ -106,7 +106,7 @@ def test_show_takes_another_language(data: Here) -> None:
     """--language of show sets the screen alone; without it, the page is in the language of the run."""
     data.merilo("run", "data.jsonl", "--out", "en", "--no-cache", "--metrics", "faithfulness")
     data.merilo("run", "data.jsonl", "--out", "ru", "--no-cache", "--metrics", "faithfulness", "--language", "ru")
-    assert "not checked on this data" in data.merilo("show", "en").stdout
-    assert "Судья" in data.merilo("show", "en", "--language", "ru").stdout
-    assert "not checked on this data" in data.merilo("show", "ru", "--language", "en").stdout
-    assert "Судья" in data.merilo("show", "ru").stdout
+    assert "by the embedded judge" in data.merilo("show", "en").stdout
+    assert "встроенный судья" in data.merilo("show", "en", "--language", "ru").stdout
+    assert "by the embedded judge" in data.merilo("show", "ru", "--language", "en").stdout
+    assert "встроенный судья" in data.merilo("show", "ru").stdout

@@ -197,9 +197,9 @@ def test_verdicts_on_a_statement_name_the_text_that_was_checked(tmp_path: Path) 
     """With a reference, each verdict names its text and has its own label; the sentence of a context stays cited."""
     row = {
         "user_input": "When does the hall open?",
-        "retrieved_contexts": ["The hall opens at nine. It closes at noon.", "The garden is behind the hall."],
-        "response": "The hall opens at nine.",
-        "reference": "On Sundays the library is closed because nobody works there.",
+        "retrieved_contexts": ["The hall opens at 9:30. It closes at noon.", "The garden is behind the hall."],
+        "response": "The hall opens at 9:30.",
+        "reference": "The library of the town was built in 1907.",
     }
     metrics = ["faithfulness", "answer_correctness"]
     runs = [
@@ -210,7 +210,7 @@ def test_verdicts_on_a_statement_name_the_text_that_was_checked(tmp_path: Path) 
         (detail,) = details_of(page, kind)
         groups = {each["m"]: each["st"] for each in detail["st"]}
         (statement,) = groups["faithfulness"]
-        assert statement["t"] == "The hall opens at nine."
+        assert statement["t"] == "The hall opens at 9:30."
         assert (statement["l"], statement["by"], statement["c"]) == ("supported", 0, [[0, 0]])
         texts = {(said[0], said[3]) for group in groups.values() for each in group for said in each["said"]}
         assert ("support, checked against the reference", "unsupported") in texts

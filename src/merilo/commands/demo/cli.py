@@ -33,7 +33,7 @@ DATA: Final = {
 """Name of each run, and its data among the examples."""
 RECORDED: Final = "retrieval/verdicts.sqlite.xz"
 METRICS: Final = ("context_relevance", "id_recall")
-_ANSWERS: Final = 12
+_ANSWERS: Final = 30
 _LABELLED: Final = 40
 _MAX_DROP: Final = 0.05
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.commands.calibrate.slices import faults_of
 from merilo.commands.compare.wording import difference
 from merilo.judging.kinds.support import SupportVerdict
-from merilo.metrics.base import Score
+from merilo.metrics.base import Failed
 from merilo.rendering.overview import command, fault_sentence
 from merilo.rendering.page import Page, Span, Tone, cut, wrap
 from merilo.rendering.wording import number
+from merilo.results.faults import CANNOT_TELL
 from merilo.results.sample_detail import SampleDetail
 
 if TYPE_CHECKING:
@@ -57,12 +58,13 @@ def demo_page(story: Story, width: int) -> Page:
 
 
 def _answers(page: Page, run: Run) -> None:
-    judged = [each for each in run.samples if isinstance(each.outcomes["answering"], Score)]
-    details = [SampleDetail.of(run, each.sample.id) for each in judged]
+    faults = faults_of(run)
+    judged = [sample for sample, fault in faults.samples.items() if fault != CANNOT_TELL]
+    details = [SampleDetail.of(run, sample) for sample in judged]
     agree = sum(
         all(verdict.supported for _, verdict in _support(each)) == _good(each.result.sample) for each in details
     )
-    lead = f"{fault_sentence(faults_of(run))} An annotator agrees on the support of {agree} of {len(judged)}."
+    lead = f"{fault_sentence(faults)} An annotator agrees on the support of {agree} of {len(judged)}."
     for at, row in enumerate(wrap(lead, page.width - _INDENT)):
         page.line(Span(f"{'' if at else '1':<{_INDENT}}{row}", Tone.STRONG))
     unsupported = [
@@ -87,7 +89,7 @@ def _answers(page: Page, run: Run) -> None:
 def _support(case: SampleDetail) -> Iterator[tuple[str, SupportVerdict]]:
     """Yield each judged statement of the response with the verdict on its support."""
     outcome = case.result.outcomes["answering"]
-    for piece in outcome.evidence if isinstance(outcome, Score) else ():
+    for piece in () if isinstance(outcome, Failed) else outcome.evidence:
         if isinstance(piece.verdict, SupportVerdict):
             yield piece.text, piece.verdict
 
