@@ -283,7 +283,7 @@ def system(here: Here, *, missing: bool = False) -> None:
                 "question": f"What is known of house {n}?",
                 "contexts": [f"House {n} was painted in {1850 + n}. It has two doors."],
                 "answer": f"House {n} was painted in {1850 + n}.",
-                "retrieved_context_ids": [f"{'garden' if missing else 'house'} {n}"],
+                "retrieved_context_ids": [f"house {(n + missing) % 30}"],
                 "reference_context_ids": [f"house {n}"],
             }
             for n in range(30)

@@ -74,7 +74,7 @@ def fault_sentence(faults: Faults) -> str:
 _ANSWERS: Final = {
     Answer.SUPPORTED: "stated by a passage",
     Answer.STRAYED: "with a value that no passage holds",
-    Answer.DECLINED: "declined",
+    Answer.DECLINED: "declined to answer",
     Answer.UNKNOWN: "not judged",
 }
 

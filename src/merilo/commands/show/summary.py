@@ -332,7 +332,7 @@ def _other_usd(view: RunView) -> float | None:
     texts = [
         text
         for each in samples
-        for text in (each.user_input, each.response, each.reference, *(own.text for own in each.contexts))
+        for text in (each.user_input, each.response, each.reference, *(own.text for own in each.retrieved_contexts or ()))
     ]
     tokens = _REQUESTS * tokens_in(sum(len(text or "") for text in texts)) * len(ids) / max(1, len(samples))
     return list_price_usd(*_OTHER, Usage(round(tokens), 0))
