@@ -1,7 +1,7 @@
 """Verdicts on English claims by their values and words, given only if about nine of ten of them are true.
 
 A claim is supported if one passage has all of its values and names and nearly all of its words, close together, with
-the same negations and each value beside the same words. It is not supported if a value that matters is in no passage.
+the same negations and each value next to the same words. It is not supported if a value that matters is in no passage.
 Anything else stays open. The encoder is asked only about what words leave open, and cannot support a claim alone.
 """
 
@@ -33,7 +33,7 @@ of one clause, and of each clause of any other claim."""
 _CLOSE_WORDS, _CLOSE_CLAUSE, _P_CLOSE = 0.8, 0.4, 0.85
 """Lower fractions, of the words and of each clause, if the encoder's probability of support is at least the last."""
 _ASKED, _P_ANSWERS = 0.6, 0.4
-"""Fraction of the question's words that a bare value needs beside it, and the encoder's least probability for it."""
+"""Fraction of the question's words that a bare value needs next to it, and the encoder's least probability for it."""
 P_STATED, P_CLOSE, P_ABSENT = 0.95, 0.9, 0.05
 """Probabilities of support of what words decide: about the rate at which they were right on labelled answers."""
 _WHOLE: Final = 0.75
@@ -206,11 +206,12 @@ def _in_window(text: str, question: str, window: _Window, probability: Callable[
     if _is_quoted(text, window.texts):
         return Finding("Quoted from", P_STATED, window.place, holds=True)
     if not (_is_bound(text, window.texts, question) and _is_in_order(text, window.texts)):
-        return "a value, a name or a word beside others"
+        return "a value, a name or a word next to others"
     return _by_words(text, window, probability) if _is_whole(text, window.texts) else "it leaves out a restriction"
 
 
 def _by_words(text: str, window: _Window, probability: Callable[[], float | None]) -> Finding:
+    # "Dermatology" for "neurology" leaves most words of a claim in place, so one rare word decides.
     held = frozenset[str]().union(*(_content(each).words for each in window.texts))
     missing = _content(text).words - held
     if any(weight(each) >= _RARE for each in missing):
@@ -244,6 +245,7 @@ def judge_sufficiency(asked: str, reference: str, contexts: Sequence[Sequence[Pi
     missing = _missing(reference, asked, passages) if reference else ""
     if missing:
         return Finding(f"No passage has '{missing}' of the reference", P_ABSENT, holds=False)
+    # A short reference is a claim only together with its question.
     claims = [stated(each, asked, "en") or each for each in sentences(reference)]
     # A reference is true: it only has to be found, so close words are enough.
     if claims and all(judge_claim(each, contexts, asked, lambda: 1.0).holds for each in claims):
@@ -419,8 +421,9 @@ def _parts(texts: Iterable[str]) -> list[_Content]:
 
 
 def _is_bound(claim: str, texts: Sequence[str], question: str) -> bool:
-    """Return True if each value and name is beside the claim's words, and not another one of its kind."""
+    """Return True if each value and name is next to the claim's words, and not another one of its kind."""
     parts, is_row = _parts(texts), any(_IN_CELL in text for text in texts)
+    # "It is stored on drives" fits every row that says so, unless the claim or its question names the row.
     row = {*stems(texts[0].partition(_IN_CELL)[0])} if is_row else set[str]()
     if row and row.isdisjoint(stems(f"{claim} {question}")):
         return False
@@ -462,6 +465,7 @@ def _is_in_order(claim: str, texts: Sequence[str]) -> bool:
     if not all(any(_is_part(_sequence(each), known) for known in own) for each in _clauses(claim)):
         return False
     parts, clauses = _parts(texts), [(_first(each), _content(each).words) for each in _clauses(claim)]
+    # Exchanged subjects: the rest of each clause is found next to the subject of the other one.
     near = {a: max(parts, key=lambda each: _share(words - {a}, each.words)).words for a, words in clauses if a}
     return not any(a not in near[a] and b in near[a] and b not in near[b] and a in near[b] for a in near for b in near)
 

@@ -56,7 +56,7 @@ def _corrected(aggregate: Aggregate, correction: Correction | None) -> Aggregate
     undefined = aggregate.undefined - given
 
     def moved(bounds: _Bounds, before: int, after: int) -> _Bounds:
-        """Return bounds with the corrected mean. `before`, `after`: the samples that are set to an end of the range."""
+        """Return bounds with the corrected mean. `before`, `after`: the samples that are set to the range's limits."""
         if bounds is None:
             return None
         own, part = (aggregate.mean or 0.0) * aggregate.scored, after / before if before else 0.0

@@ -94,9 +94,10 @@ def _fitted(logits: Floats, yes: NDArray[np.bool_]) -> tuple[float, float]:
     """Return intercept and slope, by Newton's method."""
     import numpy as np
 
-    weights = np.where(yes, 0.5 / max(yes.sum(), 1), 0.5 / max((~yes).sum(), 1)) * len(yes)
+    count, both = len(yes), int(yes.sum())
+    weights: Floats = np.where(yes, 0.5 * count / max(both, 1), 0.5 * count / max(count - both, 1))
     design, prior = np.stack([np.ones(len(yes)), logits]), np.diag([1e-6, 1.0])
-    found = np.array([0.0, 1.0])
+    found: Floats = np.array([0.0, 1.0])
     for _ in range(_STEPS):
         chances = 1 / (1 + np.exp(-np.clip(found @ design, -30, 30)))
         slope = design @ (weights * (yes - chances)) - prior @ (found - [0.0, 1.0])

@@ -22,7 +22,7 @@ def shown_run(run: Run) -> Run:
 
 
 def sentences_of(run: Run, labels: Iterable[HumanLabel], *, levels: bool = True) -> list[str]:
-    """Return, for each kind of question, one sentence on what labels say of the run's judge; none if it is usable.
+    """Return, for each kind of question, one sentence on the use of the run's judge; none if it is usable.
 
     `levels`: False for a page that does not use the levels.
     """

@@ -69,7 +69,7 @@ class LabelledRun:
     differ: tuple[Disagreement, ...]
     """The verdicts on which an annotator and the judge differ, the judge's most certain first."""
     judge: tuple[str, ...] = ()
-    """What the labels say of the judge's use, a sentence for each kind of question."""
+    """The judge's use by the labels, one sentence for each kind of question."""
     other: LabelledRun | None = None
     """The second run of a pair, compared with the labels stored with it."""
 

@@ -27,7 +27,7 @@ The embedded judge alone decides nothing; trust_judge = true in a suite lets it 
 Samples are paired with the baseline by id if their question is equal. A baseline with another judge, rubric or metric
 version, or with other questions under the same ids, is rejected.
 
---cannot-tell counts all that cannot be told as pass or fail. A baseline that does not exist yet is not an error:
+--cannot-tell counts every "cannot tell" as pass or fail. A baseline that does not exist yet is not an error:
 --first-run says what it counts as.
 
 Exit codes: 0 pass, 1 fail, 2 usage error or runs not comparable, 3 cannot tell or no baseline.

@@ -272,7 +272,7 @@ def _few_labels(view: RunView) -> Iterator[str]:
 
 
 def _judge(view: RunView) -> list[str]:
-    """Return what labels say of the judge's use."""
+    """Return sentences on the judge's use by the labels."""
     if view.judge_only or view.run.labels is None:
         return []
     from merilo.commands.calibrate.levels import judge_sentences
@@ -332,7 +332,12 @@ def _other_usd(view: RunView) -> float | None:
     texts = [
         text
         for each in samples
-        for text in (each.user_input, each.response, each.reference, *(own.text for own in each.retrieved_contexts or ()))
+        for text in (
+            each.user_input,
+            each.response,
+            each.reference,
+            *(own.text for own in each.retrieved_contexts or ()),
+        )
     ]
     tokens = _REQUESTS * tokens_in(sum(len(text or "") for text in texts)) * len(ids) / max(1, len(samples))
     return list_price_usd(*_OTHER, Usage(round(tokens), 0))
