@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.calibrate.slices import faults_of
 from merilo.data.sample import DOUBT
-from merilo.engine.amounts import tokens_in
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
-from merilo.providers.base import Usage
-from merilo.providers.prices import list_price_usd
 from merilo.rendering.aggregate import intervals_text, mean_rows, means_notes, short_rows
 from merilo.rendering.ci import blocks_within, code, details, markdown_table
 from merilo.rendering.correction import corrected_aggregates
@@ -325,6 +322,10 @@ def _more_verdicts(view: RunView) -> str:
 
 def _other_usd(view: RunView) -> float | None:
     """Return the estimated price of another judge's verdicts on the run, from its texts; None if it is unknown."""
+    from merilo.engine.amounts import tokens_in
+    from merilo.providers.base import Usage
+    from merilo.providers.prices import list_price_usd
+
     ids = [*view.faults.samples]
     step = -(-len(ids) // _PRICED)
     with closing(open_store(view.run)) as store:
