@@ -1,4 +1,4 @@
-"""Verdicts on English claims by their values and words, given only if about nine of ten of them are true.
+"""Verdicts on English claims by their values and words, and only if these decide.
 
 A claim is supported if one passage has all of its values and names and nearly all of its words, close together, with
 the same negations and each value next to the same words. It is not supported if a value that matters is in no passage.
