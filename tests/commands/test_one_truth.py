@@ -13,7 +13,7 @@ from labelled_run import fill_in
 import merilo
 from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.compare.record import comparison_record
-from merilo.commands.compare.result import Row, RunComparison, Verdict
+from merilo.commands.compare.result import Row, RunComparison
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as terminal_page
@@ -25,6 +25,7 @@ from merilo.commands.label.run import label_run
 from merilo.commands.report.run_page import comparison_page as report_page
 from merilo.judging.questions import Question
 from merilo.results.basis import Basis
+from merilo.results.estimate import Verdict
 from merilo.stats.gate import GateVerdict
 
 SAMPLES = 30
@@ -156,7 +157,7 @@ def test_all_outputs_agree(tmp_path: Path, situation: Situation) -> None:
     (row,) = found.rows
     verdict, alone = expected(situation)
     assert (row.verdict, found.verdict) == (verdict, verdict)
-    assert (row.basis is Basis.LABELS) == (situation.labels >= 20)
+    assert (row.estimate.basis is Basis.LABELS) == (situation.labels >= 20)
     gates = gate_run(runs[1], Suite(max_drop=ALLOWED), baseline=runs[0])
     (gate,) = gates.gates
     assert gate.verdict is gates.verdict is gate_verdict(row)

@@ -76,12 +76,43 @@ def test_only_primary_metrics_are_read() -> None:
         compare(pairs, primary=["x"])
 
 
-def test_a_metric_that_cannot_tell_counts_in_the_family() -> None:
-    """A primary metric without a p-value still counts for Holm."""
-    found = compare({"a": (column(GOOD), column(BAD)), "b": (column([0.5] * 60), column([0.5] * 60))})
-    assert found["a"].adjusted == pytest.approx(2 * (found["a"].p or 0))
+def test_a_metric_that_cannot_tell_is_not_in_the_family() -> None:
+    """Holm does not count a metric without a p-value, nor one that the caller leaves out."""
+    pairs = {"a": (column(GOOD), column(BAD)), "b": (column([0.5] * 60), column([0.5] * 60))}
+    found = compare(pairs)
+    assert found["a"].adjusted == found["a"].p
+    left = compare({**pairs, "c": pairs["a"]}, member=lambda key, _: None if key == "c" else key)
+    assert (left["a"].adjusted, left["c"].adjusted) == (found["a"].p, None)
     assert found["b"].reading is Conclusion.CANNOT_TELL
     assert "0 of 60 differences are not 0" in found["b"].reason
+
+
+def test_members_share_a_rank_in_the_family() -> None:
+    """Of three metrics two are one member: Holm counts two, and both have the level of the smaller p-value."""
+    pairs = {name: (column(GOOD), column(BAD)) for name in "abc"}
+    found = compare(pairs, member=lambda key, _: key == "c")
+    assert [each.adjusted for each in found.values()] == pytest.approx([2 * (found["a"].p or 0)] * 3)
+    assert [each.interval.level for each in found.values()] == pytest.approx([0.975, 0.975, 0.95])
+
+
+def test_the_interval_excludes_0_exactly_if_a_difference_is_shown() -> None:
+    """In families of 1 to 5 metrics, whatever their sizes: no interval contradicts its conclusion."""
+    source = np.random.default_rng(3)
+    shown = widened = 0
+    for _ in range(150):
+        sides = {}
+        for name in range(int(source.integers(1, 6))):
+            size, step = int(source.integers(8, 60)), source.choice([0.0, 0.08, 0.16])
+            base = source.choice([0.0, 0.5, 1.0], size) if name % 2 else source.uniform(0, 1, size)
+            run = np.clip(base + source.normal(step, 0.2, size).round(1), 0, 1)
+            sides[name] = (column(run.tolist()), column(base.tolist()))
+        for each in compare(sides).values():
+            low, high = each.interval.ends or (-1.0, 1.0)
+            if each.p is not None:
+                assert (low > 0 or high < 0) == (each.reading is not Conclusion.NOT_SHOWN)
+                shown += each.reading is not Conclusion.NOT_SHOWN
+                widened += each.interval.level > 0.95
+    assert (shown > 60, widened > 100) == (True, True)
 
 
 def test_silence_does_not_win() -> None:

@@ -110,7 +110,7 @@ def about(amount: int) -> str:
 
 def percent(share: float) -> str:
     """Return a fraction, such as a confidence level, as a percentage: `95 %`, `97.5 %`."""
-    return f"{100 * share:g} %"
+    return f"{100 * share:.3g} %"
 
 
 def money(usd: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import isfinite
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from merilo.stats.corrected_pairs import (
     PairedCorrection,
@@ -20,7 +20,7 @@ from merilo.stats.power import POWER, detectable_effect
 from merilo.stats.sums import coded, same_length
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from merilo.stats.column import Column
     from merilo.stats.intervals import Interval
 
+_ROUNDING: Final = 1e-12
+"""Exact tests produce p-values that equal 1 - level up to rounding."""
 Key = TypeVar("Key")
 """A metric's name; or a metric with the number of a run."""
 
@@ -77,8 +79,6 @@ class ExtremeCase:
     difference: float
     interval: Interval
     p: float | None
-    adjusted: float | None = None
-    reading: Conclusion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,8 @@ class Comparison:
     p: float | None
     """Two-sided p-value for this metric alone; None if it cannot be computed."""
     adjusted: float | None
-    """The p-value by Holm's method over the primary metrics; None for other metrics, and if `p` is None."""
+    """The p-value by Holm's method over the primary metrics; None for other metrics, and for those that cannot decide.
+    """
     reading: Conclusion | None
     """The conclusion; None for metrics that are not primary, which are shown without a conclusion."""
     reason: str
@@ -116,6 +117,11 @@ class Comparison:
     correction: PairedCorrection | None = None
     """The difference by the judge alone and corrected, if human labels of the pairs were given."""
 
+    @property
+    def labelled(self) -> int:
+        """The number of labelled pairs."""
+        return 0 if self.correction is None else self.correction.labelled
+
 
 def compare(
     pairs: Mapping[Key, tuple[Column, Column]],
@@ -126,12 +132,15 @@ def compare(
     level: float = LEVEL,
     labels: Mapping[Key, PairLabels] | None = None,
     ignore_undefined: bool = False,
+    member: Callable[[Key, Comparison], Hashable | None] = lambda key, _: key,
 ) -> dict[Key, Comparison]:
     """Compare each metric of two runs, with conclusions for the primary ones (by default all).
 
     `pairs`: by metric, its two columns over the common samples, in one order. `clusters`: the name of each sample's
     cluster. Interval and p-value: `merilo.stats.means`; nothing is sampled at random. Conclusions use Holm's
-    adjusted p-values at `level`. A metric without a p-value counts as p = 1 in the family.
+    method over a family of tests at `level`: the interval of each is at the level that decides, so it excludes 0
+    exactly if the difference is shown. `member`: the member of the family that a metric belongs to; None if it cannot
+    decide. Nor can a metric without a p-value: no signs of its differences would have given a small one.
 
     `labels`: human labels of some pairs. From 20 labelled pairs on, means, difference, interval, p-value and
     conclusion of the metric are corrected by them (`correct_pairs`).
@@ -152,11 +161,41 @@ def compare(
         )
     codes = None if clusters is None else coded(clusters)
     own: Mapping[Key, PairLabels] = {} if labels is None else labels
-    found = {
-        key: _compared(_Pairing.of(*pair, undefined, ignore_undefined=ignore_undefined), codes, level, own.get(key))
-        for key, pair in pairs.items()
+    pairings = {key: _Pairing.of(*pair, undefined, ignore_undefined=ignore_undefined) for key, pair in pairs.items()}
+    found = {key: _compared(each, codes, level, own.get(key)) for key, each in pairings.items()}
+    chosen = [key for key in pairs if key in named]
+    members = {key: member(key, found[key]) for key in chosen}
+    p_values = {key: p for key in chosen if members[key] is not None and (p := found[key].p) is not None}
+    tested = _family(p_values, members, 1 - level)
+    for key, each in tested.items():
+        if each.alpha < 1 - level:
+            wider = _compared(pairings[key], codes, 1 - each.alpha, own.get(key))
+            found[key] = replace(found[key], interval=wider.interval, least=wider.least, most=wider.most)
+    return {**found, **{key: _settled(found[key], tested.get(key), 1 - level) for key in chosen}}
+
+
+class _Tested(NamedTuple):
+    adjusted: float
+    """Holm's adjusted p-value."""
+    alpha: float
+    """The level that decides: the interval at 1 - alpha excludes 0 exactly if the test is rejected."""
+
+
+def _family(p_values: Mapping[Key, float], members: Mapping[Key, Hashable], alpha: float) -> dict[Key, _Tested]:
+    """Return the test of each key by Holm's method over the members; the smallest p-value of a member is its rank.
+
+    The j-th member (from 0) of m has α / (m - j); after the first that is not rejected, the others have its level.
+    """
+    groups: dict[Hashable, list[Key]] = {}
+    for key in sorted(p_values, key=lambda key: p_values[key]):
+        groups.setdefault(members[key], []).append(key)
+    lowest = holm([p_values[keys[0]] for keys in groups.values()])
+    rejected = sum(each <= alpha + _ROUNDING for each in lowest)
+    return {
+        key: _Tested(max(low, min(1.0, left * p_values[key])), alpha / max(left, len(groups) - rejected))
+        for left, keys, low in zip(range(len(groups), 0, -1), groups.values(), lowest, strict=True)
+        for key in keys
     }
-    return _read(found, [key for key in pairs if key in named], level)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -324,56 +363,25 @@ def _extreme(
     return None if test.difference is None else ExtremeCase(test.difference, test.interval, test.p)
 
 
-def _read(found: dict[Key, Comparison], primary: Sequence[Key], level: float) -> dict[Key, Comparison]:
-    """Return the comparisons with adjusted p-values and conclusions for the primary ones."""
-    own = [found[key] for key in primary]
-    # A metric without a p-value stays in the family: dropping it would make the correction weaker after seeing the
-    # data.
-    adjusted = holm([1.0 if each.p is None else each.p for each in own])
-    ends: list[list[ExtremeCase]] = []
-    for side in ([each.least for each in own], [each.most for each in own]):
-        filled = [
-            ExtremeCase(each.difference or 0.0, each.interval, each.p) if end is None else end
-            for each, end in zip(own, side, strict=True)
-        ]
-        corrected = holm([1.0 if end.p is None else end.p for end in filled])
-        ends.append(
-            [
-                replace(end, adjusted=None if end.p is None else value, reading=_reading(end, value, level))
-                for end, value in zip(filled, corrected, strict=True)
-            ]
-        )
-    known = dict(found)
-    for place, (key, each) in enumerate(zip(primary, own, strict=True)):
-        known[key] = _settled(each, adjusted[place], ends[0][place], ends[1][place], level)
-    return known
-
-
-def _reading(test: ExtremeCase | Comparison, adjusted: float, level: float) -> Conclusion:
+def _reading(test: ExtremeCase | Comparison, alpha: float) -> Conclusion:
     if test.p is None or test.difference is None:
         return Conclusion.CANNOT_TELL
-    # The tolerance is for p-values that equal 1 - level up to rounding, as exact tests produce them.
-    if adjusted > 1 - level + 1e-12 or test.difference == 0:
+    if test.p > alpha + _ROUNDING or test.difference == 0:
         return Conclusion.NOT_SHOWN
     return Conclusion.FIRST_HIGHER if test.difference > 0 else Conclusion.SECOND_HIGHER
 
 
-def _settled(each: Comparison, adjusted: float, least: ExtremeCase, most: ExtremeCase, level: float) -> Comparison:
-    reading, reason = _reading(each, adjusted, level), each.reason
+def _settled(each: Comparison, tested: _Tested | None, alpha: float) -> Comparison:
+    """Return the comparison with its conclusion; `tested`: None outside the family, where `alpha` is its level."""
+    alpha = alpha if tested is None else tested.alpha
+    reading, reason, least, most = _reading(each, alpha), each.reason, each.least, each.most
     if reading is not Conclusion.CANNOT_TELL and each.counts.left_out:
         start = f"{each.counts.left_out} samples have a score in one run only"
-        if each.least is None:
+        if least is None or most is None:
             reading, reason = Conclusion.CANNOT_TELL, f"cannot tell: {start}, and the metric's range is infinite"
         # All three must agree: with the missing outcomes left out, at one end and at the other end of the range.
-        elif {least.reading, most.reading} != {reading}:
+        elif {_reading(least, alpha), _reading(most, alpha)} != {reading}:
             reading = Conclusion.CANNOT_TELL
             between = f"{least.difference:+.3f} to {most.difference:+.3f}"
             reason = f"cannot tell: {start}; with them at the ends of the range the difference is {between}"
-    return replace(
-        each,
-        adjusted=None if each.p is None else adjusted,
-        reading=reading,
-        reason=reason,
-        least=least if each.least is not None else None,
-        most=most if each.most is not None else None,
-    )
+    return replace(each, adjusted=None if tested is None else tested.adjusted, reading=reading, reason=reason)

@@ -126,8 +126,8 @@ def drop_decision(found: Comparison, max_drop: float, *, higher_is_better: bool)
 
     Pass if all of the interval is at or above -max_drop, also with missing outcomes at either end of the range. Fail if
     the comparison concludes that the run is worse, and the interval reaches below -max_drop. Otherwise cannot tell.
-    `max_drop` ≥ 0, in the unit of the metric. If lower is better, a rise is the drop. The conclusion is corrected for
-    several metrics (Holm); passing is not: a build that misses one target passes all at most as often as that one.
+    `max_drop` ≥ 0, in the unit of the metric. If lower is better, a rise is the drop. The interval is that of the
+    comparison, so it is wider for several metrics (Holm).
     """
     if max_drop < 0:
         raise ValueError(f"The largest allowed drop must be 0 or more, got {max_drop}.")
@@ -138,8 +138,7 @@ def drop_decision(found: Comparison, max_drop: float, *, higher_is_better: bool)
     allowed = ends is not None and ends[0] >= -max_drop
     extremes = [_improvement(None if each is None else each.interval.ends, sign) for each in (found.least, found.most)]
     level = found.interval.level
-    # The same test as in `compare`, without the missing outcomes.
-    lower = value is not None and value < 0 and found.adjusted is not None and found.adjusted <= 1 - level + 1e-12
+    lower = ends is not None and ends[1] < 0  # the same test as in `compare`, without the missing outcomes
     alone = GateVerdict.PASS if allowed else GateVerdict.FAIL if lower else GateVerdict.CANNOT_TELL
     verdict = GateVerdict.CANNOT_TELL
     if allowed and (not found.counts.left_out or all(each is not None and each[0] >= -max_drop for each in extremes)):

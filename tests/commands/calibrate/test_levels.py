@@ -134,7 +134,7 @@ def test_pages_say_what_set_the_level(paths: tuple[Path, Path]) -> None:
     assert sentence in str(run)
     assert "set the level of these counts" in str(run)
     assert sentence in [each.text for each in report_run(run).cautions]
-    assert sentence not in compare_runs([str(each) for each in paths]).notes
+    assert sentence not in [each.sentence for each in compare_runs([str(each) for each in paths]).caveats]
 
 
 def test_a_useless_judge_is_named(tmp_path: Path) -> None:
@@ -146,4 +146,4 @@ def test_a_useless_judge_is_named(tmp_path: Path) -> None:
     (sentence,) = judge_sentences(merilo.Run(run.path))
     assert sentence.startswith("support: the judge agrees with your labels on ")
     assert sentence.endswith(" of 35: do not use its verdicts.")
-    assert sentence in compare_runs([str(run.path), str(other.path)]).notes
+    assert sentence in [each.sentence for each in compare_runs([str(run.path), str(other.path)]).caveats]

@@ -9,7 +9,6 @@ from labelled_run import fill_in, read_tasks
 import merilo
 from merilo.commands.calibrate.correction import corrected_metrics, corrected_of
 from merilo.commands.calibrate.run import label_agreement
-from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite
@@ -19,6 +18,7 @@ from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
+from merilo.results.estimate import Verdict
 from merilo.results.judged_samples import with_not_judged
 from merilo.results.scores import read_scores
 from merilo.runs.run import Run
@@ -106,8 +106,9 @@ def test_labels_of_a_pair_correct_the_pair_and_both_runs_over_all_samples(tmp_pa
         assert corrected_of(run)[METRIC].labelled == SAMPLES
         assert gate_run(run, Suite({METRIC: 0.6})).passed
     (row,) = compare_runs([first.path, second.path]).rows
-    assert (row.verdict, row.comparison.counts.pairs, row.labelled) == (Verdict.NOT_SHOWN, SAMPLES, SAMPLES)
-    assert (row.base_mean, row.difference, row.errors) == (pytest.approx(0.75), pytest.approx(0.0), None)
+    assert (row.verdict, row.comparison.counts.pairs, row.comparison.labelled) == (Verdict.NOT_SHOWN, SAMPLES, SAMPLES)
+    assert (row.base_mean, row.difference) == (pytest.approx(0.75), pytest.approx(0.0))
+    assert row.estimate.caveat("judge-errors") is None
     assert gate_run(second.path, Suite(max_drop=0.2), baseline=first.path).passed
 
 
@@ -121,7 +122,7 @@ def test_labels_of_a_pair_correct_a_run_that_has_more_samples_to_label_than_both
     for run, mean in ((Run.open(first.path), 0.75), (Run.open(second.path), 0.75 + 0.5 / SAMPLES)):
         assert corrected_metrics(run)[METRIC].mean == pytest.approx(mean)
     (row,) = compare_runs([first.path, second.path]).rows
-    assert (row.comparison.counts.pairs, row.labelled) == (SAMPLES - 1, SAMPLES - 1)
+    assert (row.comparison.counts.pairs, row.comparison.labelled) == (SAMPLES - 1, SAMPLES - 1)
 
 
 def test_a_gate_says_that_few_samples_have_a_score(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from labelled_run import by_grade, fill_in, judged_run, strict
 import merilo
 from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.compare.record import comparison_record, flat_row
-from merilo.commands.compare.result import Row, RunComparison, Verdict
+from merilo.commands.compare.result import Row, RunComparison
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as full_page
@@ -21,6 +21,7 @@ from merilo.commands.report.run_page import comparison_page
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure
+from merilo.results.estimate import Verdict
 from merilo.stats.means import paired_of
 
 METRIC = "context_relevance"
@@ -29,6 +30,17 @@ METRIC = "context_relevance"
 def grades(count: int, *own: int) -> dict[str, list[int]]:
     """So many samples with contexts of these grades."""
     return {f"s{number}": list(own) for number in range(count)}
+
+
+def cut(row: Row) -> dict[str, Any]:
+    """The comparison over the same number of contexts; empty if there is none."""
+    found = row.estimate.caveat("same-contexts")
+    return {} if found is None else dict(found.facts)
+
+
+def numbers_of(found: RunComparison) -> list[dict[str, Any]]:
+    """The mean numbers of contexts of the runs."""
+    return [dict(each.facts) for each in found.caveats if each.code == "context-numbers"]
 
 
 def only(found: RunComparison) -> Row:
@@ -65,9 +77,7 @@ def test_a_run_cut_to_its_first_context_differs_in_the_number_only(tmp_path: Pat
     found = compare_runs([short, long])
     row = only(found)
     assert row.difference == -0.75
-    assert row.same_contexts is not None
-    assert (row.same_contexts.first, row.same_contexts.second, row.same_contexts.difference) == (1.0, 1.0, 0.0)
-    assert row.same_contexts.counts.ties == 30
+    assert (cut(row)["first_mean"], cut(row)["second_mean"], cut(row)["difference"]) == (1.0, 1.0, 0.0)
     shown = (
         "1.000 and 1.000, difference +0.000, all pairs equal, with the same number of contexts per sample (30 pairs)"
     )
@@ -102,18 +112,17 @@ def test_the_difference_over_the_same_number_has_known_values(tmp_path: Path) ->
     short = graded(tmp_path / "short", {**grades(30, 2), **grades(12, 1)})
     row = only(compare_runs([long, short]))
     assert row.difference == pytest.approx(0.8 - 0.5)
-    assert row.same_contexts is not None
-    assert row.same_contexts.difference == pytest.approx(-0.2)
+    assert cut(row)["difference"] == pytest.approx(-0.2)
     expected = paired_of(np.array([-0.5] * 12 + [0.0] * 18), None, (-1.0, 1.0), 0.95, (-1.0, 0.9))
-    assert row.same_contexts.interval.ends == pytest.approx(expected.interval.ends)
-    assert row.same_contexts.p == pytest.approx(expected.p)
+    assert cut(row)["interval"] == pytest.approx(list(expected.interval.ends or ()))
+    assert cut(row)["p"] == pytest.approx(expected.p)
 
 
 def test_a_supported_conclusion_has_no_remark(tmp_path: Path) -> None:
     """If the same number of contexts gives the same conclusion, the conclusion is not qualified."""
     long, short = graded(tmp_path / "long", grades(30, 2, 1)), graded(tmp_path / "short", grades(30, 0))
     found = compare_runs([long, short])
-    assert only(found).same_contexts is not None
+    assert cut(only(found))
     assert "not shown with the same number" not in text(found)
 
 
@@ -123,24 +132,22 @@ def test_each_sample_is_cut_to_its_own_smaller_number(tmp_path: Path) -> None:
     second = graded(tmp_path / "b", {"s0": [0], "s1": [0, 2, 2], "s2": [1, 1], "s3": [2], "s4": [-1]})
     found = compare_runs([first, second])
     row = only(found)
-    assert row.same_contexts is not None
-    assert row.same_contexts.counts.pairs == 3
-    assert (row.same_contexts.first, row.same_contexts.second) == pytest.approx(((0 + 0 + 0.5) / 3, (1 + 0.5 + 1) / 3))
-    (numbers,) = found.contexts
-    assert (numbers.first, numbers.second, numbers.samples) == pytest.approx((7 / 5, 8 / 5, 5))
+    assert cut(row)["pairs"] == 3
+    assert (cut(row)["second_mean"], cut(row)["first_mean"]) == pytest.approx(((0 + 0 + 0.5) / 3, (1 + 0.5 + 1) / 3))
+    (numbers,) = numbers_of(found)
+    assert (numbers["first_mean"], numbers["second_mean"], numbers["samples"]) == pytest.approx((7 / 5, 8 / 5, 5))
 
 
 def test_of_many_pairs_a_random_sample_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 30 pairs at a maximum of 20, 20 are compared, always the same, and the page says so."""
-    for module in ("matching", "notes"):
+    for module in ("matching", "caveats"):
         monkeypatch.setattr(f"merilo.commands.compare.{module}.MAX_CUT_PAIRS", 20)
     mixed = {f"s{number}": [number % 3, 0] for number in range(30)}
     runs = [graded(tmp_path / "long", mixed), graded(tmp_path / "short", grades(30, 1))]
     found = compare_runs(runs)
     row = only(found)
     assert row.comparison.counts.pairs == 30
-    assert row.same_contexts is not None
-    assert row.same_contexts.counts.pairs == 20
+    assert cut(row)["pairs"] == 20
     assert "(a random sample of 20 pairs)" in text(found)
     assert text(compare_runs(runs)) == text(found)
 
@@ -151,16 +158,16 @@ def test_recall_and_sufficiency_have_no_such_comparison(tmp_path: Path) -> None:
     long = judged(tmp_path / "long", ["Grade 1. One.", "Grade 2. Two."], metrics)
     short = judged(tmp_path / "short", ["Grade 1. One."], metrics)
     found = {row.metric: row for row in compare_runs([long, short]).rows}
-    assert found[METRIC].same_contexts is not None
+    assert cut(found[METRIC])
     assert found["context_sufficiency"].difference == -1.0
-    assert found["context_sufficiency"].same_contexts is None
+    assert not cut(found["context_sufficiency"])
 
 
 def test_equal_numbers_are_not_mentioned(tmp_path: Path) -> None:
     """Runs with as many contexts for every sample have nothing to add."""
     found = compare_runs([graded(tmp_path / "a", grades(30, 2, 0)), graded(tmp_path / "b", grades(30, 1, 1))])
-    assert found.contexts == ()
-    assert only(found).same_contexts is None
+    assert numbers_of(found) == []
+    assert not cut(only(found))
     assert "Different numbers of contexts" not in text(found)
 
 
@@ -169,24 +176,27 @@ def test_samples_without_contexts_are_not_cut(undefined: str, tmp_path: Path) ->
     """If the numbers differ only where nothing was retrieved, they are reported, and no comparison is made."""
     full, silent = graded(tmp_path / "a", many(30, 1)), graded(tmp_path / "b", {**many(30, 1), "s0": []})
     found = compare_runs([full, silent], ComparisonRequest(undefined=undefined))
-    assert [(each.first, each.second) for each in found.contexts] == [(1.0, pytest.approx(29 / 30))]
-    assert only(found).same_contexts is None
+    assert [(each["first_mean"], each["second_mean"]) for each in numbers_of(found)] == [(1.0, pytest.approx(29 / 30))]
+    assert not cut(only(found))
 
 
 def test_every_other_run_has_its_own_numbers(tmp_path: Path) -> None:
     """Of three runs, only the one with another number of contexts than the first is cut."""
     runs = [graded(tmp_path / name, grades(30, *own)) for name, own in (("a", (2, 0)), ("b", (1, 1)), ("c", (2,)))]
     found = compare_runs(runs)
-    assert [each.other for each in found.contexts] == [2]
-    assert [row.same_contexts is None for row in found.rows] == [True, False]
+    assert [each["second"] for each in numbers_of(found)] == ["c"]
+    assert [bool(cut(row)) for row in found.rows] == [False, True]
 
 
 def test_json_has_the_numbers(tmp_path: Path) -> None:
     """The record has the mean numbers and, in each row, the comparison; a flat row has no nested values."""
     found = compare_runs([graded(tmp_path / "a", grades(30, 2)), graded(tmp_path / "b", grades(30, 2, 0))])
     record = comparison_record(found)
-    assert record["contexts"] == [{"first": "a", "second": "b", "first_mean": 1.0, "second_mean": 2.0, "samples": 30}]
-    assert record["comparisons"][0]["same_contexts"] == {
+    assert [each["facts"] for each in record["caveats"]][:1] == [
+        {"first": "a", "second": "b", "first_mean": 1.0, "second_mean": 2.0, "samples": 30}
+    ]
+    (own,) = [each["facts"] for each in record["comparisons"][0]["caveats"] if each["code"] == "same-contexts"]
+    assert own == {
         "first_mean": 1.0,
         "second_mean": 1.0,
         "difference": 0.0,
@@ -194,4 +204,4 @@ def test_json_has_the_numbers(tmp_path: Path) -> None:
         "p": None,
         "pairs": 30,
     }
-    assert "same_contexts" not in flat_row(found, only(found))
+    assert not any(isinstance(each, list | dict) for each in flat_row(found, only(found)).values())

@@ -10,10 +10,9 @@ from labelled_run import Row, by_grade, fill_in, grade_of, judged_run
 
 import merilo
 from merilo.commands.calibrate.human_labels import attach_files
+from merilo.commands.compare.caveats import judge_errors
 from merilo.commands.compare.record import comparison_record
-from merilo.commands.compare.result import Row as Compared
-from merilo.commands.compare.text import comparison_markdown
-from merilo.commands.compare.wording import kinder_text, next_steps
+from merilo.commands.compare.text import comparison_markdown, leads
 from merilo.commands.label.run import label_run
 from merilo.commands.report.run_page import comparison_page
 from merilo.judging.kinds.relevance import Relevance
@@ -67,14 +66,14 @@ def test_every_output_names_the_run_that_the_judge_favours(tmp_path: Path) -> No
     """Half a grade on half of the samples is 0.25; all 60 pairs are labelled, so the error is known."""
     first, second = pair(tmp_path, kind_to_a, 60)
     found = merilo.compare(first, second)
-    note = next_steps(found)[0]
+    note = leads(found)[0]
     assert note.startswith(f"{SENTENCE}25 in context_relevance (0.")
     assert note.endswith("; 60 labelled pairs).")
     assert note in " ".join(str(found).split())
     assert SENTENCE in comparison_page(found)
     assert SENTENCE in comparison_markdown(found)
     record = json.loads(json.dumps(comparison_record(found)))
-    errors = record["comparisons"][0]["judge_errors"]
+    (errors,) = [each["facts"] for each in record["comparisons"][0]["caveats"] if each["code"] == "judge-errors"]
     assert (errors["first"], errors["second"], errors["difference"]) == pytest.approx((0.25, 0.0, -0.25))
     assert (errors["labelled"], errors["kinder_to"]) == (60, "a")
     assert errors["interval"][1] < 0
@@ -84,9 +83,8 @@ def test_without_labels_there_are_no_errors(tmp_path: Path) -> None:
     """The judge alone cannot tell its own error."""
     first, second = pair(tmp_path, kind_to_a, 40)
     found = merilo.compare(first, second, judge_only=True)
-    assert found.rows[0].errors is None
-    assert comparison_record(found)["comparisons"][0]["judge_errors"] is None
-    assert not any("kinder" in each for each in next_steps(found))
+    assert found.rows[0].estimate.caveat("judge-errors") is None
+    assert not any("kinder" in each for each in leads(found))
 
 
 @pytest.mark.parametrize(
@@ -97,17 +95,13 @@ def test_kindness_follows_the_direction_of_the_metric(
     ends: tuple[float, float], favoured: int | None, *, higher: bool
 ) -> None:
     """The error on the run minus that on the base: if lower is better, a lower score is a favour."""
-    row = row_with(ErrorDifference(0.1, 0.02, 0.08 if ends[1] > 0 else -0.08, Interval(ends), 40), higher=higher)
-    assert row.kinder_to == favoured
+    errors = ErrorDifference(0.1, 0.02, 0.08 if ends[1] > 0 else -0.08, Interval(ends), 40)
+    found = judge_errors(errors, "m", ("a", "b"), higher_is_better=higher)
+    assert found.facts["kinder_to"] == (None if favoured is None else "ab"[favoured])
 
 
-def row_with(errors: ErrorDifference, *, higher: bool = True) -> Compared:
-    """A row of which only the judge's errors are read."""
-    return Compared("m", 1, higher, comparison=None, verdict=None, errors=errors)  # type: ignore[arg-type]
-
-
-def test_an_end_near_zero_is_not_shown_as_zero(tmp_path: Path) -> None:
+def test_an_end_near_zero_is_not_shown_as_zero() -> None:
     """An interval that excludes 0 is written so."""
-    found = merilo.compare(*pair(tmp_path, kind_to_all, 20))
     errors = ErrorDifference(0.1, 0.0, 0.1, Interval((0.003, 0.197)), 12)
-    assert "by 0.100 in m (0.003 to 0.197; 12 labelled pairs)" in kinder_text(found, row_with(errors))
+    found = judge_errors(errors, "m", ("a", "b"), higher_is_better=True)
+    assert "by 0.100 in m (0.003 to 0.197; 12 labelled pairs)" in found.sentence

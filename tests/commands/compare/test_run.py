@@ -13,12 +13,12 @@ from seals import seal_again
 import merilo
 from merilo import api
 from merilo.commands.compare.record import comparison_record
-from merilo.commands.compare.result import Row, RunComparison, Verdict
+from merilo.commands.compare.result import Row, RunComparison
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
-from merilo.commands.compare.text import comparison_markdown, comparison_page
-from merilo.commands.compare.wording import verdict_text, why
+from merilo.commands.compare.text import comparison_markdown, comparison_page, verdict_text, why_of
 from merilo.commands.report.run_page import comparison_page as report_page
 from merilo.errors import DataError, RunError, UsageError
+from merilo.results.estimate import Verdict
 from merilo.runs.files import MANIFEST, OUTCOMES
 from merilo.stats.compare import Comparison
 
@@ -38,7 +38,7 @@ def compared(first: merilo.Run, second: merilo.Run) -> Comparison:
 
 def said(found: RunComparison) -> str:
     """The verdict of each row and its explanation, in one line."""
-    return "; ".join(": ".join(filter(None, (verdict_text(row), why(found, row)))) for row in found.rows)
+    return "; ".join(": ".join(filter(None, (verdict_text(row), why_of(row)))) for row in found.rows)
 
 
 def full(found: RunComparison) -> str:
@@ -92,7 +92,7 @@ def test_the_judge_agrees_with_the_passages_that_people_chose(retrievers: tuple[
     assert (row.verdict, found.verdict) == (Verdict.CANNOT_TELL, Verdict.CANNOT_TELL)
     assert found.conclusion == "Cannot tell which is better: no one has checked the judge."
     record = comparison_record(found)
-    assert (record["verdict"], record["comparisons"][0]["better"]) == ("cannot tell", None)
+    assert (record["verdict"], record["comparisons"][0]["verdict"]) == ("cannot tell", "cannot tell")
     for text in (str(found), report_page(found), comparison_markdown(found), json.dumps(record)):
         assert not re.search(r"is (better|worse)", text.replace("which is better", ""))
 
@@ -178,11 +178,10 @@ def test_other_questions_under_the_same_ids_are_refused(tmp_path: Path) -> None:
     ):
         compare_runs([first, other])
     found = compare_runs([first, other], ComparisonRequest(across_data=True))
-    assert (found.common, found.other_questions) == (30 - unlike, unlike)
-    assert comparison_record(found)["other_questions"] == unlike
-    (note,) = found.notes
+    assert found.common == 30 - unlike
+    (note,) = [each.sentence for each in found.caveats if each.code == "questions"]
     assert note in " ".join(str(found).split())
-    assert compare_runs([first, second]).notes == ()
+    assert compare_runs([first, second]).caveats == ()
 
 
 def replace_question(sample: merilo.Sample, question: str | None) -> merilo.Sample:
@@ -201,7 +200,7 @@ def test_each_run_has_its_conclusion(tmp_path: Path) -> None:
 
 
 def test_three_runs_are_each_held_against_the_first(tmp_path: Path) -> None:
-    """Over the samples that all three have; Holm corrects over both comparisons."""
+    """Over the samples that all have; Holm corrects over the comparisons that can decide."""
     ways = {"a": [1, 1], "b": [1, 2], "c": [1, 0]}
     runs = [graded(tmp_path / name, {f"s{n}": [way[n % 4 > 0]] for n in range(30)}) for name, way in ways.items()]
     runs.append(graded(tmp_path / "d", many(20, 1)))
@@ -212,7 +211,7 @@ def test_three_runs_are_each_held_against_the_first(tmp_path: Path) -> None:
         (METRIC, 2, -0.375, Verdict.WORSE),
         (METRIC, 3, 0.0, Verdict.CANNOT_TELL),
     ]
-    assert found.rows[0].comparison.adjusted == pytest.approx(3 * (found.rows[0].comparison.p or 0))
+    assert found.rows[0].comparison.adjusted == pytest.approx(2 * (found.rows[0].comparison.p or 0))
     assert found.moved[0].values == (0.5, 1.0, 0.0, 0.5)
     assert len(found.moved[0].cases) == 4
 
@@ -235,13 +234,13 @@ def test_other_judges_are_refused_with_what_differs(tmp_path: Path) -> None:
     assert '"1"' in str(refusal.value)
     assert '"2"' in str(refusal.value)
     found = compare_runs([first, second], ComparisonRequest(across_judges=True))
-    assert len(found.differing) == 1
+    assert [each.code for each in found.caveats] == ["judges-differ"]
     assert "Not comparable: the judge" in str(found)
     assert said(found) == "cannot tell: the runs have different judges, rubrics or versions"
     for text in (str(found), report_page(found), comparison_markdown(found), str(comparison_record(found))):
         assert not re.search(r"is (better|worse)", text.replace("which is better", ""))
         assert "different judges, rubrics or versions" in " ".join(text.split())
-    assert comparison_record(found)["comparisons"][0]["better"] is None
+    assert comparison_record(found)["comparisons"][0]["verdict"] == "cannot tell"
 
 
 @pytest.mark.parametrize("fields", [{"metrics": {METRIC: 7}}, {"splitter": "other-9"}, {"language": "ru"}])
@@ -363,20 +362,17 @@ def test_a_lower_value_may_be_better(tmp_path: Path) -> None:
         assert f"{METRIC} (lower is better)" in text
 
 
-def test_a_reading_of_several_metrics_says_what_the_correction_does(tmp_path: Path) -> None:
-    """Alone the interval leaves out 0 and a difference is shown; of two metrics none is, and it is said why."""
-    metrics = (METRIC, "context_precision")
-    first, second = many(120, 1), many(120, 1)
-    first |= many(8, 2)
-    runs = [graded(tmp_path / name, own, metrics=metrics) for name, own in (("a", first), ("b", second))]
-    alone, both = compare_runs(runs, ComparisonRequest(primary=[METRIC])), compare_runs(runs)
-    assert row_of(both).interval is not None
-    assert max(row_of(both).interval or ()) < 0
-    assert [row.verdict for row in alone.rows] == [Verdict.WORSE, None]
+def test_a_conclusion_of_several_tests_shows_the_interval_that_decides(tmp_path: Path) -> None:
+    """Alone a difference is shown; as one of two none is, and the interval is as wide as the test of both."""
+    first = many(120, 1) | many(8, 2)
+    third = first | {f"s{n}": [2 * (n % 2)] for n in range(20, 30)}
+    runs = [graded(tmp_path / name, own) for name, own in (("a", first), ("b", many(120, 1)), ("c", third))]
+    alone, both = compare_runs(runs[:2]), compare_runs(runs)
+    assert max(row_of(alone).interval or ()) < 0 < max(row_of(both).interval or ())
+    assert row_of(alone).verdict is Verdict.WORSE
     assert row_of(both).verdict is Verdict.NOT_SHOWN
-    why_not = "its interval excludes 0, but 2 metrics were tested (Holm); choose those you decide by with --primary"
-    assert why_not in said(both)
-    assert why_not in full(both)
+    assert "95 % interval over 2 tests" in str(both)
+    assert "over 2 tests" not in str(alone)
 
 
 # -- metrics and samples ------------------------------------------------------------------------------
@@ -388,7 +384,7 @@ def test_metrics_that_one_run_lacks_are_named(tmp_path: Path) -> None:
     second = graded(tmp_path / "b", many(8, 1))
     found = compare_runs([first, second])
     assert list(found.metrics) == [METRIC]
-    assert found.left_out == {"context_ranking": "not in b"}
+    assert [(each.about, each.sentence) for each in found.caveats] == [("context_ranking", "not in b")]
     with pytest.raises(UsageError, match="Cannot compare context_ranking: no such metric in b"):
         compare_runs([first, second], ComparisonRequest(metrics=["context_ranking"]))
     with pytest.raises(UsageError, match=r"No metric 'context_relevanc' in .*did you mean context_relevance"):
@@ -462,7 +458,7 @@ def test_a_comparison_as_a_frame(tmp_path: Path) -> None:
     runs = [graded(tmp_path / name, many(30, grade)) for name, grade in (("a", 2), ("b", 1))]
     found = api.compare(*runs).to_frame()
     row = found.iloc[0]  # type: ignore[attr-defined]  # our stub of pandas has what we call alone
-    assert (row["metric"], row["first"], row["second"], row["better"]) == (METRIC, "a", "b", "a")
+    assert (row["metric"], row["first"], row["second"], row["verdict"]) == (METRIC, "a", "b", "worse")
     assert row["low"] < row["difference"] < row["high"]
 
 

@@ -18,7 +18,6 @@ from merilo.commands.calibrate.human_labels import attach_files, labels_of
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.calibrate.text import people_page
 from merilo.commands.compare.record import comparison_record
-from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.compare.text import comparison_page
 from merilo.commands.gate.run import gate_run
@@ -30,6 +29,8 @@ from merilo.commands.label.tasks import unsealed
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
+from merilo.results.basis import Basis
+from merilo.results.estimate import Verdict
 from merilo.stats.gate import GateVerdict
 
 Row = dict[str, Any]
@@ -142,7 +143,7 @@ def test_a_judge_that_is_kinder_to_one_run_does_not_decide_after_labels(tmp_path
     alone = merilo.compare(first, second)
     assert alone.verdict is Verdict.WORSE
     assert "b is worse, by the judge alone" in str(alone).splitlines()[0]
-    assert comparison_record(alone)["by_judge_alone"] is True
+    assert comparison_record(alone)["comparisons"][0]["basis"] == "judge alone"
     labelled(first, second, tmp_path / "t.jsonl", 40)
     runs = open_again(first, second)
     found = merilo.compare(*runs)
@@ -151,8 +152,9 @@ def test_a_judge_that_is_kinder_to_one_run_does_not_decide_after_labels(tmp_path
     assert found.verdict is Verdict.NOT_SHOWN
     assert abs(each.difference or 1) < 0.05
     assert (each.run_mean or 0) - (each.base_mean or 0) == pytest.approx(each.difference)
-    assert (record["basis"], record["labels"]["labelled"]) == ("human labels", 40)
-    assert record["labels"]["by_judge"]["difference"] == pytest.approx(alone.metrics[METRIC].difference)
+    (labels,) = [each["facts"] for each in record["caveats"] if each["code"] == "labelled"]
+    assert (record["basis"], labels["labelled"]) == ("human labels", 40)
+    assert labels["difference"] == pytest.approx(alone.metrics[METRIC].difference)
     text = " ".join(str(found).split())
     assert "Corrected by 40 labelled questions: no difference shown" in text
     assert "by the judge alone" not in text
@@ -183,8 +185,8 @@ def test_labels_of_one_run_correct_its_mean_and_no_difference(tmp_path: Path) ->
     fill_in(tmp_path / "t.jsonl", by_grade)
     label_agreement(first, tmp_path / "t.jsonl", attach=True)
     found = merilo.compare(*open_again(first, second))
-    assert found.by_judge_alone
-    assert f"merilo label {first.path} {second.path}" in " ".join(found.notes)
+    assert found.rows[0].estimate.basis is Basis.JUDGE
+    assert f"merilo label {first.path} {second.path}" in " ".join(each.sentence for each in found.caveats)
 
 
 def test_labels_of_a_pair_correct_the_means_of_both_runs(tmp_path: Path) -> None:
@@ -205,7 +207,7 @@ def test_labels_drawn_before_samples_changed_are_not_used(tmp_path: Path) -> Non
     labelled(first, second, tmp_path / "t.jsonl", 40)
     part = judged_run(tmp_path / "part", rows("B", 60, seed=5)[:40], [METRIC], kind_to_a)
     found = merilo.compare(merilo.Run.open(first.path), part)
-    assert found.by_judge_alone
+    assert found.rows[0].estimate.basis is Basis.JUDGE
 
 
 # -- gates --------------------------------------------------------------------------------------------
@@ -316,7 +318,7 @@ def test_labels_of_one_run_lead_to_a_command_for_the_pair(tmp_path: Path) -> Non
     label_run(first, path := tmp_path / "t.jsonl")
     fill_in(path, by_grade)
     attach_files([str(first.path)], [str(path)])
-    note = " ".join(merilo.compare(*open_again(first, second)).notes)
+    note = " ".join(each.sentence for each in merilo.compare(*open_again(first, second)).caveats)
     assert f"merilo label {first.path} {second.path} --metric {METRIC}" in note
 
 

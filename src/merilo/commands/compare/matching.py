@@ -6,12 +6,12 @@ Imported scores count as their definition, if it is known.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.commands.compare.result import MAX_CUT_PAIRS, ContextNumbers
 from merilo.errors import DataError, UsageError
 from merilo.metrics.base import Score
 from merilo.metrics.registry import asks_judge
+from merilo.results.estimate import Caveat
 from merilo.results.judged_samples import scores_of_first
 from merilo.runs.run import metric_in
 from merilo.stats.compare import compare
@@ -205,11 +205,20 @@ def _scale(column: Column) -> str:
 # -- the same number of contexts -----------------------------------------------------------------------
 
 
+MAX_CUT_PAIRS: Final = 5_000
+"""Maximum number of pairs to compare over the same number of contexts; of more, a random sample is compared."""
+CONTEXTS: Final = "Different numbers of contexts"
+_READ_BOTH: Final = (
+    "fewer contexts tend to raise relevance and precision, and to lower recall and sufficiency; compare both kinds"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SameContexts:
-    """The numbers of contexts of runs that differ in them, and the comparisons over the same number."""
+    """The comparisons over the same number of contexts of runs that differ in it."""
 
-    numbers: tuple[ContextNumbers, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+    """The mean numbers of contexts; empty if the numbers are equal in all samples."""
     comparisons: Mapping[tuple[str, int], Comparison] = field(default_factory=dict[tuple[str, int], "Comparison"])
     """By metric and other run, the run minus the base; only metrics that judge each context alone and whose scores the
     evidence explains.
@@ -217,14 +226,14 @@ class SameContexts:
 
 
 def by_same_contexts(
-    scores: Sequence[RunScores], counts: Sequence[Sequence[int | None]], policy: Policy
+    scores: Sequence[RunScores], names: Sequence[str], counts: Sequence[Sequence[int | None]], policy: Policy
 ) -> SameContexts:
     """Compare every other run with the first one over the same number of contexts, if their numbers differ.
 
     `scores`: of the same samples in one order. `counts`: by run, the number of contexts of each of these samples; empty
     if all runs have the same samples.
     """
-    numbers: list[ContextNumbers] = []
+    caveats: list[Caveat] = []
     chosen = _sampled(len(scores[0].ids)) if counts else ()
     some = [each.at(chosen) for each in scores] if chosen else scores
     lengths = [[each[at] for at in chosen] for each in counts] if chosen else counts
@@ -234,13 +243,17 @@ def by_same_contexts(
         if all(a == b for a, b in both):
             continue
         first, second = (sum(each) / len(both) for each in zip(*both, strict=True))
-        numbers.append(ContextNumbers(other, first, second, len(both)))
+        text = f"{first:.2f} in {names[0]}, {second:.2f} in {names[other]}"
+        facts = {"first": names[0], "second": names[other], "first_mean": first, "second_mean": second}
+        facts |= {"samples": len(both)}
+        caveats.append(Caveat("context-numbers", text, topic=CONTEXTS, about="mean per sample", facts=facts))
         if not any(a != b and min(a, b) for a, b in both):  # without any context there is nothing to cut to
             continue
         cut = _cut(some[0], lengths[0], lengths[other]), _cut(some[other], lengths[other], lengths[0])
         pairs |= {(metric, other): (cut[1][metric], cut[0][metric]) for metric in cut[0] if metric in cut[1]}
     found = compare(pairs, primary=(), clusters=some[0].clusters, undefined=policy)
-    return SameContexts(tuple(numbers), found)
+    caveats += [Caveat("how-to-read", _READ_BOTH, topic=CONTEXTS, about="how to read")] if caveats else []
+    return SameContexts(tuple(caveats), found)
 
 
 def _sampled(samples: int) -> tuple[int, ...]:

@@ -7,27 +7,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.compare import wording as words
-from merilo.commands.compare.result import Verdict
+from merilo.commands.compare.text import verdict_text, why_of
 from merilo.rendering.explain import evidence_groups
 from merilo.rendering.frames import frame
 from merilo.results.records import picked
 from merilo.stats.intervals import LEVEL
 
-SCHEMA: Final = 2
-"""Number of the format of the JSON: from 2 on, differences are the run minus the base."""
+SCHEMA: Final = 3
+"""Number of the format of the JSON: from 3 on, what qualifies a number is in `caveats`."""
 _SIDE: Final = (
     "name run=run.path data=run.manifest.data samples=scored complete not_common=absences not_common_ids=absent"
 )
-_SAME: Final = "first_mean=second second_mean=first difference interval=interval.ends p pairs=counts.pairs"
-_NESTED: Final = ("interval", "least", "most", "one_sided_ids", "labels", "same_contexts", "judge_errors")
-"""Fields of a comparison that a flat record leaves out."""
+_ROW: Final = (
+    "metric basis=estimate.basis higher_is_better verdict first_mean=base_mean second_mean=run_mean "
+    "difference=estimate.value interval=estimate.interval pairs=estimate.samples scored_in_one_only=estimate.missing"
+)
+_NUMBERS: Final = (
+    "level=interval.level method=interval.method p p_corrected=adjusted higher=counts.wins equal=counts.ties "
+    "lower=counts.losses standardised p_second_higher=superiority detectable clusters "
+    "first_undefined=counts.first_undefined second_undefined=counts.second_undefined first_failed=counts.first_failed "
+    "second_failed=counts.second_failed scored_in_none=counts.neither least_difference=least.difference "
+    "least_interval=least.interval.ends most_difference=most.difference most_interval=most.interval.ends"
+)
+_CAVEAT: Final = "code level about sentence facts"
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from merilo.commands.compare.result import ContextNumbers, Moved, Row, RunComparison
-    from merilo.stats.compare import Comparison, ExtremeCase
+    from merilo.commands.compare.result import Moved, Row, RunComparison
 
 
 def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
@@ -37,86 +44,30 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
         **picked(found, "verdict conclusion"),
         "runs": [picked(side, _SIDE) for side in found.sides],
         "level": LEVEL,
-        **picked(found, "common other_questions undefined cluster primary by_judge_alone left_out differing"),
-        "contexts": [_contexts(found, each) for each in found.contexts],
-        **picked(found, "notes"),
+        **picked(found, "common undefined cluster primary"),
+        "caveats": [picked(each, _CAVEAT) for each in found.caveats],
         "comparisons": [_row(found, row) for row in found.rows],
         **picked(found, "moved_by movers"),
         "moved": [_moved(found, each) for each in found.moved],
     }
 
 
-def _contexts(found: RunComparison, each: ContextNumbers) -> dict[str, Any]:  # Any: JSON
-    names = {"first": found.names[0], "second": found.names[each.other]}
-    return {**names, **picked(each, "first_mean=first second_mean=second samples")}
-
-
 def flat_row(found: RunComparison, row: Row) -> dict[str, object]:
     """Return one comparison as a flat record, without nested values; the interval's ends are `low` and `high`."""
-    record = _row(found, row)
-    low, high = record["interval"] or (None, None)
-    return {**{name: value for name, value in record.items() if name not in _NESTED}, "low": low, "high": high}
+    low, high = row.interval or (None, None)
+    flat = {name: value for name, value in _row(found, row).items() if not name.endswith(("interval", "caveats"))}
+    return {**flat, "low": low, "high": high}
 
 
 def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
-    each, first, second = row.comparison, found.names[0], found.names[row.other]
-    better = {Verdict.BETTER: second, Verdict.WORSE: first}
     return {
-        **picked(row, "metric weak basis"),
-        "first": first,
-        "second": second,
-        **picked(row, "higher_is_better"),
-        "primary": row.verdict is not None,
-        **picked(row, "verdict"),
-        "reason": row.reason or None,
-        **picked(row, "unchecked first_mean=base_mean second_mean=run_mean"),
-        **picked(each, "difference interval=interval.ends method=interval.method remark=interval.remark"),
-        **picked(each, "p p_corrected=adjusted"),
-        "better": better.get(row.verdict or Verdict.NOT_SHOWN),
-        "said": ": ".join(filter(None, (words.verdict_text(row), words.why(found, row)))),
-        **picked(each, "pairs=counts.pairs higher=counts.wins equal=counts.ties lower=counts.losses standardised"),
-        "p_first_higher": None if each.superiority is None else 1 - each.superiority,
-        **picked(each, "detectable clusters"),
-        **picked(each.counts, "first_undefined second_undefined first_failed second_failed"),
-        **picked(each.counts, "scored_in_one_only=left_out scored_in_none=neither"),
-        **picked(row, "one_sided_ids=one_sided"),
-        "least": _extreme(each.least),
-        "most": _extreme(each.most),
-        "labels": _labels(each),
-        "same_contexts": None if row.same_contexts is None else picked(row.same_contexts, _SAME),
-        "judge_errors": _errors(found, row),
+        "first": found.names[0],
+        "second": found.names[row.other],
+        **picked(row, _ROW),
+        "said": ": ".join(filter(None, (verdict_text(row), why_of(row)))),
+        **picked(row.comparison, _NUMBERS),
+        "caveats": [picked(caveat, _CAVEAT) for caveat in row.estimate.caveats],
     }
-
-
-def _errors(found: RunComparison, row: Row) -> dict[str, Any] | None:  # Any: JSON
-    """Return the judge's mean errors, judge minus human; `kinder_to`: the run it favours, None if none is shown."""
-    if row.errors is None:
-        return None
-    return {
-        **picked(row.errors, "first=second second=first difference interval=interval.ends note=interval.note labelled"),
-        "kinder_to": None if row.kinder_to is None else found.names[row.kinder_to],
-    }
-
-
-def _labels(each: Comparison) -> dict[str, Any] | None:  # Any: JSON
-    """Return the labelled pairs and the numbers by the judge alone; None without labels."""
-    if each.correction is None:
-        return None
-    means = each.by_judge or (each.first, each.second)
-    return {
-        **picked(each.correction, "labelled human_difference=human tuning"),
-        "by_judge": {
-            "first_mean": means[1],
-            "second_mean": means[0],
-            **picked(each.correction.judged, "difference interval=interval.ends p"),
-        },
-    }
-
-
-def _extreme(end: ExtremeCase | None) -> dict[str, Any] | None:  # Any: JSON
-    if end is None:
-        return None
-    return picked(end, "difference interval=interval.ends p p_corrected=adjusted")
 
 
 def _moved(found: RunComparison, each: Moved) -> dict[str, Any]:  # Any: JSON

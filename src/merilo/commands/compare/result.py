@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import StrEnum
-from math import isfinite
-from typing import TYPE_CHECKING, Final, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from merilo.renderers import notebook_html, render
 from merilo.results.basis import Basis
+from merilo.results.estimate import DECIDED, Caveat, Estimate, Verdict, verdict
 from merilo.short_repr import short_repr
 from merilo.stats.compare import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
     from merilo.results.sample_detail import SampleDetail
     from merilo.runs.run import Run
     from merilo.stats.compare import Comparison
-    from merilo.stats.corrected_pairs import ErrorDifference
-
-MAX_CUT_PAIRS: Final = 5_000
-"""Maximum number of pairs to compare over the same number of contexts; of more, a random sample is compared."""
-
-
-class Verdict(StrEnum):
-    """The conclusion on a metric: a run against the base."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    NOT_SHOWN = "no difference shown"
-    NO_CHANGE = "no change"
-    """Inputs and outcomes are equal on every sample."""
-    CANNOT_TELL = "cannot tell"
-
-
-DECIDED: Final = frozenset({Verdict.BETTER, Verdict.WORSE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,51 +47,41 @@ class Row:
     higher_is_better: bool
     comparison: Comparison
     """The run (first) minus the base (second)."""
-    verdict: Verdict | None
-    """None if the metric is not primary."""
-    reason: str = ""
-    """Why the verdict is "cannot tell"; otherwise empty."""
-    unchecked: bool = False
-    """True if the judge alone may not name a winner: the embedded judge; any judge, if human labels of the metric's
-    verdicts exist and do not correct it.
-    """
-    one_sided: tuple[str, ...] = ()
-    """The first ids of the samples that are scored in one of the two runs only."""
-    weak: bool = False
-    """True if the metric is weak with the judge of one of the two runs."""
-    basis: Basis = Basis.JUDGE
-    """What the numbers rest on."""
-    same_contexts: Comparison | None = None
-    """The comparison by the judge's verdicts on the same number of contexts in both runs, per sample the smaller one;
-    None if the numbers are equal, or if the metric does not judge each context alone.
-    """
-    span: tuple[float, float] = (0.0, 1.0)
-    """The range of the metric."""
-    errors: ErrorDifference | None = None
-    """The judge's mean errors on the run (first) and the base by the labelled pairs; None without any, and if the judge
-    did not judge some samples.
-    """
+    estimate: Estimate
+    """The difference with its caveats."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict on the estimate; None if the metric is not primary."""
+        if self.comparison.reading is None:
+            return None
+        return verdict(self.estimate, higher_is_better=self.higher_is_better)
+
+    @property
+    def unchecked(self) -> Caveat | None:
+        """Why the judge alone may not name a winner; None if it may."""
+        return self.estimate.caveat("judge-unchecked")
 
     @property
     def undecided(self) -> bool:
         """True if it cannot tell because the judge alone may not name a winner."""
-        return self.unchecked and bool(self.reason)
+        return self.unchecked is not None and self.verdict is Verdict.CANNOT_TELL
 
     @property
-    def worth(self) -> float:
-        """A small difference, 5 % of the range: merilo says how many questions show it. 0 if the range is infinite."""
-        width = self.span[1] - self.span[0]
-        return 0.05 * width if isfinite(width) else 0.0
+    def reason(self) -> str:
+        """Why the verdict is "cannot tell"; otherwise empty."""
+        forced = self.estimate.forced
+        return "" if forced is None or self.verdict is not Verdict.CANNOT_TELL else forced.sentence
 
     @property
     def difference(self) -> float | None:
         """The mean of the run minus that of the base; None without a pair."""
-        return self.comparison.difference
+        return self.estimate.value
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """The ends of the difference's confidence interval; None if there is none."""
-        return self.comparison.interval.ends
+        return self.estimate.interval
 
     @property
     def base_mean(self) -> float | None:
@@ -123,30 +92,6 @@ class Row:
     def run_mean(self) -> float | None:
         """The mean of the run over the pairs."""
         return self.comparison.first
-
-    @property
-    def labelled(self) -> int:
-        """The number of labelled pairs."""
-        return 0 if self.comparison.correction is None else self.comparison.correction.labelled
-
-    @property
-    def kinder_to(self) -> int | None:
-        """The index of the run that the judge favours; None if the interval of the error difference includes 0."""
-        if self.errors is None or not self.errors.sign:
-            return None
-        return self.other if (self.errors.sign > 0) == self.higher_is_better else 0
-
-
-@dataclass(frozen=True, slots=True)
-class ContextNumbers:
-    """The mean numbers of retrieved contexts of two runs whose samples have different numbers."""
-
-    other: int
-    """The index of the other run, from 1."""
-    first: float
-    second: float
-    samples: int
-    """The number of samples whose contexts are known in both runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,16 +130,8 @@ class RunComparison:
     """The samples that changed most, the largest change first."""
     movers: int
     """Number of samples with different scores of that metric."""
-    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Metrics that cannot be compared → why."""
-    other_questions: int = 0
-    """Number of common ids that name another question in some run; they are not compared."""
-    differing: tuple[str, ...] = ()
-    """A phrase for each difference in judge, rubrics or versions; empty unless such differences were allowed."""
-    contexts: tuple[ContextNumbers, ...] = ()
-    """One for each other run that retrieved another number of contexts for some sample."""
-    notes: tuple[str, ...] = ()
-    """Warnings on the interpretation of the numbers, a sentence each."""
+    caveats: tuple[Caveat, ...] = ()
+    """What qualifies all numbers, and what is not compared."""
     undefined: Policy = Policy.DROP
     cluster: str | None = None
     """The field that clusters the samples; None: no clusters."""
@@ -213,7 +150,7 @@ class RunComparison:
         otherwise by a judge alone that may name a winner.
         """
         decided = [row for row in self.rows_of(other) if row.verdict in DECIDED]
-        return [row for row in decided if row.basis is not Basis.JUDGE] or decided
+        return [row for row in decided if row.estimate.basis is not Basis.JUDGE] or decided
 
     def verdict_of(self, other: int = 1) -> Verdict:
         """Return the conclusion on a run: better or worse if its deciding rows agree.
@@ -226,7 +163,7 @@ class RunComparison:
         found = {row.verdict for row in rows}
         if found == {Verdict.NO_CHANGE}:
             return Verdict.NO_CHANGE
-        corrected = any(row.basis is Basis.LABELS for row in rows)
+        corrected = any(row.estimate.basis is Basis.LABELS for row in rows)
         if Verdict.NOT_SHOWN in found and (corrected or not any(row.undecided for row in rows)):
             return Verdict.NOT_SHOWN
         return Verdict.CANNOT_TELL
@@ -240,17 +177,6 @@ class RunComparison:
     def conclusion(self) -> str:
         """The conclusion on the second run, in one or two sentences."""
         return str(render(self, "conclusion"))
-
-    @property
-    def by_judge_alone(self) -> bool:
-        """True if a judge answered, and human labels correct no number."""
-        found = {row.basis for row in self.rows}
-        return Basis.JUDGE in found and Basis.LABELS not in found
-
-    @property
-    def weak(self) -> frozenset[str]:
-        """The metrics that are weak with the judge of a run."""
-        return frozenset(row.metric for row in self.rows if row.weak)
 
     @property
     def metrics(self) -> dict[str, Row]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import paired_labels
 from merilo.commands.calibrate.levels import judge_sentences
+from merilo.commands.compare.caveats import PairedLabels, Pairs, of_all
 from merilo.commands.compare.matching import (
     by_same_contexts,
     import_notes,
@@ -17,29 +17,24 @@ from merilo.commands.compare.matching import (
     under_common_names,
     with_common_names,
 )
-from merilo.commands.compare.result import Moved, Row, RunComparison, Side, Verdict
+from merilo.commands.compare.result import Moved, Row, RunComparison, Side
 from merilo.errors import UsageError
-from merilo.results.basis import Basis, basis_of, judged_by_embedded, not_comparable, score_affecting_differences
-from merilo.results.contents import equal_inputs, equal_questions
+from merilo.results.basis import not_comparable, score_affecting_differences
+from merilo.results.contents import equal_questions
 from merilo.results.sample_detail import cases_of
 from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import opened
-from merilo.runs.run_metrics import weak_metrics
-from merilo.stats.compare import Conclusion, Policy, moved
+from merilo.stats.compare import Policy, moved
 from merilo.stats.compare import compare as compare_columns
-from merilo.stats.corrected_pairs import judge_error_difference
-from merilo.stats.correction import DECIDING_LABELLED
-from merilo.stats.means import FEWEST_DIFFERENT
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Sequence
     from os import PathLike
 
     from merilo.commands.compare.matching import MetricNames
     from merilo.runs.run import Run
     from merilo.stats.column import Column
-    from merilo.stats.compare import Comparison
-    from merilo.stats.corrected_pairs import ErrorDifference, PairLabels
+    from merilo.stats.corrected_pairs import PairLabels
 
 
 SHOWN = 20
@@ -98,21 +93,18 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         for other, run in enumerate(matching[1:], start=1)
     }
     pairs = {**plain, **labels.columns}
-    found = _compared(pairs, matching[0].clusters, primary, wanted, labels.labels)
-    contexts = by_same_contexts(matching, questions.contexts, policy)
-    pair = _Pairs(matching, pairs, contexts.comparisons, labels, differing)
-    rows = [
-        pair.row(metric, other, each) for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
-    ]
+    contexts = by_same_contexts(matching, names, questions.contexts, policy)
+    paired_runs = Pairs(matching, names, pairs, labels, differing, policy, contexts.comparisons)
+    rows = _rows(paired_runs, primary)
     by = _moved_by(rows)
     shown, movers = _moved(matching, by, wanted.samples, chosen)
+    sides = [
+        Side(name, each.run, len(each.ids), tuple(only[:_NAMED]), len(only), each.run.complete)
+        for name, each, only in zip(names, scores, paired.only, strict=True)
+    ]
+    noted = {"questions": questions.notes, "labels": labels.notes, "imports": import_notes(measured, names, chosen)}
     return RunComparison(
-        sides=tuple(
-            [
-                Side(name, each.run, len(each.ids), tuple(only[:_NAMED]), len(only), each.run.complete)
-                for name, each, only in zip(names, scores, paired.only, strict=True)
-            ]
-        ),
+        sides=tuple(sides),
         common=len(matching[0].ids),
         ids=tuple(matching[0].ids),
         rows=tuple(rows),
@@ -120,15 +112,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         moved_by=by if movers else None,
         moved=shown,
         movers=movers,
-        left_out=chosen.left_out,
-        differing=differing,
-        contexts=contexts.numbers,
-        other_questions=questions.other,
-        notes=(
-            *questions.notes,
-            *labels.notes,
-            *import_notes(measured, names, chosen),
-        ),
+        caveats=(*contexts.caveats, *of_all(sides, differing, noted, chosen.left_out)),
         undefined=policy,
         cluster=(wanted.cluster or measured[0].manifest.cluster) if matching[0].clusters is not None else None,
     )
@@ -179,20 +163,9 @@ def _primary(run: Run, chosen: MetricNames, named: Sequence[str]) -> list[str]:
     return found
 
 
-class _Labels(NamedTuple):
-    """The human labels of every pair of runs that is compared."""
-
-    labels: dict[tuple[str, int], PairLabels]
-    notes: tuple[str, ...]
-    uncorrected: Mapping[tuple[str, int], str] = MappingProxyType({})
-    """Why the labels of its verdicts do not correct a metric."""
-    columns: Mapping[tuple[str, int], tuple[Column, Column]] = MappingProxyType({})
-    """The columns of the run and of the base of each labelled metric, with the samples that the judge did not judge."""
-
-
-def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy, *, judge_only: bool) -> _Labels:
+def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy, *, judge_only: bool) -> PairedLabels:
     if judge_only:
-        return _Labels({}, ())
+        return PairedLabels({}, ())
     found: dict[tuple[str, int], PairLabels] = {}
     left: dict[tuple[str, int], str] = {}
     columns: dict[tuple[str, int], tuple[Column, Column]] = {}
@@ -204,9 +177,11 @@ def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy,
         found |= {(metric, other): labels.exchanged() for metric, labels in own.labels.items()}  # the run comes first
         left |= {(metric, other): each.reason.removeprefix("cannot tell: ") for metric, each in own.uncorrected.items()}
     if found and policy is Policy.WORST:
-        return _Labels({}, ("Human labels correct scored samples only, so they are not used with --undefined worst.",))
+        return PairedLabels(
+            {}, ("Human labels correct scored samples only, so they are not used with --undefined worst.",)
+        )
     notes += judge_sentences(*(each.run for each in scores), levels=False)
-    return _Labels(found, tuple(notes), left, columns)
+    return PairedLabels(found, tuple(notes), left, columns)
 
 
 def _columns_of(metric: str, base: RunScores, run: RunScores) -> tuple[Column, Column]:
@@ -214,152 +189,24 @@ def _columns_of(metric: str, base: RunScores, run: RunScores) -> tuple[Column, C
     return run.columns[metric], base.columns[metric]
 
 
-def _compared(
-    pairs: Mapping[tuple[str, int], tuple[Column, Column]],
-    clusters: Sequence[Hashable] | None,
-    primary: Sequence[str] | None,
-    wanted: ComparisonRequest,
-    labels: Mapping[tuple[str, int], PairLabels],
-) -> dict[tuple[str, int], Comparison]:
-    chosen = None if primary is None else [key for key in pairs if key[0] in primary]
+def _rows(pairs: Pairs, primary: Sequence[str] | None) -> list[Row]:
+    """Return the rows by other run, then in the first run's order."""
+    chosen = None if primary is None else [key for key in pairs.columns if key[0] in primary]
     try:
-        return compare_columns(
-            pairs,
+        found = compare_columns(
+            pairs.columns,
             primary=chosen,
-            clusters=clusters,
-            undefined=Policy(wanted.undefined),
-            labels=labels,
+            clusters=pairs.scores[0].clusters,
+            undefined=pairs.policy,
+            labels=pairs.labels.labels,
+            member=pairs.member,
         )
     except ValueError as error:  # Undefined cannot count as the worst score if the range is infinite
         raise UsageError(str(error)) from None
-
-
-UNCHECKED = "no one has checked the judge"
-_READ = frozenset({Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER})
-
-
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """The runs over their common samples, each paired with the first."""
-
-    scores: Sequence[RunScores]
-    columns: Mapping[tuple[str, int], tuple[Column, Column]]
-    """By metric and run, the columns of the run and of the base."""
-    same_contexts: Mapping[tuple[str, int], Comparison]
-    labels: _Labels
-    differing: Sequence[str]
-    _equal: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
-    """By run, the metrics whose inputs equal those of the first run, once they were compared."""
-
-    def row(self, metric: str, other: int, found: Comparison) -> Row:
-        """Return the row of a metric and a run."""
-        base, run = self.scores[0], self.scores[other]
-        (own, column), manifests = self.columns[metric, other], (base.run.manifest, run.run.manifest)
-        labels = self.labels.labels.get((metric, other))
-        judged_all = own is run.columns[metric] and column is base.columns[metric]
-        basis = basis_of(metric, corrected=found.by_judge is not None)
-        unchecked = self._unchecked(metric, other, found) if basis is Basis.JUDGE else ""
-        verdict, reason = self._verdict(metric, other, found, unchecked)
-        return Row(
-            metric,
-            other,
-            column.higher_is_better,
-            found,
-            verdict,
-            reason,
-            unchecked=bool(unchecked),
-            one_sided=_one_sided(base.ids, column, own),
-            weak=any(metric in weak_metrics(each) for each in manifests),
-            basis=basis,
-            same_contexts=self.same_contexts.get((metric, other)),
-            span=column.span,
-            errors=self._errors(labels, column.span) if labels is not None and judged_all else None,
-        )
-
-    def _unchecked(self, metric: str, other: int, found: Comparison) -> str:
-        """Return why the judge alone may not name a winner; empty if it may."""
-        if (metric, other) in self.labels.uncorrected:
-            return self.labels.uncorrected[metric, other]
-        manifests = self.scores[0].run.manifest, self.scores[other].run.manifest
-        return _unchecked(found) if any(judged_by_embedded(each, metric) for each in manifests) else ""
-
-    def _verdict(self, metric: str, other: int, found: Comparison, unchecked: str) -> tuple[Verdict | None, str]:
-        """Return the verdict on a metric, and the reason if it cannot tell."""
-        if found.reading is None:
-            return None, ""
-        run, base = self.columns[metric, other]
-        if equal_outcomes(base, run) and metric in self._equal_inputs(other):
-            return Verdict.NO_CHANGE, ""
-        if self.differing:
-            return Verdict.CANNOT_TELL, "the runs have different judges, rubrics or versions"
-        if unchecked:
-            return Verdict.CANNOT_TELL, unchecked
-        if found.reading not in _READ:
-            not_shown = found.reading is Conclusion.NOT_SHOWN
-            return (Verdict.NOT_SHOWN, "") if not_shown else (Verdict.CANNOT_TELL, _no_conclusion(found))
-        if metric in self._equal_inputs(other):
-            return Verdict.CANNOT_TELL, "the inputs are equal in both runs, so the difference is the judge's own"
-        higher = found.reading is Conclusion.FIRST_HIGHER
-        return Verdict.BETTER if higher == base.higher_is_better else Verdict.WORSE, ""
-
-    def _equal_inputs(self, other: int) -> frozenset[str]:
-        """Return the metrics whose inputs are equal in a run and the first; the stores are read once."""
-        if other not in self._equal:
-            base, run = self.scores[0], self.scores[other]
-            self._equal[other] = equal_inputs(base, run, [*base.columns])
-        return self._equal[other]
-
-    def _errors(self, labels: PairLabels, span: tuple[float, float]) -> ErrorDifference:
-        """Return the judge's mean errors on a run and on the base."""
-        names = self.scores[0].clusters
-        clusters = None if names is None else [names[place] for place in labels.places.tolist()]
-        return judge_error_difference(labels, span, clusters=clusters)
-
-
-def equal_outcomes(base: Column, run: Column) -> bool:
-    """Return True if every sample has the same outcome in both columns, and at least one has a score."""
-    states = (base.scored == run.scored).all() and (base.failed == run.failed).all()
-    return bool(states and base.scored.any() and (base.values == run.values)[base.scored].all())
-
-
-def _unchecked(found: Comparison) -> str:
-    labelled = 0 if found.correction is None else found.correction.labelled
-    if not labelled:
-        return UNCHECKED
-    return f"{labelled:,} of at least {DECIDING_LABELLED} questions are labelled"
-
-
-def _no_conclusion(found: Comparison) -> str:
-    """Return why a comparison has no conclusion, and what would help."""
-    counts, different = found.counts, found.counts.wins + found.counts.losses
-    if not counts.pairs:
-        what = [
-            (counts.first_undefined + counts.second_undefined, "undefined in one"),
-            (counts.first_failed + counts.second_failed, "failed in one"),
-            (counts.neither, "scored in none"),
-        ]
-        listed = ", ".join(f"{amount:,} {words}" for amount, words in what if amount)
-        return f"no sample has a score in both runs ({listed or 'there are none'}); see the reasons with merilo show"
-    if found.p is None and not different:
-        return f"the scores of all {counts.pairs:,} pairs are equal, their inputs are not"
-    if found.p is None and found.clusters is None and different < FEWEST_DIFFERENT:
-        return f"only {different:,} of {counts.pairs:,} samples differ, and a test needs {FEWEST_DIFFERENT}"
-    reason = found.reason.removeprefix("cannot tell: ")
-    if not counts.left_out or found.p is None:
-        return reason
-    failed = counts.first_failed + counts.second_failed
-    some = "retry the failed ones" if failed == counts.left_out else "read or retry them"
-    advice = some if failed else "read them"
-    return f"{reason}, which could change the result; {advice}"
-
-
-def _one_sided(ids: Sequence[str], first: Column, second: Column) -> tuple[str, ...]:
-    """Return the first ids with a score in one column only; those that failed in the other come first."""
-    import numpy as np
-
-    places = np.flatnonzero(first.scored ^ second.scored)
-    order = np.argsort(~(first.failed | second.failed)[places], kind="stable")[:_NAMED]
-    return tuple(ids[int(place)] for place in places[order])
+    return [
+        Row(metric, other, pairs.columns[metric, other][1].higher_is_better, each, pairs.estimate(metric, other, each))
+        for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
+    ]
 
 
 # -- the samples that changed most --------------------------------------------------------------------

@@ -7,7 +7,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.calibrate.slices import faults_of
-from merilo.commands.compare.wording import difference
 from merilo.judging.kinds.support import SupportVerdict
 from merilo.metrics.base import Failed
 from merilo.rendering.overview import command, fault_sentence
@@ -104,5 +103,5 @@ def _retrievers(page: Page, story: Story) -> None:
     for name, found in (("judge alone", story.alone), (f"{story.labelled} labelled", story.corrected)):
         row = found.metrics[METRIC]
         means = f"{number(row.base_mean)} to {number(row.run_mean)}"
-        verdict = f"{row.verdict or ''}{': no one has checked the judge' * row.unchecked}"
-        page.line(f"     {name:<12} {means}   {difference(row)}   {verdict}")
+        verdict = ": ".join(filter(None, (row.verdict, row.reason)))
+        page.line(f"     {name:<12} {means}   {row.estimate}   {verdict}")

@@ -126,8 +126,6 @@ class Gates:
     """The final verdict for a gate that cannot tell; None: "cannot tell"."""
     notes: tuple[str, ...] = ()
     """Notes on the interpretation of the decisions, a sentence each."""
-    other_questions: int = 0
-    """Number of ids that name another question in the baseline; these samples are left out."""
     run_only: int = 0
     """Number of samples that the baseline does not have; they are not compared."""
     baseline_only: int = 0

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import UsableLabels, usable_labels
-from merilo.commands.compare.result import Verdict
-from merilo.commands.compare.run import UNCHECKED, ComparisonRequest, compare_runs
+from merilo.commands.compare.caveats import UNCHECKED
+from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.gate.recomputed import recompute
 from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind, Number
 from merilo.commands.gate.suite import LabelPolicy
@@ -18,6 +18,7 @@ from merilo.errors import RunError, UsageError
 from merilo.rendering.wording import count
 from merilo.results.basis import Basis, basis_of, judged_by_embedded
 from merilo.results.contents import MAX_OTHER
+from merilo.results.estimate import Level, Verdict
 from merilo.results.records import first_of
 from merilo.results.scores import read_scores
 from merilo.runs.run import Run, metric_in, opened
@@ -87,7 +88,8 @@ def gate_run(
     if base is not None and drops:
         found = _compared(base, this, drops, suite, across_data=across_data, judge_only=judge_only)
         gates += drop_gates(found, drops, suite)
-        notes += [*found.notes, *_left(found)]
+        notes += [each.full for each in found.caveats if each.level is Level.WARNS and each.code != "imported"]
+        notes += _left(found)
     notes += [
         f"{gate.metric} has a score on {gate.samples:,} of {total:,} questions only: merilo show lists the reasons."
         for gate in gates
@@ -103,7 +105,6 @@ def gate_run(
         cluster=None if scores.clusters is None else suite.cluster or this.manifest.cluster,
         cannot_tell=suite.cannot_tell,
         notes=tuple(dict.fromkeys(notes)),
-        other_questions=0 if found is None else found.other_questions,
         run_only=0 if found is None else found.sides[1].absences,
         baseline_only=0 if found is None else found.sides[0].absences,
         foreign=this.manifest.origin is not None,
@@ -293,6 +294,7 @@ def _drop(row: Row, asked: float) -> Gate:
     if same:
         decision = replace(decision, verdict=GateVerdict.PASS, open=False)
     failed = counts.first_failed + counts.second_failed
+    one_sided = row.estimate.caveat("one-sided")
     judged = None if each.correction is None or each.by_judge is None else each.correction.judged
     return Gate(
         metric=row.metric,
@@ -302,10 +304,10 @@ def _drop(row: Row, asked: float) -> Gate:
         decision=decision,
         samples=counts.pairs,
         missing=counts.left_out,
-        deciding=row.one_sided[:failed] if decision.open else (),
+        deciding=tuple(one_sided.facts["ids"][:failed]) if one_sided is not None and decision.open else (),
         same_outputs=same,
-        basis=row.basis,
-        labelled=row.labelled,
+        basis=row.estimate.basis,
+        labelled=each.labelled,
         by_judge=None
         if judged is None or judged.difference is None
         else _improvement(judged.difference, judged.interval.ends, sign),

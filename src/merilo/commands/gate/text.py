@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
+from merilo.commands.compare.caveats import ALL_LABELLED, more_labels, more_questions
 from merilo.commands.compare.text import labels_to_ask
-from merilo.commands.compare.wording import ALL_LABELLED, more_labels, more_questions
 from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
 from merilo.rendering.explain import add_evidence
@@ -108,7 +108,7 @@ _READ: Final = " Read them: "
 def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
     """Return the decisions as a JSON-able object."""
     return {
-        **picked(found, "run baseline verdict passed counts other_questions run_only baseline_only cluster"),
+        **picked(found, "run baseline verdict passed counts run_only baseline_only cluster"),
         "level": LEVEL,
         "by_judge_alone": bool(found.by_judge_alone),
         **picked(found, "cannot_tell first_run"),

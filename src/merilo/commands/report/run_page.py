@@ -8,11 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from merilo.commands.compare import wording as words
-from merilo.commands.compare.notes import comparison_notes
-from merilo.commands.compare.result import Verdict
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
-from merilo.commands.compare.text import to_decide
+from merilo.commands.compare.text import comparison_doc, weak_of
 from merilo.commands.report.details import Caution
 from merilo.commands.report.page import (
     breakable,
@@ -38,11 +35,14 @@ from merilo.commands.report.plain import plain_copy, plain_pairs
 from merilo.commands.report.run import compared_samples, report_run
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
+from merilo.rendering.doc import MARKS
 from merilo.rendering.markup import Markup, el, joined, write_page
 from merilo.rendering.overview import embedded_counts, fault_sentence, fault_share
+from merilo.rendering.page import Tone
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
 from merilo.rendering.wording import count, number, span
+from merilo.results.estimate import between, signed
 from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, FAULTS, PLACES, SUFFICIENCY, Answer, Held, has_faults
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from merilo.commands.compare.result import Row, RunComparison
+    from merilo.commands.compare.result import RunComparison
     from merilo.commands.report.details import Card, RunReport
     from merilo.commands.report.run import ComparedSamples
+    from merilo.rendering.doc import Entry, Part
     from merilo.results.faults import Fault
     from merilo.runs.run import Run
 
@@ -241,8 +242,6 @@ def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
 # -- a comparison of runs ------------------------------------------------------------------------------
 
 _HEAD: Final = ("Metric", "Means", "Difference", "Plot", "Verdict")
-_TONES: Final = {Verdict.BETTER: "good", Verdict.WORSE: "bad"}
-_GLYPHS: Final = {Verdict.BETTER: "\u25b2", Verdict.WORSE: "\u25bc", Verdict.CANNOT_TELL: "?"}
 
 
 def comparison_page(found: RunComparison, samples: ComparedSamples | None = None) -> str:
@@ -251,18 +250,18 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
     `samples`: the common samples; None: they are read from the runs. Raises RunError if a run cannot be read.
     """
     shown = compared_samples(found) if samples is None else samples
-    title = " against ".join(found.names)
+    doc, title = comparison_doc(found), " against ".join(found.names)
+    (size, *_, level), leads = doc.parts[0].head, [each for part in doc.parts for each in part.sentences]
     head = el(
         "header",
         el("h1", text(title)),
-        el("p", el("span", words.title(found)), el("span", f"{words.LEVEL_TEXT} intervals"), cls="facts"),
-        [el("p", each, cls="lead") for each in _compared_lead(found)],
-        cautions([Caution("Note.", each) for each in words.beware(found)]),
+        el("p", el("span", size), el("span", level.replace("interval", "intervals")), cls="facts"),
+        [el("p", each, cls="lead") for each in (*leads, doc.advice) if each],
+        cautions([Caution("Note.", each) for each in doc.warnings]),
         cls="wrap head",
     )
-    pairs = [_pair(found, other) for other in range(1, len(found.sides))]
-    basis = el("p", words.basis(found), cls="soft small")
-    numbers = el("div", pairs, basis, notes(comparison_notes(found)), cls="wrap")
+    legend = el("p", doc.legend, cls="soft small")
+    numbers = el("div", [_pair(part) for part in doc.parts], legend, notes(doc.notes), cls="wrap")
     title_of_samples = heading("Samples", "those that changed most first; open one to see the runs side by side")
     app = el(
         "section", el("div", title_of_samples, cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples"
@@ -283,13 +282,13 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
 def _compared_columns(found: RunComparison, shown: ComparedSamples) -> dict[str, Any]:  # Any: JSON
     first, *_ = shown.entries
     averaged = {each.metric for side in found.sides for each in side.run.metrics.values() if each.averaged}
-    unchecked = {row.metric for row in found.rows if row.unchecked}
+    unchecked, weak = {row.metric for row in found.rows if row.unchecked}, weak_of(found)
     return {
         "total": found.common,
         "names": list(found.names),
         "by": found.moved_by,
         "metrics": [
-            metric_field(metric, scale, weak=metric in found.weak, averaged=metric in averaged)
+            metric_field(metric, scale, weak=metric in weak, averaged=metric in averaged)
             | {"unchecked": metric in unchecked}
             for metric, scale in zip(shown.metrics, shown.scales, strict=True)
         ],
@@ -306,43 +305,33 @@ def _compared_columns(found: RunComparison, shown: ComparedSamples) -> dict[str,
     }
 
 
-def _compared_lead(found: RunComparison) -> list[str]:
-    """Return the conclusion on each run, what is known of the judge, and the labels that would decide."""
-    sentences = [
-        sentence
-        for other in range(1, len(found.sides))
-        for sentence in (words.conclusion(found, other), *words.next_steps(found, other))
+def _pair(part: Part) -> Markup:
+    reach = reach_of([each.estimate.interval for each in part.entries], [each.estimate.value for each in part.entries])
+    shown = [
+        el("tr", el("th", each, colspan=len(_HEAD), scope="rowgroup"), cls="grouphead")
+        if isinstance(each, str)
+        else _row(each, reach)
+        for each in part.rows
     ]
-    return [*sentences, *filter(None, [to_decide(found)])]
-
-
-def _pair(found: RunComparison, other: int) -> Markup:
-    rows = found.rows_of(other)
-    reach = reach_of([row.interval for row in rows], [row.difference for row in rows])
-    shown: list[Markup] = []
-    for group in words.groups(found, other):
-        shown.append(el("tr", el("th", group.heading, colspan=len(_HEAD), scope="rowgroup"), cls="grouphead"))
-        own = zip(group.rows, group.said, strict=True)
-        shown += [_row(found, row, said, reach, colour=group.colour) for row, said in own]
-    note = f"right of the line: {found.names[other]} is higher"
+    note = f"right of the line: {part.head[2]} is higher"
     return el("section", heading("Differences", note), table(_HEAD, shown, cls="forest"), cls="gap")
 
 
-def _row(found: RunComparison, row: Row, said: str, reach: float, *, colour: bool) -> Markup:
-    each = row.comparison
-    tone = _TONES.get(row.verdict or Verdict.CANNOT_TELL, "none") if colour else "none"
-    glyph = _GLYPHS.get(row.verdict or Verdict.CANNOT_TELL, "=")
-    label = f"Difference {words.signed(each.difference)}, interval {words.interval(each)}"
-    drawn = forest_row(each.difference, each.interval.ends, reach, "" if tone == "none" else tone, label)
-    repeated = not said or row.unchecked or row.verdict is Verdict.CANNOT_TELL  # in the heading, or in the verdict
-    reason = "" if repeated else words.why(found, row)
-    verdict = [chip(tone, glyph, said)] if said else []
-    pairs = [el("p", fewer, cls="small soft")] if (fewer := words.with_pairs(found, row, "")) else []
+def _row(entry: Entry, reach: float) -> Markup:
+    value, ends = entry.estimate.value, between(entry.estimate.interval)
+    tone, glyph = MARKS.get(entry.verdict, (Tone.PLAIN, "="))
+    colour = "" if tone is Tone.PLAIN else tone.value
+    drawn = forest_row(value, entry.estimate.interval, reach, colour, f"Difference {signed(value)}, interval {ends}")
     return el(
         "tr",
-        el("th", el("a", words.marked(row), href="#samples", data_metric=row.metric), scope="row"),
-        el("td", f"{number(row.base_mean)} to {number(row.run_mean)}", pairs, cls="nw"),
-        el("td", el("b", words.signed(each.difference)), el("span", f" {words.interval(each)}", cls="small soft nw")),
+        el("th", el("a", entry.name, href="#samples", data_metric=entry.metric), scope="row"),
+        el("td", " to ".join(entry.parts), el("p", entry.fewer, cls="small soft") if entry.fewer else None, cls="nw"),
+        el("td", el("b", signed(value)), el("span", f" {ends}", cls="small soft nw")),
         el("td", drawn, cls="plot"),
-        el("td", verdict, el("p", reason, cls="small soft") if reason else None, cls="read"),
+        el(
+            "td",
+            chip(colour or "none", glyph, entry.said) if entry.said else None,
+            el("p", entry.why, cls="small soft") if entry.why else None,
+            cls="read",
+        ),
     )
