@@ -166,7 +166,7 @@ def test_all_outputs_agree(tmp_path: Path, situation: Situation) -> None:
     (compared,) = record["comparisons"]
     assert (record["verdict"], compared["verdict"], gated["verdict"]) == (verdict, verdict, gate.verdict)
     assert (gated["value"], compared["difference"]) == (row.difference, row.difference)
-    assert (gated["lower"], gated["upper"]) == tuple(compared["interval"] or (None, None))
+    assert gated["interval"] == compared["interval"]
     assert (gated["baseline_mean"], gated["run_mean"]) == (compared["first_mean"], compared["second_mean"])
 
     shown = outputs(found, gates)

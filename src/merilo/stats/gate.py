@@ -55,6 +55,11 @@ class Decision:
     open: bool = False
     """True if the samples with a score would decide, and those without one could change the verdict."""
 
+    @property
+    def ends(self) -> Ends:
+        """The ends of the interval."""
+        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
+
 
 def gate_minimum(
     column: Column,

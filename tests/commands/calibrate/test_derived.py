@@ -119,7 +119,7 @@ def test_a_gate_on_a_rank_metric_alone_uses_the_labels(tmp_path: Path) -> None:
     """The gate reads the metric that tasks were drawn for too, although no gate names it, and says so in one line."""
     made = attached(tmp_path, samples=30, items=9)
     found = gate_run(made, Suite(minimums={PRECISION: 0.1}))
-    assert [gate.basis for gate in found.gates] == [Basis.LABELS]
+    assert [gate.estimate.basis for gate in found.gates] == [Basis.LABELS]
     usable = usable_labels(read_scores(made), METRICS)
     assert usable.notes == ("Labels on relevance of 30 samples also correct context_precision.",)
     assert usable.labels[PRECISION].samples == 30

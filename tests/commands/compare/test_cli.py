@@ -97,11 +97,11 @@ def test_a_comparison_as_json(two: Here) -> None:
     found = two.json("compare", "runs/old", "runs/new", "--primary", "context_relevance")
     assert (found["common"], found["primary"], found["level"]) == (10, ["context_relevance"], 0.95)
     (each,) = found["comparisons"]
-    assert (each["first"], each["second"], each["better"]) == ("old", "new", "new")
-    assert (found["schema"], found["verdict"]) == (2, "better")
+    assert (each["first"], each["second"]) == ("old", "new")
+    assert (found["schema"], found["verdict"]) == (3, "better")
     assert (each["difference"], each["verdict"]) == (0.7, "better")
     assert (each["higher"], each["equal"], each["lower"]) == (7, 3, 0)
-    assert (each["first_mean"], each["second_mean"], each["p_first_higher"]) == pytest.approx((0, 0.7, 0.15))
+    assert (each["first_mean"], each["second_mean"], each["p_second_higher"]) == pytest.approx((0, 0.7, 0.85))
     assert each["said"] == "better, by the judge alone"
     assert len(found["moved"]) == 7
     verdicts = found["moved"][0]["runs"][1]["verdicts"]

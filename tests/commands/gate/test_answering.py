@@ -95,7 +95,7 @@ def test_labels_correct_a_share(tmp_path: Path) -> None:
     assert gated.verdict == "fail"
     (gate,) = gated.gates
     assert gate.decision.value == pytest.approx(0.2, abs=0.01)
-    assert gate.labelled == SAMPLES
+    assert gate.by_judge["labelled"] == SAMPLES
 
 
 def test_two_systems_are_compared_in_pairs(tmp_path: Path) -> None:

@@ -90,7 +90,10 @@ def test_the_page_says_what_would_decide(gated: Here) -> None:
     text = " ".join(gated.merilo(*words, "0.02").stdout.split())
     (gate,) = gated.json(*words, "0.02")["gates"]
     means = f"id_recall {gate['baseline_mean']:.3f} to {gate['run_mean']:.3f}, {gate['value']:+.3f}"
-    assert f"{means} (95 % {gate['lower']:+.3f} to {gate['upper']:+.3f}; 120 questions; allowed -0.02)." in text
+    assert (
+        f"{means} (95 % {gate['interval'][0]:+.3f} to {gate['interval'][1]:+.3f}; 120 questions; allowed -0.02)."
+        in text
+    )
     assert gate["deciding"] == []
     assert "A drop of 0.02 is neither shown nor excluded. About " in text
     needed = int(text.split("About ")[1].split()[0].replace(",", ""))

@@ -85,7 +85,7 @@ def test_a_minimum_is_met_not_met_or_between(tmp_path: Path, asked: float, verdi
     gate = minimum(run, asked)
     assert gate.verdict is verdict
     decision = gate_minimum(read_scores(run).columns[METRIC], asked)
-    assert (gate.decision, gate.samples, gate.missing) == (decision, 200, 0)
+    assert (gate.decision, gate.estimate.samples, gate.estimate.missing) == (decision, 200, 0)
 
 
 def test_failed_samples_that_keep_a_gate_open_are_named(tmp_path: Path) -> None:
@@ -152,11 +152,10 @@ def test_samples_are_paired_by_id_and_what_is_alone_is_named(tmp_path: Path) -> 
     new = graded(tmp_path / "new", {f"s{n}": [n % 3] for n in reversed(range(10, 70))})
     found = gate_run(new, Suite(max_drop=0.1), baseline=old, across_data=True)
     assert only(found).verdict is PASS
-    assert (only(found).samples, only(found).decision.value) == (50, 0.0)
-    assert (found.run_only, found.baseline_only) == (10, 10)
+    assert (only(found).estimate.samples, only(found).decision.value) == (50, 0.0)
     assert found.notes == (
-        "10 samples are in the run only, and are not compared: s69, s68, s67, s66, s65 and 5 more.",
-        "10 samples are in the baseline only, and are not compared: s0, s1, s2, s3, s4 and 5 more.",
+        "old: 10 samples that another run lacks: s0, s1, s2, s3, s4 and 5 more.",
+        "new: 10 samples that another run lacks: s69, s68, s67, s66, s65 and 5 more.",
     )
 
 
@@ -168,8 +167,8 @@ def test_a_run_without_many_samples_of_the_baseline_is_refused(tmp_path: Path) -
     with pytest.raises(UsageError, match=r"7 of the 60 samples of the baseline .* such as 's53'.*--across-data"):
         gate_run(fewer, Suite(max_drop=0.3), baseline=old)
     enough = graded(tmp_path / "enough", {name: grades[name] for name in list(grades)[:54]})
-    assert gate_run(enough, Suite(max_drop=0.3), baseline=old).baseline_only == 6
-    assert gates_record(gate_run(old, Suite(max_drop=0.3), baseline=fewer))["run_only"] == 7
+    assert gate_run(enough, Suite(max_drop=0.3), baseline=old).notes[0].startswith("old: 6 samples that")
+    assert gate_run(old, Suite(max_drop=0.3), baseline=fewer).notes[0].startswith("old: 7 samples that")
     renamed = graded(
         tmp_path / "renamed", {(name if n < 9 else f"new-{name}"): grades[name] for n, name in enumerate(grades)}
     )
@@ -199,20 +198,20 @@ def test_other_questions_under_the_same_ids_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"7 of 60 samples have another user_input .* 'q0': 'Who 0\?' and 'Where 0\?'"):
         gate_run(some, Suite(max_drop=0.2), baseline=base)
     found = api.gate(some, baseline=base, max_drop=0.2, across_data=True)
-    assert (only(found).samples, found.other_questions, found.verdict) == (53, 7, PASS)
+    assert (only(found).estimate.samples, found.verdict) == (53, PASS)
+    assert found.notes[0].startswith("7 of 60 samples have another user_input")
     every = asked(tmp_path / "every", [f"Where {n}?" for n in range(60)])
     with pytest.raises(DataError, match="No question is equal in all runs"):
         gate_run(every, Suite(max_drop=0.9), baseline=base, across_data=True)
 
 
 def test_a_few_other_questions_are_left_out_and_counted(tmp_path: Path) -> None:
-    """Up to one in ten: what the other questions scored counts for nothing, and the notes and the JSON say how many."""
+    """Up to one in ten: what the other questions scored counts for nothing, and the notes say how many."""
     questions = [f"Who {n}?" for n in range(60)]
     base = asked(tmp_path / "base", questions)
     new = asked(tmp_path / "new", [*questions[:54], *["Where?"] * 6], worse=6)
     found = gate_run(new, Suite(max_drop=0.06), baseline=base)
-    assert (only(found).samples, only(found).decision.value, found.verdict) == (54, 0.0, PASS)
-    assert gates_record(found)["other_questions"] == 6
+    assert (only(found).estimate.samples, only(found).decision.value, found.verdict) == (54, 0.0, PASS)
     (note,) = found.notes
     assert note.startswith("6 of 60 samples have another user_input in")
     assert note.endswith("They are not compared.")
@@ -224,7 +223,7 @@ def test_another_truth_is_another_question_for_a_metric_that_reads_it(tmp_path: 
     base = asked(tmp_path / "base", questions, reference=["one"] * 30)
     text = asked(tmp_path / "text", questions, reference=["two"] * 30)
     ids = asked(tmp_path / "ids", questions, reference_context_ids=[["a", "c"]] * 30)
-    assert gate_run(text, Suite(max_drop=0.2), baseline=base).other_questions == 0
+    assert gate_run(text, Suite(max_drop=0.2), baseline=base).notes == ()
     with pytest.raises(DataError, match="30 of 30 samples have another reference_context_ids"):
         gate_run(ids, Suite(max_drop=0.2), baseline=base)
 
@@ -240,7 +239,7 @@ def test_the_same_outputs_pass(tmp_path: Path) -> None:
         assert (only(found).verdict, only(found).same_outputs) == (PASS, True)
         assert only(found).reading.startswith("context_relevance: no change. Inputs and scores are equal")
         assert "a drop of up to 0.152 is possible" in only(found).reading
-        assert gates_record(found)["gates"][0]["same_outputs"] is True
+        assert gates_record(found)["gates"][0]["caveats"][0]["code"] == "no-change"
         assert found.notes == ()
 
 

@@ -196,7 +196,7 @@ def test_labels_of_a_pair_correct_the_means_of_both_runs(tmp_path: Path) -> None
     for run, judged in zip(open_again(first, second), (first, second), strict=True):
         gate = gate_run(run, Suite(minimums={METRIC: 0.4})).gates[0]
         mean = judged.metrics[METRIC].mean
-        assert (gate.basis.value, gate.labelled) == ("human labels", 60)
+        assert (gate.estimate.basis.value, gate.by_judge["labelled"]) == ("human labels", 60)
         assert mean is not None
         assert (gate.decision.value or 0) < mean + 0.02
 
@@ -225,8 +225,8 @@ def test_a_minimum_is_decided_by_the_corrected_mean(tmp_path: Path) -> None:
     found = gate_run(run, Suite(minimums={METRIC: asked}))
     assert found.verdict is not PASS
     gate, record = found.gates[0], gates_record(found)["gates"][0]
-    assert gate.by_judge is not None
-    assert record["by_judge"]["value"] == pytest.approx(mean)
+    (caveat,) = record["caveats"]
+    assert caveat["facts"]["mean"] == pytest.approx(mean)
     assert "300 questions, 100 labelled;" in gate.reading
     assert "300 questions, 100 labelled;" in junit_text(found)
     assert gate_run(run, Suite(minimums={METRIC: asked}), judge_only=True).verdict is PASS
@@ -241,8 +241,7 @@ def test_a_drop_is_decided_by_the_corrected_difference(tmp_path: Path) -> None:
     found = gate_run(new, Suite(max_drop=0.05), baseline=base)
     gate = found.gates[0]
     assert gate.verdict is not FAIL
-    assert gate.by_judge is not None
-    assert gate.by_judge.value < gate.decision.value
+    assert gate.by_judge["difference"] < gate.decision.value
     assert gate.decision.value == merilo.compare(base, new).metrics[METRIC].difference
 
 
@@ -356,7 +355,7 @@ def test_the_embedded_judge_alone_decides_no_minimum(tmp_path: Path) -> None:
     by_metric = {gate.metric: gate for gate in found.gates}
     assert by_metric[METRIC].verdict is CANNOT_TELL
     assert by_metric["reciprocal_rank"].verdict is PASS
-    assert by_metric["reciprocal_rank"].basis.value == "no judge"
+    assert by_metric["reciprocal_rank"].estimate.basis.value == "no judge"
     assert "Cannot tell: no one has checked the judge." in by_metric[METRIC].reading
     assert found.headline == "cannot tell: 1 passed, 1 cannot tell (1 by the judge alone)"
     trusted = gate_run(run, Suite(minimums={METRIC: 0.01}, trust_judge=True))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from merilo.renderers import notebook_html
 from merilo.rendering.weak import WEAK, weak_legend
-from merilo.rendering.wording import count, percent
+from merilo.rendering.wording import count, number, percent
 from merilo.results.basis import BY_JUDGE, Basis
+from merilo.results.estimate import between, signed
 from merilo.short_repr import short_repr
 from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from merilo.results.estimate import Estimate
     from merilo.stats.gate import Decision
 
 _REPR = 150
@@ -46,14 +49,6 @@ class Kind(StrEnum):
     DROP = "drop"
 
 
-class Number(NamedTuple):
-    """A mean or an improvement by the judge alone, with its interval; it decides nothing."""
-
-    value: float
-    lower: float | None
-    upper: float | None
-
-
 @dataclass(frozen=True, slots=True)
 class Gate:
     """One metric, its requirement, and the decision on it."""
@@ -64,23 +59,10 @@ class Gate:
     """The minimum (the maximum if lower is better), or the largest allowed drop, 0 or more."""
     higher_is_better: bool
     decision: Decision
-    samples: int
-    """Number of samples with a score; for a drop, with a score in both runs."""
-    missing: int
-    """Number of unscored samples that could change the decision; for a drop, unscored in one of the two runs."""
+    estimate: Estimate
+    """The mean; for a drop, the difference of the comparison, whatever is better."""
     deciding: tuple[str, ...] = ()
     """If it cannot tell because of samples without a score: ids of some of the failed ones."""
-    same_outputs: bool = False
-    """True if inputs and outcomes of the metric are equal in both runs on every sample; the gate then passes."""
-    weak: bool = False
-    """True if the metric is weak with the judge."""
-
-    basis: Basis = Basis.JUDGE
-    """What the decision rests on."""
-    labelled: int = 0
-    """Number of labelled samples (pairs for a drop); a correction needs 20."""
-    by_judge: Number | None = None
-    """The number by the judge alone, if `decision` is corrected by human labels; otherwise None."""
     withheld: str = ""
     """The reason why numbers that would decide do not; otherwise empty."""
     means: tuple[float, float] | None = None
@@ -92,6 +74,17 @@ class Gate:
         return self.decision.verdict
 
     @property
+    def same_outputs(self) -> bool:
+        """True if inputs and outcomes of the metric are equal in both runs on every sample; the gate then passes."""
+        return self.estimate.caveat("no-change") is not None
+
+    @property
+    def by_judge(self) -> Mapping[str, Any]:  # Any: JSON
+        """The number of labelled samples (pairs for a drop), and the judge's own number; empty without labels."""
+        found = self.estimate.caveat("labelled")
+        return {} if found is None else found.facts
+
+    @property
     def facts(self) -> str:
         """The number, its interval, the number of samples and the requirement, in one line."""
         return f"{_reading(self).rstrip('.')}."
@@ -99,14 +92,17 @@ class Gate:
     @property
     def numbers(self) -> str:
         """The number and its interval, in few words."""
-        if self.decision.lower is None or self.decision.upper is None or self.same_outputs:
+        if self.estimate.interval is None or self.same_outputs:
             return self.facts
         return f"{self.metric}{_worse(self)}{_change(self)} ({_interval(self)})."
 
     @property
     def reading(self) -> str:
         """The result in one line: the facts, and why they do not decide."""
-        more = [f"Cannot tell: {self.withheld}." if self.withheld else "", f"{WEAK.capitalize()}." if self.weak else ""]
+        more = [
+            f"Cannot tell: {self.withheld}." if self.withheld else "",
+            f"{WEAK.capitalize()}." if self.estimate.caveat("weak") else "",
+        ]
         return " ".join([self.facts, *filter(None, more)])
 
     def __repr__(self) -> str:
@@ -126,12 +122,6 @@ class Gates:
     """The final verdict for a gate that cannot tell; None: "cannot tell"."""
     notes: tuple[str, ...] = ()
     """Notes on the interpretation of the decisions, a sentence each."""
-    run_only: int = 0
-    """Number of samples that the baseline does not have; they are not compared."""
-    baseline_only: int = 0
-    """Number of samples of the baseline that the run does not have; they are not compared."""
-    foreign: bool = False
-    """True if the scores were imported, not computed by merilo."""
     first_run: FirstRun | None = None
     """What a baseline that does not exist counts as; None if it exists, or if none is asked for."""
 
@@ -178,7 +168,7 @@ class Gates:
     @property
     def weak_note(self) -> str:
         """The metrics that are weak with the judge, in one sentence; empty if there are none."""
-        text = weak_legend(gate.metric for gate in self.gates if gate.weak).removeprefix("* ")
+        text = weak_legend(gate.metric for gate in self.gates if gate.estimate.caveat("weak")).removeprefix("* ")
         return f"{text[:1].upper()}{text[1:]}"
 
     @property
@@ -208,7 +198,7 @@ class Gates:
     @property
     def by_judge_alone(self) -> tuple[Gate, ...]:
         """The gates whose numbers are those of a judge, not corrected by human labels."""
-        return tuple(gate for gate in self.gates if gate.basis is Basis.JUDGE)
+        return tuple(gate for gate in self.gates if gate.estimate.basis is Basis.JUDGE)
 
     def __str__(self) -> str:
         """Return the headline and all decisions, a line for each, those that did not pass first."""
@@ -231,16 +221,15 @@ class Gates:
 
 
 def _reading(gate: Gate) -> str:
-    decision = gate.decision
-    if decision.value is None:
+    if gate.estimate.value is None:
         where = "the run" if gate.kind is Kind.MINIMUM else "both runs"
         return f"{gate.metric}: no sample has a score in {where}"
     if gate.same_outputs:
         return _same_reading(gate)
     worse = _worse(gate)
-    alone = f", {BY_JUDGE}" if gate.basis is Basis.JUDGE and worse == " " else ""
-    if decision.lower is None or decision.upper is None:
-        return f"{gate.metric}: {decision.reason}"
+    alone = f", {BY_JUDGE}" if gate.estimate.basis is Basis.JUDGE and worse == " " else ""
+    if gate.estimate.interval is None:
+        return f"{gate.metric}: {gate.decision.reason}"
     facts = "; ".join(filter(None, (_interval(gate), _samples(gate), _asked(gate))))
     return f"{gate.metric}{worse}{_change(gate)} ({facts}){alone}"
 
@@ -249,47 +238,39 @@ def _worse(gate: Gate) -> str:
     """Return "is worse:" for a failed drop; a judge alone is named with it."""
     if gate.kind is not Kind.DROP or gate.verdict is not GateVerdict.FAIL:
         return " "
-    return f" is worse, {BY_JUDGE}: " if gate.basis is Basis.JUDGE else " is worse: "
+    return f" is worse, {BY_JUDGE}: " if gate.estimate.basis is Basis.JUDGE else " is worse: "
 
 
 def _change(gate: Gate) -> str:
     """Return the mean; for a drop, both means and the difference of the scores."""
-    value = gate.decision.value or 0.0
     if gate.kind is Kind.MINIMUM:
-        return f"{value:.3f}"
+        return number(gate.estimate.value)
     before, after = gate.means or (0.0, 0.0)
-    return f"{before:.3f} to {after:.3f}, {_sign(gate) * value + 0.0:+.3f}"
+    return f"{before:.3f} to {after:.3f}, {signed(gate.estimate.value)}"
 
 
 def _interval(gate: Gate) -> str:
-    lower, upper = gate.decision.lower or 0.0, gate.decision.upper or 0.0
-    if gate.kind is Kind.MINIMUM:
-        return f"{percent(gate.decision.level)} {lower:.3f} to {upper:.3f}"
-    low, high = sorted((_sign(gate) * lower + 0.0, _sign(gate) * upper + 0.0))
-    return f"{percent(gate.decision.level)} {low:+.3f} to {high:+.3f}"
-
-
-def _sign(gate: Gate) -> int:
-    """Return -1 if a decision, which counts every improvement as positive, has the opposite sign of the scores."""
-    return 1 if gate.higher_is_better or gate.kind is Kind.MINIMUM else -1
+    ends = gate.estimate.interval or (0.0, 0.0)
+    shown = between(ends) if gate.kind is Kind.DROP else " to ".join(map(number, ends))
+    return f"{percent(gate.decision.level)} {shown}"
 
 
 def _samples(gate: Gate) -> str:
-    labelled = f"{gate.labelled:,} labelled" if gate.basis is Basis.LABELS else ""
-    if gate.labelled and not labelled:
-        labelled = f"{gate.labelled:,} of {DECIDING_LABELLED} needed labels"
-    missing = f"{gate.missing:,} unscored" if gate.missing else ""
-    return ", ".join(filter(None, (count(gate.samples, "question"), labelled, missing)))
+    labelled = f"{gate.by_judge['labelled']:,}" if gate.by_judge else ""
+    if labelled:
+        labelled += " labelled" if gate.estimate.basis is Basis.LABELS else f" of {DECIDING_LABELLED} needed labels"
+    missing = f"{gate.estimate.missing:,} unscored" if gate.estimate.missing else ""
+    return ", ".join(filter(None, (count(gate.estimate.samples, "question"), labelled, missing)))
 
 
 def _asked(gate: Gate) -> str:
     if gate.kind is Kind.MINIMUM:
         return f"{'minimum' if gate.higher_is_better else 'maximum'} {gate.asked:g}"
-    return f"allowed {-_sign(gate) * gate.asked:+g}" if gate.asked else "allowed 0"
+    return f"allowed {-gate.asked if gate.higher_is_better else gate.asked:+g}" if gate.asked else "allowed 0"
 
 
 def _same_reading(gate: Gate) -> str:
     lower = gate.decision.lower
     rest = f". On other questions a drop of up to {-lower:.3f} is possible" if lower is not None and lower < 0 else ""
-    samples = count(gate.samples, "question")
+    samples = count(gate.estimate.samples, "question")
     return f"{gate.metric}: no change. Inputs and scores are equal in both runs ({samples}){rest}"

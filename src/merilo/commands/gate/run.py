@@ -12,14 +12,14 @@ from merilo.commands.calibrate.correction import UsableLabels, usable_labels
 from merilo.commands.compare.caveats import UNCHECKED
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.gate.recomputed import recompute
-from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind, Number
+from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind
 from merilo.commands.gate.suite import LabelPolicy
 from merilo.errors import RunError, UsageError
-from merilo.rendering.wording import count
+from merilo.rendering.weak import WEAK
+from merilo.rendering.wording import count, covers_imported
 from merilo.results.basis import Basis, basis_of, judged_by_embedded
 from merilo.results.contents import MAX_OTHER
-from merilo.results.estimate import Level, Verdict
-from merilo.results.records import first_of
+from merilo.results.estimate import Caveat, Estimate, Level, Verdict
 from merilo.results.scores import read_scores
 from merilo.runs.run import Run, metric_in, opened
 from merilo.runs.run_metrics import check_asked, recorded_scale, weak_metrics
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from merilo.results.scores import RunScores
     from merilo.stats.correction import Labels
     from merilo.stats.gate import Decision
-
-
-_SHOWN = 5
 
 
 def gate_run(
@@ -83,31 +80,27 @@ def gate_run(
     if minimums and not judge_only:
         labels = usable_labels(scores, list(minimums))
     gates = minimum_gates(scores, minimums, suite, labels)
-    notes = [*labels.notes]
+    notes = [*([f"Intervals {covers_imported()}."] if this.manifest.origin else []), *labels.notes]
     found = None
     if base is not None and drops:
         found = _compared(base, this, drops, suite, across_data=across_data, judge_only=judge_only)
         gates += drop_gates(found, drops, suite)
-        notes += [each.full for each in found.caveats if each.level is Level.WARNS and each.code != "imported"]
-        notes += _left(found)
-    notes += [
-        f"{gate.metric} has a score on {gate.samples:,} of {total:,} questions only: merilo show lists the reasons."
-        for gate in gates
-        if 2 * gate.samples < (total := len(scores.ids) if gate.kind is Kind.MINIMUM or found is None else found.common)
-    ]
+        notes += [each.full for each in found.caveats if each.level is Level.WARNS]
+        notes += [f"{each.about}: {each.sentence}." for each in found.caveats if each.code == "absent"]
+    for gate in gates:
+        total = len(scores.ids) if gate.kind is Kind.MINIMUM or found is None else found.common
+        if 2 * (own := gate.estimate.samples) < total:
+            start = f"{gate.metric} has a score on {own:,} of {total:,} questions only"
+            notes.append(f"{start}: merilo show lists the reasons.")
     checked = [scores, *([] if base is None else [read_scores(base, metrics=[*drops], cluster="")])]
     notes += [note for each in checked for note in recompute(each)]
-    weak = frozenset[str]().union(*(weak_metrics(each.manifest) for each in (this, base) if each is not None))
     return Gates(
         run=this.path,
         baseline=missing if base is None else base.path,
-        gates=tuple(replace(gate, weak=gate.metric in weak) for gate in gates),
+        gates=tuple(gates),
         cluster=None if scores.clusters is None else suite.cluster or this.manifest.cluster,
         cannot_tell=suite.cannot_tell,
         notes=tuple(dict.fromkeys(notes)),
-        run_only=0 if found is None else found.sides[1].absences,
-        baseline_only=0 if found is None else found.sides[0].absences,
-        foreign=this.manifest.origin is not None,
         first_run=(suite.first_run or FirstRun.CANNOT_TELL) if missing is not None else None,
     )
 
@@ -192,17 +185,6 @@ def _compared(
     return found
 
 
-def _left(found: RunComparison) -> list[str]:
-    """Return a sentence on the samples of each run that the other lacks."""
-    texts: list[str] = []
-    for side, where in zip(reversed(found.sides), ("the run", "the baseline"), strict=True):
-        if side.absences:
-            verb = "is" if side.absences == 1 else "are"
-            start = f"{count(side.absences, 'sample')} {verb} in {where} only, and {verb} not compared"
-            texts.append(f"{start}: {first_of(side.absent, _SHOWN, side.absences)}.")
-    return texts
-
-
 # -- decisions ----------------------------------------------------------------------------------------
 
 MAX_DECIDING = 20
@@ -238,7 +220,7 @@ def drop_gates(found: RunComparison, asked: Mapping[str, float], suite: Suite) -
 
 def _withheld(gate: Gate, suite: Suite, why: str) -> Gate:
     """Return the gate without a verdict if the judge alone may not decide it. `why`: a reason; empty if it may."""
-    if gate.basis is not Basis.JUDGE or gate.same_outputs:
+    if gate.estimate.basis is not Basis.JUDGE or gate.same_outputs:
         return gate
     why = gate.withheld or why
     if suite.labels is LabelPolicy.REQUIRED:
@@ -268,49 +250,38 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: L
         )
 
     decision, scored = decided(labels), int(column.scored.sum())
+    caveats = [Caveat("weak", WEAK)] if text in weak_metrics(scores.run.manifest) else []
+    if labels is not None:
+        alone = decided(None) if decision.corrected else decision
+        facts = {"labelled": labels.samples, "mean": alone.value, "interval": alone.ends}
+        caveats.append(Caveat("labelled", facts=facts))
+    missing = len(column) - scored if suite.undefined is not Policy.DROP else int(column.failed.sum())
+    basis = basis_of(text, corrected=decision.corrected)
     return Gate(
         metric=text,
         kind=Kind.MINIMUM,
         asked=asked,
         higher_is_better=column.higher_is_better,
         decision=decision,
-        samples=scored,
-        missing=len(column) - scored if suite.undefined is not Policy.DROP else int(column.failed.sum()),
+        estimate=Estimate(decision.value, decision.ends, scored, missing, basis, tuple(caveats)),
         deciding=_named(scores.ids, column.failed, decision),
-        basis=basis_of(text, corrected=decision.corrected),
-        labelled=0 if labels is None else labels.samples,
-        by_judge=_number(decided(None)) if decision.corrected else None,
     )
 
 
-def _number(decision: Decision) -> Number | None:
-    return None if decision.value is None else Number(decision.value, decision.lower, decision.upper)
-
-
 def _drop(row: Row, asked: float) -> Gate:
-    each, counts, sign = row.comparison, row.comparison.counts, 1.0 if row.higher_is_better else -1.0
-    decision = drop_decision(each, asked, higher_is_better=row.higher_is_better)
-    same = row.verdict is Verdict.NO_CHANGE
-    if same:
+    counts, one_sided = row.comparison.counts, row.estimate.caveat("one-sided")
+    decision = drop_decision(row.comparison, asked, higher_is_better=row.higher_is_better)
+    if row.verdict is Verdict.NO_CHANGE:
         decision = replace(decision, verdict=GateVerdict.PASS, open=False)
-    failed = counts.first_failed + counts.second_failed
-    one_sided = row.estimate.caveat("one-sided")
-    judged = None if each.correction is None or each.by_judge is None else each.correction.judged
+    ids = [] if one_sided is None or not decision.open else one_sided.facts["ids"]
     return Gate(
         metric=row.metric,
         kind=Kind.DROP,
         asked=asked,
         higher_is_better=row.higher_is_better,
         decision=decision,
-        samples=counts.pairs,
-        missing=counts.left_out,
-        deciding=tuple(one_sided.facts["ids"][:failed]) if one_sided is not None and decision.open else (),
-        same_outputs=same,
-        basis=row.estimate.basis,
-        labelled=each.labelled,
-        by_judge=None
-        if judged is None or judged.difference is None
-        else _improvement(judged.difference, judged.interval.ends, sign),
+        estimate=row.estimate,
+        deciding=tuple(ids[: counts.first_failed + counts.second_failed]),
         withheld=row.reason if row.unchecked or _refuted(decision, row) else "",
         means=None if row.base_mean is None or row.run_mean is None else (row.base_mean, row.run_mean),
     )
@@ -319,11 +290,6 @@ def _drop(row: Row, asked: float) -> Gate:
 def _refuted(decision: Decision, row: Row) -> bool:
     """Return True if the numbers say worse, and the comparison gives a reason why that is not shown."""
     return decision.verdict is GateVerdict.FAIL and row.verdict is Verdict.CANNOT_TELL
-
-
-def _improvement(difference: float, ends: tuple[float, float] | None, sign: float) -> Number:
-    low, high = (None, None) if ends is None else sorted(sign * end for end in ends)
-    return Number(sign * difference, low, high)
 
 
 def _named(ids: Sequence[str], failed: NDArray[np.bool_], decision: Decision) -> tuple[str, ...]:

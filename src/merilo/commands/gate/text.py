@@ -16,7 +16,7 @@ from merilo.rendering.explain import add_evidence
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cells_of, cut
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import covers_imported, number
+from merilo.rendering.wording import number
 from merilo.results.basis import Basis
 from merilo.results.records import picked
 from merilo.results.sample_detail import SampleDetail
@@ -108,7 +108,7 @@ _READ: Final = " Read them: "
 def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
     """Return the decisions as a JSON-able object."""
     return {
-        **picked(found, "run baseline verdict passed counts run_only baseline_only cluster"),
+        **picked(found, "run baseline verdict passed counts cluster"),
         "level": LEVEL,
         "by_judge_alone": bool(found.by_judge_alone),
         **picked(found, "cannot_tell first_run"),
@@ -154,8 +154,7 @@ def _page(page: Page, found: Gates, *, brief: bool) -> Page:
         page.entry(
             GateVerdict.PASS.value, f"{', '.join(gate.metric for gate in passed)}.", column=column, tone=Tone.GOOD
         )
-    imported = f"Intervals {covers_imported()}." if found.foreign else ""
-    for note in filter(None, (imported, found.weak_note, *found.notes)):
+    for note in filter(None, (found.weak_note, *found.notes)):
         page.text(note, tone=Tone.QUIET)
     return page
 
@@ -224,12 +223,12 @@ def _junit_kind(verdict: GateVerdict, found: Gates) -> str | None:
 
 def _record(found: Gates, gate: Gate) -> dict[str, Any]:  # Any: JSON
     return {
-        **picked(gate, "metric weak kind asked higher_is_better verdict"),
-        **picked(gate.decision, "value lower upper"),
+        **picked(gate, "metric kind asked higher_is_better verdict"),
+        **picked(gate, "value=estimate.value interval=estimate.interval level=decision.level"),
         "baseline_mean": None if gate.means is None else gate.means[0],
         "run_mean": None if gate.means is None else gate.means[1],
-        **picked(gate, "samples missing same_outputs deciding basis labelled"),
-        "by_judge": None if gate.by_judge is None else gate.by_judge._asdict(),
+        **picked(gate, "samples=estimate.samples missing=estimate.missing basis=estimate.basis deciding"),
+        "caveats": [picked(each, "code level about sentence facts") for each in gate.estimate.caveats],
         "withheld": gate.withheld or None,
         "advice": gate_advice(found, gate) or None,
         "reading": gate.reading,
@@ -244,14 +243,15 @@ def gate_advice(found: Gates, gate: Gate) -> str:
         worst = ", ".join(each.id for each in deciding_samples(found, gate))
         return f"Most of it: {worst}.{_READ}{_read(found, gate)}" if worst else ""
     if gate.withheld:
-        return f"To decide: {_labels(found, gate)}" if gate.basis is Basis.JUDGE else ""
+        return f"To decide: {_labels(found, gate)}" if gate.estimate.basis is Basis.JUDGE else ""
     if gate.deciding:
         return "The samples with a score would decide, and failed ones could change that. Retry them: --retry-failed"
     if gate.decision.open:
-        return f"The samples with a score would decide, and {gate.missing:,} without one could change that. Read them."
+        others = f"{gate.estimate.missing:,} without one"
+        return f"The samples with a score would decide, and {others} could change that. Read them."
     more = _needed(found, gate)
-    if gate.missing:  # the number of questions that would decide depends on their scores, which are unknown
-        more = f"Read the {gate.missing:,} without a score, and use more questions."
+    if gate.estimate.missing:  # the number of questions that would decide depends on their scores, which are unknown
+        more = f"Read the {gate.estimate.missing:,} without a score, and use more questions."
     return " ".join(filter(None, (_open(gate), more)))
 
 
@@ -288,13 +288,12 @@ def _needed(found: Gates, gate: Gate) -> str:
     effect = abs(decision.value - (gate.asked if gate.kind is Kind.MINIMUM else -gate.asked))
     detectable = error * (width / 2 + normal_quantile(POWER))
     stays = f"would decide if the {'mean' if gate.kind is Kind.MINIMUM else 'difference'} stays"
-    if gate.basis is not Basis.LABELS:
-        text = more_questions(effect, detectable, gate.samples)
+    if gate.estimate.basis is not Basis.LABELS:
+        text = more_questions(effect, detectable, gate.estimate.samples)
         return f"{text} {stays}." if text else ""
-    judged = gate.by_judge
-    spread = None if judged is None or judged.lower is None or judged.upper is None else judged.upper - judged.lower
-    errors = (error, None if spread is None else spread / width)
-    text = more_labels(effect, errors, gate.labelled, gate.samples)
+    low, high = gate.by_judge["interval"] or (0.0, 0.0)
+    errors = (error, (high - low) / (2 * normal_quantile((1 + LEVEL) / 2)) or None)
+    text = more_labels(effect, errors, gate.by_judge["labelled"], gate.estimate.samples)
     if text.endswith(ALL_LABELLED):
         return f"{text}, {stays}."
     return f"{text} {stays}: {_labels(found, gate)}" if text else ""
