@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,11 +26,12 @@ from merilo.commands.label.run import label_run
 from merilo.commands.report.run_page import comparison_page as report_page
 from merilo.judging.questions import Question
 from merilo.results.basis import Basis
-from merilo.results.estimate import Verdict
+from merilo.results.estimate import DECIDED, Verdict
 from merilo.stats.gate import GateVerdict
 
 SAMPLES = 30
 ALLOWED = 0.05
+IDS, SPANS = ("id_recall", "nDCG"), ("span_recall",)
 GOOD, BAD = "River {n} is 120 km long.", "The market of town {n} opens on Sundays."
 WINNER = re.compile(r"\b(better|worse)\b")
 
@@ -45,12 +47,25 @@ class Situation(NamedTuple):
     """Labelled questions."""
     contexts: str = "other"
     """`other`: the runs retrieved other contexts; `equal`: they differ in the response."""
+    metrics: tuple[str, ...] = ()
+    """By default the one that reads what differs."""
+    sides: int = 2
+    """Runs with labels: both, or 1."""
+    runs: int = 2
+    """Those after the second are like the first and the second in turn."""
 
 
 JUDGES, EFFECTS, LABELS = ("embedded", "scripted"), ("worse", "better", "mixed", "same"), (0, 11, 24)
 SITUATIONS = [
     *product(JUDGES, EFFECTS, LABELS, ["other"]),
     *product(JUDGES, EFFECTS[:3], [0], ["equal"]),
+]
+RELEVANCE = ("context_relevance", "context_precision")
+MORE = [
+    *(Situation("scripted", effect, 0, metrics=each) for effect in EFFECTS for each in (IDS, SPANS)),
+    *(Situation(judge, effect, 24, sides=1) for judge in JUDGES for effect in EFFECTS[:3]),
+    *(Situation(*each, metrics=RELEVANCE) for each in product(JUDGES, EFFECTS[:3], (0, 24))),
+    *(Situation("scripted", effect, 0, runs=5) for effect in EFFECTS),
 ]
 
 
@@ -73,6 +88,10 @@ def rows(situation: Situation, side: int) -> list[dict[str, Any]]:
     for n in range(SAMPLES):
         text = (GOOD if good(situation.effect, side, n) else BAD).format(n=n)
         row = {"id": f"s{n}", "user_input": f"How long is river {n}?", "retrieved_contexts": [text]}
+        if situation.metrics == IDS:
+            row |= {"retrieved_context_ids": ["a" if text != BAD.format(n=n) else "b"], "reference_context_ids": ["a"]}
+        if situation.metrics == SPANS:
+            row["reference_contexts"] = [GOOD.format(n=n)]
         if situation.contexts == "equal":
             row |= {"retrieved_contexts": [GOOD.format(n=n)], "response": text}
         found.append(row)
@@ -93,18 +112,19 @@ def scripted(question: Question[Any]) -> dict[str, Any]:
 
 
 def pair(folder: Path, situation: Situation) -> list[Path]:
-    """Both runs, with their labels attached."""
-    metric = "context_relevance" if situation.contexts == "other" else "faithfulness"
+    """The runs, with their labels attached."""
+    metrics = situation.metrics or ("context_relevance" if situation.contexts == "other" else "faithfulness",)
     judge = "embedded" if situation.judge == "embedded" else merilo.ScriptedJudge.by(scripted, version="1")
-    runs = [folder / "base", folder / "run"]
+    runs = [folder / name for name in ("base", "run", "c", "d", "e")[: situation.runs]]
     for side, out in enumerate(runs):
-        data = rows(situation, side)
-        merilo.evaluate(data, metrics=[metric], judge=judge, out=out, storage={"cache": False})
+        data = rows(situation, side % 2)
+        merilo.evaluate(data, metrics=[*metrics], judge=judge, out=out, storage={"cache": False})
     if situation.labels:
         tasks = folder / "tasks.jsonl"
-        label_run(runs[0], tasks, samples=situation.labels, other=runs[1])
+        own = runs[: situation.sides]
+        label_run(runs[0], tasks, samples=situation.labels, other=runs[1] if len(own) > 1 else None)
         fill_in(tasks, lambda task: str(2 * ("120 km" in task["context"])))
-        attach_files([str(run) for run in runs], [str(tasks)])
+        attach_files([str(run) for run in own], [str(tasks)])
     return runs
 
 
@@ -112,7 +132,7 @@ def expected(situation: Situation) -> tuple[Verdict, bool]:
     """The verdict, and whether it is one by the judge alone."""
     if situation.effect == "same":
         return Verdict.NO_CHANGE, False
-    labelled = situation.labels >= 20
+    labelled = situation.labels >= 20 and situation.sides > 1
     if situation.judge == "embedded" and not labelled:
         return Verdict.CANNOT_TELL, False
     found = {"worse": Verdict.WORSE, "better": Verdict.BETTER, "mixed": Verdict.NOT_SHOWN}[situation.effect]
@@ -187,3 +207,65 @@ def test_all_outputs_agree(tmp_path: Path, situation: Situation) -> None:
     code, text = printed("gate", runs[1], "--baseline", runs[0], "--max-drop", str(ALLOWED))
     assert code == {GateVerdict.PASS: 0, GateVerdict.FAIL: 1, GateVerdict.CANNOT_TELL: 3}[gate.verdict]
     assert " ".join(gate.reading.split()) in " ".join(text.split())
+
+
+def family_size(situation: Situation) -> int:
+    """The size of the family: metrics of the same labels count once, and those that cannot decide do not count."""
+    if situation.effect == "same" or (situation.judge == "embedded" and (not situation.labels or situation.sides < 2)):
+        return 1
+    labelled = situation.labels >= 20 and situation.sides > 1
+    return max(1 if labelled else len(situation.metrics), situation.runs // 2)
+
+
+@pytest.mark.parametrize(
+    "situation",
+    [
+        pytest.param(each, id=f"{n}-" + "-".join(map(str, each[:3])), marks=pytest.mark.long if n % 2 else ())
+        for n, each in enumerate(MORE)
+    ],
+)
+def test_no_verdict_contradicts_its_interval_in_any_output(tmp_path: Path, situation: Situation) -> None:
+    """With ids, references, labels of one run, several metrics of the same labels, and five runs."""
+    runs = pair(tmp_path, situation)
+    found = compare_runs(runs, ComparisonRequest(samples=0))
+    verdict, _ = expected(situation)
+    assert (found.verdict, {row.verdict for row in found.rows_of(1)}) == (verdict, {verdict})
+    family = max(round(0.05 / (1 - row.comparison.interval.level)) for row in found.rows)
+    assert family == family_size(situation)
+    gates = gate_run(runs[1], Suite(max_drop=ALLOWED), baseline=runs[0])
+    shown, record = outputs(found, gates), comparison_record(found)
+    allowed = {*(row.verdict.value for row in found.rows if row.verdict), found.verdict.value}
+    assert all({*WINNER.findall(text.replace("which is better", ""))} <= allowed for text in shown.values())
+    for row, compared in zip(found.rows, record["comparisons"], strict=True):
+        assert bool(row.estimate.sign) == (row.verdict in DECIDED) or row.verdict is Verdict.CANNOT_TELL
+        assert compared["interval"] == (None if row.interval is None else list(row.interval))
+        for name in ("terminal", "full", "html", "markdown", "notebook"):
+            assert f"{row.difference:+.3f}" in shown[name], name
+            assert all(f"{end:+.3f}" in shown[name] for end in row.interval or ()), name
+    if situation.runs == 2:
+        assert [gate.estimate for gate in gates.gates] == [row.estimate for row in found.rows]
+        assert [gate.verdict for gate in gates.gates] == [gate_verdict(row) for row in found.rows]
+
+
+@pytest.mark.parametrize("ends", [(0.111, 0.222), (-0.222, -0.111), (-0.111, 0.222)])
+def test_every_output_draws_the_one_estimate(tmp_path: Path, ends: tuple[float, float]) -> None:
+    """Another estimate in the row gives its verdict, number and interval in every output; nothing of the old stays."""
+    runs = pair(tmp_path, Situation("scripted", "better", 24))
+    found = compare_runs(runs, ComparisonRequest(samples=0))
+    gates = gate_run(runs[1], Suite(max_drop=ALLOWED), baseline=runs[0])
+    (row,), value = found.rows, sum(ends) / 2
+    estimate = replace(row.estimate, value=value, interval=ends)
+    changed = replace(found, rows=(replace(row, estimate=estimate),))
+    gated = replace(gates, gates=(replace(gates.gates[0], estimate=estimate),))
+    said = Verdict.NOT_SHOWN if ends[0] < 0 < ends[1] else Verdict.BETTER if value > 0 else Verdict.WORSE
+    old = [f"{each:+.3f}" for each in (row.difference or 0, *(row.interval or ()))]
+    for name, text in outputs(changed, gated).items():
+        # The notes have the number by the judge alone; nothing else has one.
+        plain = text.partition("Human labels")[0]
+        assert all(f"{each:+.3f}" in plain for each in (value, *ends)), name
+        assert not any(each in plain for each in old), name
+        assert said in text.lower() or "gate" in name or name == "junit", name
+    record = comparison_record(changed)
+    (compared,), (gate,) = record["comparisons"], gates_record(gated)["gates"]
+    assert (record["verdict"], compared["verdict"]) == (said, said)
+    assert (compared["difference"], compared["interval"]) == (gate["value"], gate["interval"]) == (value, list(ends))
