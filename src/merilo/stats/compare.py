@@ -164,9 +164,9 @@ def compare(
     pairings = {key: _Pairing.of(*pair, undefined, ignore_undefined=ignore_undefined) for key, pair in pairs.items()}
     found = {key: _compared(each, codes, level, own.get(key)) for key, each in pairings.items()}
     chosen = [key for key in pairs if key in named]
-    members = {key: member(key, found[key]) for key in chosen}
-    p_values = {key: p for key in chosen if members[key] is not None and (p := found[key].p) is not None}
-    tested = _family(p_values, members, 1 - level)
+    p_values = {key: p for key in chosen if (p := found[key].p) is not None}
+    members = {key: member(key, found[key]) for key in p_values}
+    tested = _family({key: p for key, p in p_values.items() if members[key] is not None}, members, 1 - level)
     for key, each in tested.items():
         if each.alpha < 1 - level:
             wider = _compared(pairings[key], codes, 1 - each.alpha, own.get(key))

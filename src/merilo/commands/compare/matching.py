@@ -234,7 +234,9 @@ def by_same_contexts(
     if all runs have the same samples.
     """
     caveats: list[Caveat] = []
-    chosen = _sampled(len(scores[0].ids)) if counts else ()
+    if not counts:
+        return SameContexts()
+    chosen = _sampled(len(scores[0].ids))
     some = [each.at(chosen) for each in scores] if chosen else scores
     lengths = [[each[at] for at in chosen] for each in counts] if chosen else counts
     pairs: dict[tuple[str, int], tuple[Column, Column]] = {}

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from merilo.commands.compare.result import Moved, Row, RunComparison
-    from merilo.results.estimate import Caveat
 
 _ROWS: Final = 12
 """Maximum number of rows of one pair of runs, unless the full page is asked for."""
@@ -70,14 +69,17 @@ def _part(found: RunComparison, other: int) -> Part:
 def leads(found: RunComparison, other: int = 1) -> list[str]:
     """Return what qualifies the conclusion on a run: the first caveat of each code, of corrected metrics first.
 
-    Those that depend on a row's verdict are shown only if it is the conclusion.
+    Those that depend on a row's verdict are shown only if it is the conclusion, and what would show a difference only
+    for the row that the conclusion names.
     """
-    shown: dict[str, Caveat] = {}
+    shown: dict[str, str] = {}
     for row in sorted(found.rows_of(other), key=lambda row: row.estimate.basis is not Basis.LABELS):
         for each in row.estimate.caveats:
             if each.level is Level.LEADS and (each.code not in OF_VERDICT or row.verdict is found.verdict_of(other)):
-                shown.setdefault(each.code, each)
-    return [each.full for each in shown.values()]
+                shown.setdefault(each.code, each.full)
+        if row.verdict is Verdict.NOT_SHOWN:
+            shown.setdefault("more-needed", "")
+    return [*filter(None, shown.values())]
 
 
 # -- the conclusion ------------------------------------------------------------------------------------
