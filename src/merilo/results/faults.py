@@ -21,8 +21,8 @@ from merilo.stats.means import mean_interval
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-    from merilo.runs.outcomes import OutcomeRecord
-    from merilo.runs.run import Run
+    from merilo.runs.outcomes import EvidenceRecord, OutcomeRecord
+    from merilo.runs.run import Run, SampleResult
     from merilo.stats.means import MeanEstimate
 
 DECLINES: Final = "the response declines to answer"
@@ -211,8 +211,11 @@ def _id_counts(records: Mapping[str, OutcomeRecord]) -> Mapping[str, int | None]
 
 def _labels(record: OutcomeRecord | None, kind: str) -> list[str | None]:
     """Return the labels of the verdicts of a kind; those of an undefined metric are the ones that were given."""
-    evidence = () if record is None else record.get("evidence", ())
-    return [piece["verdict"].get("label") for piece in evidence if piece["kind"] == kind]
+    return [piece["verdict"].get("label") for piece in _pieces(record, kind)]
+
+
+def _pieces(record: OutcomeRecord | None, kind: str) -> list[EvidenceRecord]:
+    return [] if record is None else [piece for piece in record.get("evidence", ()) if piece["kind"] == kind]
 
 
 def _held(records: Mapping[str, OutcomeRecord]) -> Held:
@@ -246,8 +249,25 @@ def judgements(run: Run) -> Iterator[tuple[str, Judgement]]:
     read = [metric for metric in run.manifest.metrics if metric.partition("(")[0] in JUDGED | {ID_RECALL}]
     records = run.brief_records(read, whole=read) if has_faults(read) else ()
     for sample, group in groupby(records, key=lambda record: record["sample"]):
-        named = {record["metric"].partition("(")[0]: record for record in reversed(list(group))}
-        yield sample, judgement_of(named)
+        yield sample, judgement_of(_named(list(group)))
+
+
+def _named(records: Sequence[OutcomeRecord]) -> dict[str, OutcomeRecord]:
+    return {record["metric"].partition("(")[0]: record for record in reversed(records)}
+
+
+def sample_fault(found: SampleResult) -> str | None:
+    """Return the key of the fault of a sample; None if no half of the table was judged."""
+    records = found.records
+    return fault_of(_named([*records.values()])) if has_faults(records) else None
+
+
+def unsupported(found: SampleResult) -> list[str]:
+    """Return the statements of the response that the contexts do not support."""
+    named = _named([*found.records.values()])
+    record = named.get(FAITHFULNESS, named.get(Answering.name))
+    labelled = zip(_pieces(record, "support"), _labels(record, "support"), strict=True)
+    return [piece.get("text", "") for piece, label in labelled if label != "supported"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

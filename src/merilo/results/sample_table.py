@@ -1,17 +1,22 @@
 """A run as a table with one row per sample: the columns of `merilo export` and of `Run.to_frame`.
 
-Columns are the same for every run: the id, the fields, the language, the metadata, the number of contexts, and three
-columns per metric. Composites have no value per sample, so they have no column.
+The columns are the id, the fields, the language, the metadata, the number of contexts, the fault with its cause and the
+unsupported statements, one column per frequent key of the metadata, and three columns per metric. Composites have no
+value per sample, so they have no column.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from merilo.data.sample import FIELDS
+from merilo.results.faults import FAULTS, PLACES, sample_fault, unsupported
+from merilo.runs.run import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +35,7 @@ class Kind(StrEnum):
     COUNT = "count"
     SCORE = "score"
     JSON = "json"
-    """Lists and objects: contexts, their ids, and metadata."""
+    """Lists and objects: contexts, their ids, and metadata. A text stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,14 @@ _SAMPLE: Final = (
     Column("language", Kind.TEXT),
     Column("metadata", Kind.JSON),
     Column(CONTEXTS, Kind.COUNT),
+    Column("fault", Kind.TEXT),
+    Column("cause", Kind.TEXT),
+    Column("unsupported", Kind.TEXT),
 )
+_EXACT: Final = 2**53
+"""Smaller whole numbers are exact as a double."""
+MAX_KEYS: Final = 50
+"""Maximum number of keys of the metadata with a column: the most frequent ones."""
 _STATUS: Final = {"score": "scored", "undefined": "undefined", "failed": "failed"}
 
 
@@ -60,15 +72,24 @@ class SampleTable:
 
     run: Run
     columns: tuple[Column, ...]
+    keys: tuple[str, ...]
+    """The keys of the metadata with a column."""
 
     @classmethod
     def of(cls, run: Run) -> SampleTable:
         """Return the table of a run.
 
-        A metric that is called like another column gets `metric_` in front of its name, so that names are unique.
+        A key of the metadata or a metric that is called like another column gets `metadata_` or `metric_` in front of
+        its name, so that names are unique.
         """
         taken = {column.name for column in _SAMPLE}
-        columns = [*_SAMPLE]
+        columns, kinds = [*_SAMPLE], _metadata_kinds(run)
+        for key, kind in kinds.items():
+            name = key
+            while name in taken:
+                name = f"metadata_{name}"
+            taken.add(name)
+            columns.append(Column(name, kind))
         for metric in run.manifest.metrics:
             name = metric
             while taken & (own := {name, f"{name}_status", f"{name}_reason"}):
@@ -79,27 +100,56 @@ class SampleTable:
                 Column(f"{name}_status", Kind.TEXT),
                 Column(f"{name}_reason", Kind.TEXT),
             )
-        return cls(run.shown, tuple(columns))
+        return cls(run.shown, tuple(columns), tuple(kinds))
 
     def rows(self) -> Iterator[Row]:
         """Yield the cells of each sample, in the order of `columns`; None is a missing value."""
         metrics = tuple(self.run.manifest.metrics)
         for result in self.run.read_samples():
             outcomes = [cell for metric in metrics for cell in _outcome(result.records.get(metric))]
-            yield (*_fields(result), *outcomes)
+            metadata = result.sample.metadata
+            yield (*_fields(result), *map(metadata.get, self.keys), *outcomes)
 
 
 def cell_text(cell: Cell, kind: Kind) -> str | float | None:
     """Return a cell with lists and objects as JSON text, for formats that hold only texts and numbers."""
-    if cell is None or kind is not Kind.JSON:
+    if kind is Kind.SCORE and cell is not None:
+        return float(cell)
+    if cell is None or kind is not Kind.JSON or isinstance(cell, str):
         return cell  # type: ignore[no-any-return]  # the kind says what it is
     return json.dumps(cell, ensure_ascii=False)
 
 
 def _fields(result: SampleResult) -> Row:
     record, contexts = result.sample.to_record(), result.sample.retrieved_contexts
-    known = (record.get(column.name) for column in _SAMPLE[:-1])
-    return (*known, None if contexts is None else len(contexts))
+    fault = sample_fault(result)
+    cause = None if fault is None else FAULTS[PLACES[fault]].cause
+    statements = "\n".join(unsupported(result)) or None
+    known = (record.get(column.name) for column in _SAMPLE[:-4])
+    return (*known, None if contexts is None else len(contexts), fault, cause, statements)
+
+
+def _metadata_kinds(run: Run) -> dict[str, Kind]:
+    """Return the most frequent keys of the metadata and the kind of their values, in the order of the data."""
+    amounts, kinds = Counter[str](), dict[str, set[Kind]]()
+    with closing(open_store(run)) as store:
+        for sample in store.samples():
+            amounts.update(sample.metadata.keys())
+            for key, value in sample.metadata.items():
+                kinds.setdefault(key, set()).update(() if value is None else (_kind(value),))
+    frequent = dict(amounts.most_common(MAX_KEYS))
+    return {key: _common(found) for key, found in kinds.items() if key in frequent}
+
+
+def _kind(value: object) -> Kind:
+    if isinstance(value, float):
+        return Kind.SCORE
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < _EXACT
+    return Kind.COUNT if whole else Kind.JSON
+
+
+def _common(kinds: set[Kind]) -> Kind:
+    return kinds.pop() if len(kinds) == 1 else Kind.SCORE if kinds == {Kind.COUNT, Kind.SCORE} else Kind.JSON
 
 
 def _outcome(record: OutcomeRecord | None) -> Row:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faulty_run import faulty
 from imported import import_scores
 
 import merilo
@@ -35,6 +36,7 @@ ROWS = [
 NAMES = [
     *("id", "user_input", "retrieved_contexts", "response", "reference", "reference_contexts"),
     *("retrieved_context_ids", "reference_context_ids", "language", "metadata", "contexts"),
+    *("fault", "cause", "unsupported", "k"),
     *("context_relevance", "context_relevance_status", "context_relevance_reason"),
 ]
 
@@ -162,8 +164,42 @@ def test_a_metric_called_like_a_column_gets_another_name(tmp_path: Path) -> None
     """Names are unique, and the columns of the sample keep theirs."""
     (tmp_path / "s.csv").write_text("id,s,s_status\na,0.5,0.25\n", encoding="utf-8")
     run = import_scores(tmp_path / "s.csv", scores=["s", "s_status"], out=tmp_path / "run")
-    names = [column.name for column in SampleTable.of(run).columns][len(NAMES) - 3 :]
+    names = [column.name for column in SampleTable.of(run).columns][-6:]
     assert names == [
         *("foreign:s", "foreign:s_status", "foreign:s_reason"),
         *("metric_foreign:s_status", "metric_foreign:s_status_status", "metric_foreign:s_status_reason"),
     ]
+
+
+def test_verdict_cause_and_statement_of_each_sample(tmp_path: Path) -> None:
+    """The fault of each sample is that of the report, with its cause and the statements that are not supported."""
+    run = faulty(tmp_path / "run")
+    rows = [json.loads(line) for line in exported(run, tmp_path / "x.jsonl").splitlines()]
+    assert {row["id"]: row["fault"] for row in rows} == dict(run.faults.samples)
+    invented = [row for row in rows if row["fault"] == "invented"]
+    assert {row["cause"] for row in invented} == {
+        "The contexts do not hold the answer, and the response claims what they do not support."
+    }
+    assert all(row["unsupported"] and row["unsupported"] in row["response"] for row in invented)
+    assert {row["unsupported"] for row in rows if row["fault"] == "right"} == {None}
+
+
+def test_keys_of_the_metadata_are_columns(tmp_path: Path) -> None:
+    """At most 50 keys have a column, the most frequent; numbers keep their type, and equal names get a prefix."""
+    own = {"team": "a", "id": "other", "metadata_id": 1, "turn": 2, "weight": 1, "flag": True, "id_recall": None}
+    more = {"team": "b", "turn": 3, "weight": 0.5} | {f"rare{number}": number for number in range(60)}
+    data = [
+        {"id": str(at), "retrieved_context_ids": ["x"], "reference_context_ids": ["x"], "metadata": each}
+        for at, each in enumerate([own, own, more])
+    ]
+    run = merilo.evaluate(data, metrics=["id_recall"], out=tmp_path / "run")
+    table = SampleTable.of(run)
+    assert len(table.keys) == 50
+    assert [*own] == [*table.keys[:7]]
+    rows = [json.loads(line) for line in exported(run, tmp_path / "x.jsonl").splitlines()]
+    assert rows[0]["id"] == "0"
+    assert (rows[0]["metadata_id"], rows[0]["metadata_metadata_id"]) == ("other", 1)
+    assert (rows[0]["id_recall"], rows[0]["metric_id_recall"]) == (None, 1.0)
+    frame = run.to_pandas()
+    assert frame["team"].tolist() == ["a", "a", "b"]
+    assert (str(frame["weight"].dtype), frame["turn"].tolist()) == ("float64", [2, 2, 3])

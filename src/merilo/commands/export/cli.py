@@ -8,7 +8,7 @@ import typer
 
 from merilo.commands.command import Command, Json, Section
 
-HELP = """Export a run as a table with one row per sample: its fields and, for each metric, score, status and reason.
+HELP = """Export a run as a table with one row per sample: its fields, fault and metadata, and each metric's score and status.
 
 RUN is the directory that merilo run printed. The ending of FILE chooses the format: .csv, .jsonl or .parquet.
 A file that ends in .otlp.jsonl holds one gen_ai.evaluation.result event per score for the spans of evaluated traces.
