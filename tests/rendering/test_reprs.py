@@ -12,7 +12,7 @@ import merilo
 from merilo import api
 from merilo.commands.check.run import JudgeCheck
 from merilo.judges.embedded import EmbeddedJudge
-from merilo.short_repr import LIMIT, short_repr
+from merilo.short_repr import LIMIT, SCREEN_LINES, short_repr
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[31m\u202e"
 
@@ -59,10 +59,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 
 def test_a_representation_is_short(results: dict[str, object]) -> None:
-    """No result of a public function fills the screen when it is the last line of a cell or in a message."""
-    lengths = {name: len(repr(result)) for name, result in results.items()}
-    assert {name: length for name, length in lengths.items() if length > LIMIT} == {}
-    assert not [name for name, result in results.items() if "\n" in repr(result) or "\x1b" in repr(result)]
+    """A result is a line; a run, a comparison and a sample are a screen of at most 12 lines; no control characters."""
+    shown = {name: repr(result) for name, result in results.items()}
+    screens = {name: len(shown.pop(name).splitlines()) for name in ("run", "compare", "result")}
+    assert all(2 < lines <= SCREEN_LINES for lines in screens.values()), screens
+    assert [name for name, text in shown.items() if len(text) > LIMIT or "\n" in text] == []
+    assert not [name for name, result in results.items() if {"\x1b", "\u202e"} & {*repr(result)}]
 
 
 def test_a_check_and_a_probe_are_short_with_any_number_of_labels() -> None:

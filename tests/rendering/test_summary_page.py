@@ -104,13 +104,6 @@ def test_a_run_prints_and_finds_its_samples(run: Run) -> None:
         run["q3"]
     with pytest.raises(KeyError, match="nowhere"):
         run["nowhere"]
-    for name, used in (
-        ("scores", "run.to_frame()"),
-        ("faithfulness", "run['faithfulness']"),
-        ("results", "run.samples"),
-    ):
-        with pytest.raises(AttributeError, match=re.escape(f"A run has no attribute {name!r}: use {used}.")):
-            getattr(run, name)
     with pytest.raises(merilo.UsageError, match=r"No metric 'faith' in .*; did you mean faithfulness\?"):
         run.worst("faith")
 

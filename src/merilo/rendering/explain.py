@@ -27,7 +27,9 @@ from merilo.rendering.wording import (
     said,
     without_score,
 )
+from merilo.results.faults import FAULTS, PLACES
 from merilo.results.sample_detail import bare, named_texts, rubric_name
+from merilo.short_repr import short_screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,8 +40,10 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Evidence, Outcome
     from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
     from merilo.runs.records import StoredQuestion
+    from merilo.runs.run import SampleResult
 
 _COLUMN = 15
+_WIDTH = 80
 MARK = ">"
 
 
@@ -78,6 +82,17 @@ def sample_texts(page: Page, sample: Sample) -> None:
         page.entry("reference ids", ", ".join(sample.reference_context_ids), column=_COLUMN)
     if sample.metadata:
         page.entry("metadata", json.dumps(dict(sample.metadata), ensure_ascii=False), column=_COLUMN)
+
+
+def result_text(found: SampleResult) -> str:
+    """Return the id, the fault, the question, the response and each outcome in at most 12 lines, 80 columns wide."""
+    page, sample, fault = Page(_WIDTH), found.sample, found.fault
+    page.line(cut(f"{sample.id}: {FAULTS[PLACES[fault]].name}" if fault else sample.id, _WIDTH))
+    outcomes = ((name, _value(outcome)) for name, outcome in found.outcomes.items())
+    for name, text in (("question", sample.user_input), ("response", sample.response), *outcomes):
+        if text is not None:
+            page.line(cut(f"{name}: {text}", _WIDTH))
+    return short_screen(str(page))
 
 
 def values(page: Page, outcomes: Mapping[str, Outcome], marks: WeakMarks) -> None:

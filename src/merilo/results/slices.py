@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.language import identify_language
@@ -88,7 +88,7 @@ def values_by_field(run: Run, *, wanted: str | None = None) -> dict[str, dict[st
 class Slice:
     """The samples with one value of a field."""
 
-    run: Run
+    run: Run = field(repr=False)
     value: str
     samples: tuple[str, ...]
     """Their ids, in dataset order."""
@@ -111,7 +111,7 @@ class Slice:
 class Slices(Mapping[str, Slice]):
     """The slices of a run by one field, the largest first."""
 
-    run: Run
+    run: Run = field(repr=False)
     field: str
     slices: Mapping[str, Slice]
 

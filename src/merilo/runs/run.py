@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 
-from merilo.errors import RunError, UsageError
+from merilo.errors import MeriloError, RunError, UsageError
 from merilo.renderers import notebook_html, render
 from merilo.runs.directory import local_run
 from merilo.runs.files import (
@@ -65,7 +65,7 @@ from merilo.runs.run_metrics import (
 )
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, publish, stamp
 from merilo.runs.store import Store
-from merilo.short_repr import short_repr
+from merilo.short_repr import short_repr, unknown_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -102,14 +102,6 @@ __all__ = [
 ]
 
 _SLACK: Final = 1e-9
-_GUESSES: Final = {
-    "scores": "run.to_frame()",
-    "results": "run.samples",
-    "summary": "print(run)",
-    "aggregates": "run.metrics",
-    "df": "run.to_frame()",
-}
-"""Attributes that users of other tools expect → what to use."""
 UNSPENT: Final[Mapping[str, object]] = {
     "requests": 0,
     "cached": 0,
@@ -155,10 +147,25 @@ class SampleResult:
             ) from error
         return cls(sample, outcomes, by_metric)
 
+    @property
+    def scores(self) -> ByMetric[float | None]:
+        """The score of each metric; None if there is none."""
+        return ByMetric({name: record.get("value") for name, record in self.records.items()})
+
+    @property
+    def fault(self) -> str | None:
+        """The key of its fault, such as "invented" (see `Run.faults`); None if the run judges none."""
+        return cast("str | None", render(self, "fault"))
+
+    if not TYPE_CHECKING:  # type checkers report an unknown attribute themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise AttributeError that names what was probably meant."""
+            raise unknown_attribute("sample", name)
+
     def __repr__(self) -> str:
-        """Return the id and each score, or the kind of outcome that is not a score; shortened."""
-        found = (f"{name}={record.get('value', record['outcome'])}" for name, record in self.records.items())
-        return short_repr(self, id=self.sample.id, outcomes=", ".join(found))
+        """Return the fault, the question, the response and each outcome in at most 12 lines."""
+        return str(render(self, "text"))
 
     def _repr_html_(self) -> str:
         """Return the outcomes and texts of the sample for notebooks."""
@@ -170,6 +177,9 @@ class SampleResults:
     """The samples of a run with their outcomes, read from disk when they are used."""
 
     run: Run
+
+    def __repr__(self) -> str:
+        return short_repr(self, run=self.run.path, samples=len(self))
 
     def __iter__(self) -> Iterator[SampleResult]:
         return self.run.shown.read_samples()
@@ -186,7 +196,7 @@ class SampleResults:
         return found
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Run:
     """A finished or interrupted run, read from its directory."""
 
@@ -327,11 +337,8 @@ class Run:
 
     def __getattr__(self, name: str) -> Any:  # Any: raises, for every name that the class does not have
         """Raise AttributeError that names what was probably meant."""
-        if not name.startswith("_"):
-            used = _GUESSES.get(name) or (f"run[{name!r}]" if name in self.metrics else "")
-            if used:
-                raise AttributeError(f"A run has no attribute {name!r}: use {used}.")
-        raise AttributeError(f"'Run' object has no attribute {name!r}")
+        own = not name.startswith("_") and name in self.metrics
+        raise unknown_attribute("run", name, f"use run[{name!r}]" if own else "")
 
     def _by_labels(self, form: str) -> Any:  # Any: what is drawn in this form
         """Return the run in a form that depends on the labels attached to it; kept until other labels are attached."""
@@ -453,6 +460,17 @@ class Run:
 
     def __str__(self) -> str:
         return str(render(self, "text"))
+
+    def __repr__(self) -> str:
+        """Return the title and the means in at most 12 lines."""
+        try:
+            return str(self._by_labels("repr"))
+        except MeriloError:
+            return short_repr(self, path=self.path)
+
+    def plot(self) -> Any:  # Any: an `IntervalPlot`, which is defined above this module
+        """Return the means with their intervals as a figure (SVG), which a notebook shows and `save(path)` writes."""
+        return render(self, "plot")
 
     def to_frame(self, backend: str | None = None, *, rows: str = "samples") -> Any:  # Any: a frame of the backend
         """Return the run as a data frame of pandas, polars or pyarrow; None: the first of these that is installed.

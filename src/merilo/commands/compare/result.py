@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from merilo.renderers import notebook_html, render
 from merilo.results.basis import Basis
 from merilo.results.estimate import DECIDED, Caveat, Estimate, Verdict, verdict
-from merilo.short_repr import short_repr
+from merilo.short_repr import short_screen, unknown_attribute
 from merilo.stats.compare import Policy
 
 if TYPE_CHECKING:
+    from os import PathLike
+    from pathlib import Path
+
     import pandas as pd
 
     from merilo.results.sample_detail import SampleDetail
@@ -187,6 +190,20 @@ class RunComparison:
         """Return one row per metric and other run, with the fields of the JSON. Raises UsageError without pandas."""
         return cast("pd.DataFrame", render(self, "frame"))
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return what `to_frame` returns."""
+        return self.to_frame()
+
+    def report(self, out: str | PathLike[str] = "report.html") -> Path:
+        """Write this comparison as one HTML file and return its path. Raises the errors of `merilo.report`."""
+        return cast("Path", render(self, "report", out=out))
+
+    if not TYPE_CHECKING:  # type checkers report an unknown attribute themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise AttributeError that names what was probably meant."""
+            raise unknown_attribute("comparison", name)
+
     def _repr_html_(self) -> str:
         """Return the printed text for notebooks."""
         return notebook_html(self)
@@ -195,6 +212,5 @@ class RunComparison:
         return str(render(self, "text"))
 
     def __repr__(self) -> str:
-        return short_repr(
-            self, runs=", ".join(self.names), common=self.common, metrics=self.metrics, primary=self.primary
-        )
+        """Return the first lines of the printed text, at most 12."""
+        return short_screen(str(self))

@@ -8,7 +8,7 @@ import typer
 
 from merilo.commands.command import Command, Json, Section
 
-HELP = """Export a run as a table with one row per sample: its fields, fault and metadata, and each metric's score and status.
+HELP = """Export a run as a table, one row per sample: fields, fault, metadata, and the score and status of each metric.
 
 RUN is the directory that merilo run printed. The ending of FILE chooses the format: .csv, .jsonl or .parquet.
 A file that ends in .otlp.jsonl holds one gen_ai.evaluation.result event per score for the spans of evaluated traces.

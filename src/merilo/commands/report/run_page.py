@@ -5,6 +5,7 @@ It is readable without scripts. With them, samples are sorted, filtered and open
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -48,7 +49,6 @@ from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, FAULTS, PLACES, SUF
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
-    from pathlib import Path
 
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.report.details import Card, RunReport
@@ -71,9 +71,21 @@ def write_report(
 
     Raises its errors, UsageError for a file of another kind, and RunError if the file cannot be written.
     """
+    _check_name(out)
+    write_page(out, report_text(runs, by=by, judge_only=judge_only))
+
+
+def write_comparison(found: RunComparison, out: str | PathLike[str]) -> Path:
+    """Write the page of a comparison to an HTML file and return its path; see `write_report`."""
+    path = Path(out)
+    _check_name(path)
+    write_page(path, comparison_page(found))
+    return path
+
+
+def _check_name(out: Path) -> None:
     if out.suffix not in {"", ".html", ".htm"}:
         raise UsageError(f"A report is one HTML file: name it {out.with_suffix('.html')}.")
-    write_page(out, report_text(runs, by=by, judge_only=judge_only))
 
 
 def report_text(runs: Sequence[Run | str | PathLike[str]], *, by: str | None = None, judge_only: bool = False) -> str:

@@ -28,6 +28,7 @@ from merilo.results.records import picked
 from merilo.results.summary import LEFT_OPEN
 from merilo.runs.run import metric_in, open_store
 from merilo.runs.run_metrics import WorstScores, metric_to_inspect, weak_metrics, worst_scores
+from merilo.short_repr import short_screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 MAX_LINES: Final = 25
 _MIN_ROWS: Final = 4
+_REPR_ROWS: Final = 5
 _WORST: Final = 3
 _OTHER: Final = ("decisions", "https://api.openai.com/v1", "gpt-6-luna")
 """Provider, address and model of the judge that is recommended for what the embedded judge leaves open."""
@@ -147,6 +149,14 @@ def run_record(run: Run, *, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: J
 def run_text(run: Run) -> str:
     """Return the screen without the next commands, 80 columns wide."""
     return str(summary_page(RunView.of(run), _WIDTH, commands=False))
+
+
+def run_repr(run: Run) -> str:
+    """Return the title and the means in at most 12 lines."""
+    page, view = Page(_WIDTH, run.manifest.language), RunView.of(run)
+    title(page, run, view.faults, view.corrected)
+    _means(page, view, rows=_REPR_ROWS, meanings=False)
+    return short_screen(str(page))
 
 
 def run_markdown(run: Run, *, judge_only: bool = False) -> str:
