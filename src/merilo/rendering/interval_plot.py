@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.rendering.markup import Markup, el, write_page
 from merilo.rendering.wording import number, percent, span
@@ -45,48 +45,56 @@ def run_plot(run: Run) -> IntervalPlot:
     """Return the figure: one row per metric, with the mean and interval that every page shows."""
     rows = [run[metric] for metric in run.metrics]
     ends = [0.0, 1.0, *(each for row in rows for each in (row.mean, *(row.interval or ())) if each is not None)]
-    low, high = min(ends), max(ends)
+    axis = _Axis(min(ends), max(ends))
     levels = ", ".join(dict.fromkeys(percent(row.level) for row in rows))
     title = f"{run.path.resolve().name}: means with {levels} intervals, {run.done:,} samples"
     bottom = _TOP + _ROW * len(rows)
-    ticks = [low + (high - low) * tick / _TICKS for tick in range(_TICKS + 1)]
+    ticks = [axis.low + (axis.high - axis.low) * tick / _TICKS for tick in range(_TICKS + 1)]
     drawn = [
         el("rect", width=_WIDTH, height=bottom + 30, fill="#ffffff"),
-        _text(title, 12, 20, weight=600),
-        [
-            el("line", x1=_at(each, low, high), x2=_at(each, low, high), y1=_TOP, y2=bottom, **_line("#e4e4e0"))
-            for each in ticks
-        ],
-        [_text(f"{each:.3g}", _at(each, low, high), bottom + 16, anchor="middle", fill=_SOFT) for each in ticks],
-        [_row(row, _TOP + _ROW * (place + 0.5), low, high) for place, row in enumerate(rows)],
+        _text(title, 12, 20),
+        [_line((axis.at(each), axis.at(each)), (_TOP, bottom), "#e4e4e0") for each in ticks],
+        [_text(f"{each:.3g}", axis.at(each), bottom + 16, anchor="middle", fill=_SOFT) for each in ticks],
+        [_row(row, _TOP + _ROW * (place + 0.5), axis) for place, row in enumerate(rows)],
     ]
-    named = {"xmlns": "http://www.w3.org/2000/svg", "font-family": "system-ui, sans-serif", "font-size": 12}
-    size = {"width": _WIDTH, "height": bottom + 30, "viewBox": f"0 0 {_WIDTH} {bottom + 30}"}
-    return IntervalPlot(el("svg", drawn, role="img", aria_label=title, **named, **size))
+    svg = el(
+        "svg",
+        drawn,
+        xmlns="http://www.w3.org/2000/svg",
+        width=_WIDTH,
+        height=bottom + 30,
+        viewBox=f"0 0 {_WIDTH} {bottom + 30}",
+        font_family="system-ui, sans-serif",
+        font_size=12,
+        role="img",
+        aria_label=title,
+    )
+    return IntervalPlot(svg)
 
 
-def _row(row: Aggregate, y: float, low: float, high: float) -> list[Markup | None]:
+class _Axis(NamedTuple):
+    low: float
+    high: float
+
+    def at(self, value: float) -> str:
+        """Return the position of a value in pixels."""
+        return f"{_LEFT + (value - self.low) / (self.high - self.low) * (_RIGHT - _LEFT):.1f}"
+
+
+def _row(row: Aggregate, y: float, axis: _Axis) -> list[Markup | None]:
     interval, mean = row.interval, row.mean
     values = f"{number(mean)} ({'no interval' if interval is None else span(interval)})"
     return [
         _text(row.metric, _LEFT - 12, y + 4, anchor="end"),
-        None
-        if interval is None
-        else el(
-            "line", x1=_at(interval[0], low, high), x2=_at(interval[1], low, high), y1=y, y2=y, **_line("#3f8fc7", 4)
-        ),
-        None if mean is None else el("circle", cx=_at(mean, low, high), cy=y, r=4, fill=_INK),
+        None if interval is None else _line((axis.at(interval[0]), axis.at(interval[1])), (y, y), "#3f8fc7", 4),
+        None if mean is None else el("circle", cx=axis.at(mean), cy=y, r=4, fill=_INK),
         _text(values, _RIGHT + 12, y + 4, fill=_SOFT),
     ]
 
 
-def _at(value: float, low: float, high: float) -> str:
-    return f"{_LEFT + (value - low) / (high - low) * (_RIGHT - _LEFT):.1f}"
+def _line(x: tuple[str, str], y: tuple[float, float], colour: str, width: int = 1) -> Markup:
+    return el("line", x1=x[0], x2=x[1], y1=y[0], y2=y[1], stroke=colour, stroke_width=width)
 
 
-def _line(colour: str, width: int = 1) -> dict[str, object]:
-    return {"stroke": colour, "stroke-width": width}
-
-
-def _text(text: str, x: float | str, y: float, *, anchor: str = "start", fill: str = _INK, weight: int = 400) -> Markup:
-    return el("text", text, x=x, y=y, fill=fill, **{"text-anchor": anchor, "font-weight": weight})
+def _text(text: str, x: float | str, y: float, *, anchor: str = "start", fill: str = _INK) -> Markup:
+    return el("text", text, x=x, y=y, fill=fill, text_anchor=anchor)

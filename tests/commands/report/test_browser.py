@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from xml.etree import ElementTree as ET
 
 import pytest
 from browser import Browser
@@ -38,6 +39,64 @@ def opened(browser: Browser, report: Path) -> Browser:
 def test_opens_without_errors_requests_or_overflow(browser: Browser, report: Path, width: int) -> None:
     """At each width, in both colour schemes: no console message, no request, no horizontal overflow."""
     check_fits(browser, report, width=width, drawer=DRAWER)
+
+
+CATCH = """
+navigator.clipboard.writeText = async text => { window.text = text; };
+URL.createObjectURL = blob => { window.blob = blob; return 'data:,'; };
+HTMLAnchorElement.prototype.click = function () {
+  if (this.download) window.file = this.download;
+  else this.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true }));
+};
+"""
+
+
+def _pressed(browser: Browser, place: str, name: str) -> None:
+    browser.run(CATCH)
+    browser.run(f"[...document.querySelectorAll('{place} button')].find(e => e.textContent === '{name}').click()")
+
+
+def _copied_table(browser: Browser, place: str) -> list[list[str]]:
+    """Press the button of a table and return the cells of the Markdown that it copies."""
+    _pressed(browser, place, "Copy table")
+    lines = browser.run("window.text").splitlines()
+    assert all(line.startswith("| ") and line.endswith(" |") for line in lines)
+    head, rule, *rows = [[cell.strip() for cell in line[1:-1].split(" | ")] for line in lines]
+    assert rule == ["---"] * len(head)
+    assert {len(row) for row in rows} == {len(head)}
+    return [head, *rows]
+
+
+def test_every_table_leaves_as_markdown(opened: Browser) -> None:
+    """The fault table, the metrics and the filtered samples are copied whole, each with its head."""
+    head, *faults = _copied_table(opened, "[aria-labelledby=faults]")
+    assert head == ["", "all supported", "not all supported", "declined"]
+    assert faults[1][2] == "1 \u2717 Invented retriever, then generator"
+    head, *metrics = _copied_table(opened, "[aria-labelledby=metrics]")
+    assert head == ["Metric", "Mean", "Interval", "Scores"]
+    assert ["context_relevance", "0.361", "0.247 - 0.487", "18 scored"] in metrics
+    opened.run("document.querySelectorAll('[data-fault]')[0].click()")
+    amount = int(count(opened).partition(" ")[0])
+    head, *rows = _copied_table(opened, ".tools")
+    assert head[:2] == ["Fault", "Question"]
+    assert len(rows) == amount < 18
+    opened.run("document.querySelectorAll('[data-fault]')[0].click()")
+
+
+def test_figures_leave_as_svg(opened: Browser, report: Path) -> None:
+    """The file has each histogram with its metric and colours, and nothing that loads or runs."""
+    _pressed(opened, "[aria-labelledby=metrics]", "Save figure")
+    assert opened.run("window.file") == "first-report-Metrics.svg"
+    opened.run("window.blob.text().then(text => { window.text = text; })")
+    root = ET.fromstring(opened.run("window.text"))  # noqa: S314  our own page
+    drawings = opened.run("document.querySelectorAll('.metric svg').length")
+    assert len(root.findall("{http://www.w3.org/2000/svg}svg")) == drawings > 0
+    texts = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert any(text.startswith("context_relevance  0.361  0.247 - 0.487") for text in texts)
+    fills = {each.get("fill") for each in root.iter("{http://www.w3.org/2000/svg}rect")}
+    assert len(fills) > 2
+    assert all(fill and fill.startswith("rgb") for fill in fills)
+    check_quiet(opened, report)
 
 
 def test_faults_come_first(opened: Browser) -> None:

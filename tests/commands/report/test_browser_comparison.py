@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from urllib.parse import quote
+from xml.etree import ElementTree as ET
 
 import pytest
 from browser import Browser
@@ -47,6 +48,19 @@ def choose(browser: Browser, label: str, value: str) -> None:
 def test_opens_without_errors_requests_or_overflow(browser: Browser, page: Path, width: int) -> None:
     """At each width, in both colour schemes: no console message, no request, no horizontal overflow."""
     check_fits(browser, page, width=width, drawer=DRAWER)
+
+
+def test_the_differences_leave_as_a_figure(opened: Browser) -> None:
+    """The file has one line per difference with its metric and interval; the verdict's column stays in the table."""
+    opened.run("URL.createObjectURL = blob => { window.blob = blob; return 'data:,'; }")
+    opened.run("HTMLAnchorElement.prototype.click = () => {}")
+    opened.run("[...document.querySelectorAll('.gap button')].find(e => e.textContent === 'Save figure').click()")
+    opened.run("window.blob.text().then(text => { window.text = text; })")
+    root = ET.fromstring(opened.run("window.text"))  # noqa: S314  our own page
+    svg = "{http://www.w3.org/2000/svg}"
+    drawn = opened.run("document.querySelectorAll('.forest svg').length")
+    assert len(root.findall(f"{svg}svg")) == len(root.findall(f"{svg}text")) == drawn > 0
+    assert all(each.get("stroke", "").startswith("rgb") for each in root.iter(f"{svg}line"))
 
 
 def test_sort_filter_and_search(opened: Browser) -> None:

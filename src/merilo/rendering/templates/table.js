@@ -61,6 +61,51 @@ function ranked(values, direction) {   // failed and undefined last, in both dir
 }
 function toast(message) { const shownOnce = make('div.toast', { role: 'status' }, message); document.body.append(shownOnce); setTimeout(() => shownOnce.remove(), 2500); }
 
+/* tables as Markdown, figures as SVG */
+async function copied(content, message) {
+  try { await navigator.clipboard.writeText(content); }
+  catch { const area = make('textarea', {}, content); document.body.append(area); area.select(); document.execCommand('copy'); area.remove(); }
+  toast(message);
+}
+function words(cell) {   // its text on one line; texts of different elements get a space between them
+  const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT); let all = '', last = null;
+  while (walk.nextNode()) { const { parentNode, data } = walk.currentNode; if (!parentNode.closest('.lab')) { all += (parentNode === last ? '' : ' ') + data; last = parentNode; } }
+  return all.replace(/\s+/g, ' ').trim();
+}
+function markdown(rows) {   // rows of cells, the head first; a column without a text below its head is left out
+  const cells = rows.map(row => row.flatMap(cell => [words(cell).replace(/[\\|<]/g, '\\$&'), ...Array((cell.colSpan ?? 1) - 1).fill('')]));
+  const full = cells[0].map((_, at) => cells.slice(1).some(row => row[at])), line = row => `| ${row.filter((_, at) => full[at]).join(' | ')} |`;
+  return [line(cells[0]), line(full.map(() => '---')), ...cells.slice(1).map(line), ''].join('\n');
+}
+function figure(drawings) {   // drawings below each other, with their labels and the colours of the page
+  let y = 8;
+  const style = (each, name) => getComputedStyle(each).getPropertyValue(name), ink = style(document.body, 'color');
+  const parts = drawings.map(drawing => {
+    const drawn = drawing.cloneNode(true), { width, height } = drawing.getBoundingClientRect(), own = all('*', drawing);
+    all('*', drawn).forEach((each, n) => { for (const name of ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'vector-effect']) each.setAttribute(name, style(own[n], name)); });
+    for (const [key, value] of Object.entries({ x: 12, y: y + 20, width, height })) drawn.setAttribute(key, value);
+    const label = shape('text', { x: 12, y: y + 14, fill: ink }, [...drawing.closest('tr, .metric').children].slice(0, 3).map(words).join('  '));
+    y += height + 28; return [label, drawn];
+  });
+  const size = { width: 760, height: y, viewBox: `0 0 760 ${y}`, 'font-family': 'system-ui, sans-serif', 'font-size': 13 };
+  return new XMLSerializer().serializeToString(shape('svg', size, shape('rect', { width: 760, height: y, fill: style(document.body, 'background-color') }), ...parts.flat()));
+}
+function save(name, content) {
+  const link = make('a', { download: name.replace(/[^\p{L}\p{N}]+/gu, '-') + '.svg', href: URL.createObjectURL(new Blob([content], { type: 'image/svg+xml' })) });
+  link.click(); setTimeout(() => URL.revokeObjectURL(link.href), 9000);
+}
+const copyButton = rows => make('button.btn', { type: 'button', title: 'Copy this table as Markdown', onclick: () => copied(markdown(rows()), 'Table copied') }, 'Copy table');
+for (const bar of all('main section > .sec')) {
+  const section = bar.parentNode, cards = all('.metric', section), drawings = all('svg[role=img]', section);
+  const rows = () => {
+    if (cards.length) return [['Metric', 'Mean', 'Interval', 'Scores'].map(each => make('th', {}, each)), ...cards.map(card => all(':scope > span', card).slice(0, 4))];
+    const shownOne = all('table', section).find(each => each.offsetParent), found = [...shownOne.rows].map(each => [...each.cells]);
+    return shownOne.tHead ? found : [found[0].map(() => make('th')), ...found];
+  };
+  if (cards.length || find('table', section)) bar.append(copyButton(rows));
+  if (drawings.length) bar.append(make('button.btn', { type: 'button', title: 'Save these figures as one SVG file', onclick: () => save(`${document.title} ${find('h2', bar).textContent}`, figure(drawings)) }, 'Save figure'));
+}
+
 /* `page`: filters [{ key, label, none, options }], matches(i, state), sorts, order(state), heads(state), row(i, state),
    inside(i, place, count), note, applied(state). Returns what the page calls. */
 function table(page) {
@@ -75,7 +120,7 @@ function table(page) {
   const bySort = choice('Sort', page.sorts, value => { state.sort = value; state.up = true; apply(); });
   const amount = make('span.count', { role: 'status' });
   const clear = make('button.btn', { type: 'button', onclick: reset }, 'Clear');
-  const tools = make('div.tools', {}, search, filters, bySort, clear, amount, make('button.btn.keysbtn', { type: 'button', 'aria-label': 'Keys', onclick: () => keys.showModal() }, make('kbd', {}, '?')));
+  const tools = make('div.tools', {}, search, filters, bySort, clear, amount, copyButton(() => [[...head.rows[0].cells], ...view.map((_, place) => [...row(place).cells])]), make('button.btn.keysbtn', { type: 'button', 'aria-label': 'Keys', onclick: () => keys.showModal() }, make('kbd', {}, '?')));
   const head = make('thead'), body = make('tbody'), grid = make('table.grid', { 'aria-label': 'Samples' }, head, body);
   const above = make('tr.pad', { 'aria-hidden': 'true' }, make('td')), below = make('tr.pad', { 'aria-hidden': 'true' }, make('td'));
   const empty = make('div.empty', {}, make('p', {}, 'No sample matches.'), make('button.btn', { type: 'button', onclick: reset }, 'Show all'));
@@ -159,10 +204,9 @@ function table(page) {
     const inside = await page.inside(i), place = view.indexOf(i);
     if (open !== i) return;
     const top = make('div.bar-top', {}, make('button.btn', { type: 'button', 'aria-label': 'Previous sample', disabled: place <= 0, onclick: () => step(-1) }, '↑'), make('button.btn', { type: 'button', 'aria-label': 'Next sample', disabled: place < 0 || place >= view.length - 1, onclick: () => step(1) }, '↓'),
-      make('span.small.soft.pos', {}, place < 0 ? 'not in the filter' : `${(place + 1).toLocaleString('en')} of ${view.length.toLocaleString('en')}`), make('span.id.mono.soft', { title: data.id[i] }, text(data.id[i], 'bdi')), make('button.btn', { type: 'button', onclick: copy }, 'Copy link'), make('button.btn', { type: 'button', 'aria-label': 'Close sample', onclick: close }, '✕'));
+      make('span.small.soft.pos', {}, place < 0 ? 'not in the filter' : `${(place + 1).toLocaleString('en')} of ${view.length.toLocaleString('en')}`), make('span.id.mono.soft', { title: data.id[i] }, text(data.id[i], 'bdi')), make('button.btn', { type: 'button', onclick: () => copied(location.href, 'Link copied') }, 'Copy link'), make('button.btn', { type: 'button', 'aria-label': 'Close sample', onclick: close }, '✕'));
     drawer.replaceChildren(top, make('div.inside', {}, inside)); drawer.removeAttribute('aria-busy'); drawer.setAttribute('aria-labelledby', 'ask'); drawer.scrollTop = 0; drawer.focus({ preventScroll: true });
   }
-  async function copy() { try { await navigator.clipboard.writeText(location.href); toast('Link copied'); } catch { toast('The address bar has the link'); } }
   function route() {
     const found = /^#sample=(.*)$/s.exec(location.hash);
     if (!found) { hide(); return; }
