@@ -12,6 +12,7 @@ import pytest
 from command_line import KEPT
 
 import merilo
+from merilo.commands.verify.run import State, verify_run
 
 ROOT = Path(__file__).parent.parent
 
@@ -201,6 +202,77 @@ def test_samples_are_test_cases(session: Session) -> None:
     broken = session.pytest("-q")
     assert broken.returncode == 2
     assert "DataError: data.jsonl: " in broken.stdout
+
+
+ASSERTED = """
+    import pytest
+    from merilo.compat.deepeval import LLMTestCase, assert_test
+    from merilo.compat.deepeval.metrics import ContextualRelevancyMetric
+
+    @pytest.mark.parametrize("year", range(1880, 1886))
+    def test_year(year):
+        texts = [f"It was completed in {year}."] if year % 2 else ["Rome has hills."]
+        case = LLMTestCase(input="When?", actual_output=f"In {year}.", retrieval_context=texts)
+        assert_test(case, [ContextualRelevancyMetric(threshold=0.5, model="judge.py:judge")])
+"""
+SENTENCES = """
+    import json
+
+    def judge(question):
+        verdict = "yes" if "was completed in" in str(question) else "no"
+        statement = {"verdict": verdict, "statement": "It is so.", "reason": "It is."}
+        return {"text": json.dumps({"verdicts": [statement], "reason": "It is."})}
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_all_assertions_of_a_session_are_one_run(session: Session, workers: str) -> None:
+    """In one process or in two workers, the run has one sample per test under its id, and its report is named."""
+    session.write("judge.py", SENTENCES)
+    session.write("test_it.py", ASSERTED)
+    (session.path / "temp").mkdir()
+    done = session.pytest("-n", workers, "-q", TMPDIR=str(session.path / "temp"))
+    assert "3 failed, 3 passed" in done.stdout, done.stdout + done.stderr
+    (folder,) = (session.path / ".merilo" / "runs").iterdir()
+    assert f"Report: merilo report .merilo/runs/{folder.name}\n" in done.stdout.partition("= merilo =")[2]
+    run = merilo.Run.open(folder)
+    assert [each.sample.id for each in run.samples] == [f"test_it.py::test_year[{year}]" for year in range(1880, 1886)]
+    assert run.values("deepeval-4.3.1:contextual_relevancy") == [0, 1] * 3
+    assert verify_run(folder).state is State.VERIFIED
+    assert not [*(session.path / "temp").glob("merilo*")]
+
+
+def test_tests_with_other_metrics_are_other_runs(session: Session) -> None:
+    """A second test case in a test gets a number, other metrics get a run, and a session without any gets none."""
+    session.write("judge.py", SENTENCES)
+    session.write(
+        "test_it.py",
+        """
+        from merilo.compat.deepeval import LLMTestCase, assert_test
+        from merilo.compat.deepeval.metrics import ContextualRelevancyMetric
+
+        TEXT = "It was completed in 1889."
+        CASE = LLMTestCase(input="When?", actual_output="In 1889.", retrieval_context=[TEXT])
+
+        def test_two():
+            for _ in range(2):
+                assert_test(CASE, [ContextualRelevancyMetric(model="judge.py:judge")])
+
+        def test_other():
+            assert_test(CASE, [ContextualRelevancyMetric(model="embedded", threshold=0.0)])
+
+        def test_nothing():
+            pass
+        """,
+    )
+    done = session.pytest("-q")
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = [merilo.Run.open(path) for path in (session.path / ".merilo" / "runs").iterdir()]
+    assert done.stdout.count("Report: merilo report") == len(runs) == 2
+    ids = sorted([each.sample.id for each in run.samples] for run in runs)
+    assert ids == [["test_it.py::test_other"], ["test_it.py::test_two", "test_it.py::test_two 2"]]
+    done = session.pytest("-q", "-k", "nothing")
+    assert "merilo" not in done.stdout
 
 
 def test_the_plugin_does_nothing_until_it_is_used(session: Session) -> None:

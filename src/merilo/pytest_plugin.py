@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import sys
+import tempfile
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import pytest
 
@@ -27,6 +31,10 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 _USED: Final = pytest.StashKey[dict[str, None]]()
+_PARTS: Final = pytest.StashKey[tuple[str, str | None]]()
+"""The folder of the runs of single samples, and the former value of its variable."""
+_SESSION_RUNS: Final = "MERILO_SESSION_RUNS"
+"""The variable with this folder: tests and the workers of pytest-xdist read it. The first run makes the folder."""
 _OUTPUT: Final = "merilo_runs"
 """The key of the used runs in what a worker of pytest-xdist returns."""
 
@@ -65,6 +73,22 @@ def parameters(data: str | PathLike[str] | Records, mapping: Mapping[str, str] |
     return found
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the folder of the runs of single samples, in the controller of pytest-xdist only."""
+    if not hasattr(config, "workerinput"):
+        folder = str(Path(tempfile.gettempdir()) / f"merilo-pytest-{uuid4().hex}")
+        config.stash[_PARTS] = folder, os.environ.get(_SESSION_RUNS)
+        os.environ[_SESSION_RUNS] = folder
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Restore the variable, which a session within a session replaced."""
+    if _PARTS in config.stash:
+        _, former = config.stash[_PARTS]
+        os.environ.pop(_SESSION_RUNS)
+        os.environ.update({} if former is None else {_SESSION_RUNS: former})
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Send the used runs from a worker of pytest-xdist to the controller."""
     used = session.config.stash.get(_USED, None)
@@ -82,22 +106,38 @@ def pytest_testnodedown(node: Any) -> None:  # Any: a type of pytest-xdist, whic
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
-    """Show the means and intervals of the runs that tests used."""
+    """Show the means and intervals of the runs that tests used, and of the run of all single test cases."""
+    parts, _ = config.stash[_PARTS]
     used = config.stash.get(_USED, None)
-    if not used:
-        return
-    terminalreporter.section("merilo")
-    for path in sorted(used):
-        terminalreporter.write(_means(path) + "\n")
+    shown = [_means(path) for path in sorted(used or ())]
+    shown += _joined(Path(parts)) if Path(parts).exists() else []
+    if shown:
+        terminalreporter.section("merilo")
+        terminalreporter.write("\n".join(shown) + "\n")
+
+
+def _joined(parts: Path) -> list[str]:
+    """Join the runs in this folder and remove them; return the screen of each joined run: one per set of metrics."""
+    from merilo.commands.merge.run import join_runs
+    from merilo.errors import MeriloError
+    from merilo.runs.files import SEAL
+
+    try:
+        joined = join_runs([path.parent for path in parts.glob(f"*/{SEAL}")], "pytest")
+    except MeriloError as error:
+        return [f"The runs of this session stay in {parts}: {error}\n"]
+    shutil.rmtree(parts, ignore_errors=True)
+    return [_means(str(path)) for path in joined]
 
 
 def _means(path: str) -> str:
     """Return the screen of a run; the error if the run is no longer readable."""
     from merilo.errors import MeriloError
+    from merilo.rendering.overview import command
     from merilo.runs.run import Run
 
     try:
-        return f"{Run.open(path)}merilo show {path}\n"
+        return f"{Run.open(path)}Report: {command('report', path)}\n"
     except MeriloError as error:
         return f"{path}: {error}\n"
 

@@ -49,7 +49,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Runs are written to an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MERILO_CACHE", str(tmp_path / "verdicts.sqlite"))
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MERILO_SESSION_RUNS"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -127,11 +127,14 @@ def test_a_judge_that_fails() -> None:
 
 
 def test_results_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Evaluate prints a line for each metric and the number of cases that pass."""
-    evaluate([CASE], [FaithfulnessMetric(threshold=0.1, model="embedded")])
-    printed = capsys.readouterr().out
-    assert printed.startswith("pass  test_case_0  Faithfulness: score: 0.")
-    assert printed.endswith("1 of 1 test cases pass.\n")
+    """Evaluate prints a line for each metric, the number of cases that pass, and on stderr its report."""
+    result = evaluate([CASE], [FaithfulnessMetric(threshold=0.1, model="embedded")])
+    printed = capsys.readouterr()
+    assert printed.out.startswith("pass  test_case_0  Faithfulness: score: 0.")
+    assert printed.out.endswith("1 of 1 test cases pass.\n")
+    assert printed.err == f"Report: merilo report {result.runs[0].path}\n"
+    evaluate([CASE], [FaithfulnessMetric(model="embedded")], display_config=SILENT)
+    assert capsys.readouterr() == ("", "")
 
 
 def test_assert_test_names_the_metric() -> None:

@@ -53,6 +53,14 @@ def test_the_reasons_of_missing_scores_are_logged(caplog: pytest.LogCaptureFixtu
     ]
 
 
+def test_the_report_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Evaluate names the report of its run on stderr; `show_progress=False` prints nothing, as in ragas."""
+    result = ragas.evaluate([SAMPLE, SAMPLE], metrics=[faithfulness], llm="embedded")
+    assert capsys.readouterr() == ("", f"Report: merilo report {result.runs[0].path}\n")
+    ragas.evaluate([SAMPLE], metrics=[faithfulness], llm="embedded", show_progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
 def test_without_a_judge_and_a_key() -> None:
     """The error says what to pass."""
     with pytest.raises(merilo.UsageError, match=r"No judge is named.*llm='embedded'"):

@@ -31,7 +31,7 @@ def runs() -> list[Any]:
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the scripts import beside the package: clients and models, as merilo calls them."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent / "stand_ins"))
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "MERILO_CACHE"):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "MERILO_CACHE", "MERILO_SESSION_RUNS"):
         monkeypatch.setenv(name, "")  # restored after the script has set it
 
 

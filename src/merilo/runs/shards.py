@@ -34,6 +34,8 @@ class Shard:
 
     index: int
     of: int
+    alone: bool = False
+    """True for a run of one sample that becomes the sample with this number."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -156,10 +158,10 @@ def _copied(db: sqlite3.Connection, shard: Shard, path: Path) -> int:
 
 
 def _samples(store: sqlite3.Connection, shard: Shard, path: Path) -> Iterator[_Row]:
-    for row in store.execute("SELECT row, id, record FROM samples ORDER BY row"):
-        if not shard.holds(row[0]):
-            raise RunError(f"{path} holds sample {row[0]}, which is not in shard {shard}.")
-        yield row
+    for row, *rest in store.execute("SELECT row, id, record FROM samples ORDER BY row"):
+        if not (shard.alone or shard.holds(row)):
+            raise RunError(f"{path} holds sample {row}, which is not in shard {shard}.")
+        yield (shard.index if shard.alone else row, *rest)
 
 
 def _texts(shard: sqlite3.Connection) -> Iterator[_Row]:

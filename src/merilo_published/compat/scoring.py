@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, cast
+from uuid import uuid4
 
 from merilo.api import aevaluate
 from merilo.commands.evaluate.options import Limits, Storage
@@ -21,6 +22,8 @@ from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
 from merilo.plugins import Group, names_file, plugins
 from merilo.providers.openai import OpenAIEmbeddingsProvider, OpenAIProvider
+from merilo.rendering.overview import command
+from merilo.rendering.page import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -161,6 +164,8 @@ class RunSettings:
     out: str | PathLike[str] | None = None
     cache: bool | str | PathLike[str] = True
     concurrency: int = CONCURRENCY
+    folder: str | None = None
+    """The folder in which each kept run gets a directory."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +212,8 @@ async def score(samples: Sequence[Sample], wanted: Sequence[Wanted], settings: R
     for part in parts:
         metrics = {place: wanted[place].metric for place in part.places}
         if settings.kept:
-            run = await _run(samples, part, metrics, settings, settings.out)
+            out = settings.out if settings.folder is None else f"{settings.folder}/{uuid4().hex}"
+            run = await _run(samples, part, metrics, settings, out)
             runs.append(run)
             columns.update(_columns(run, metrics))
         else:
@@ -216,6 +222,12 @@ async def score(samples: Sequence[Sample], wanted: Sequence[Wanted], settings: R
                 columns.update(_columns(run, metrics))
     rows = zip(*(columns[place] for place in range(len(wanted))), strict=True)
     return Scored(tuple(rows), tuple(runs))
+
+
+def tell_report(runs: Sequence[Run]) -> None:
+    """Write the command that makes the report of each run to standard error."""
+    for run in runs:
+        tell(f"Report: {command('report', str(run.path))}")
 
 
 def _columns(run: Run, metrics: Mapping[int, Metric]) -> dict[int, Sequence[Outcome]]:

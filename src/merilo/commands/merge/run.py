@@ -1,4 +1,4 @@
-"""Merges the runs over all shards of a data set into the run that one process would have written."""
+"""Merges the runs over all shards of a data set, or runs of one sample each, into one run."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from merilo.data.remote import refuse_url
+from merilo.data.sample import Fingerprint
 from merilo.engine.budget import Unanswered, spent_record
 from merilo.engine.event_loop import rare_collections
 from merilo.errors import MeriloError, RunError, UsageError
 from merilo.judging.json_types import compact
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import parse_recorded
-from merilo.results.records import first_of
+from merilo.results.records import first_of, grouped
 from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
-from merilo.runs.directory import built, judges_difference
-from merilo.runs.files import LEDGER, OUTCOMES, STORE, part_of
+from merilo.runs.directory import built, free_directory, judges_difference
+from merilo.runs.files import LEDGER, OUTCOMES, SEAL, STORE, part_of
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.outcomes import outcome_from, outcome_lines
 from merilo.runs.run import Run, open_store, opened, publish_new
@@ -30,15 +31,17 @@ from merilo.runs.store import Store
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
 
+    from merilo.data.sample import Sample
     from merilo.metrics.base import Composite, Outcome
     from merilo.runs.manifest import Manifest
     from merilo.runs.outcomes import OutcomeRecord
 
 _NAMED: Final = 5
 _NOT_OF_THE_WHOLE: Final = frozenset({"shard", "samples", "fingerprint"})
+_OF_THE_SAMPLES: Final = _NOT_OF_THE_WHOLE | {"notes", "undefined", "skipped"}
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for lines that the seal covers
 
 
@@ -60,16 +63,48 @@ def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[st
     """
     refuse_url(out)
     parts, target = _parts_of(runs), Path(out)
-    with built(target) as path, rare_collections():
-        _build(path, parts)
+    samples, fingerprint = _whole(parts[0].run.manifest)
+    _build(target, parts, replace(parts[0].run.manifest, samples=samples, fingerprint=fingerprint, shard=None))
     return Merged(Run.open(target), tuple(part.run.path for part in parts if part.run.labels is not None))
 
 
-def _build(path: Path, parts: Sequence[Part]) -> None:
-    manifest = parts[0].run.manifest
-    samples, fingerprint = _whole(manifest)
-    manifest = replace(manifest, samples=samples, fingerprint=fingerprint, shard=None)
-    merge_stores(path / STORE, {part.shard: part.run.file(STORE) for part in parts}, samples)
+def join_runs(paths: Iterable[Path], name: str) -> list[Path]:
+    """Join finished runs of one sample each into new runs, one per evaluation configuration; return their directories.
+
+    Samples are in the order of their ids; of several runs of an id, the last written one counts. Raises RunError if a
+    run cannot be read, or if two have different answers to the same question.
+    """
+    last: dict[str, tuple[Sample, Run]] = {}
+    for path in sorted(paths, key=lambda path: (path / SEAL).stat().st_mtime_ns):
+        run = Run.open(path)
+        for each in run.samples:
+            last[each.sample.id] = each.sample, run
+    groups = grouped((_configuration(last[each][1].manifest), last[each]) for each in sorted(last))
+    found: list[Path] = []
+    for group in groups.values():
+        fingerprint, target = Fingerprint(), free_directory(name)
+        for sample, _ in group:
+            fingerprint.add(sample)
+        parts = [Part(run, Shard(at, len(group), alone=True)) for at, (_, run) in enumerate(group, start=1)]
+        first, digest = parts[0].run.manifest, fingerprint.hexdigest()
+        manifest = replace(first, samples=len(parts), fingerprint=digest, data=name, skipped=(), notes=(), undefined={})
+        _build(target, parts, manifest)
+        found.append(target)
+    return found
+
+
+def _configuration(manifest: Manifest) -> str:
+    """Return the manifest without what depends on the samples."""
+    return compact({name: each for name, each in manifest.to_fields().items() if name not in _OF_THE_SAMPLES})
+
+
+def _build(target: Path, parts: Sequence[Part], manifest: Manifest) -> None:
+    with built(target) as path, rare_collections():
+        _write(path, parts, manifest)
+
+
+def _write(path: Path, parts: Sequence[Part], manifest: Manifest) -> None:
+    merge_stores(path / STORE, {part.shard: part.run.file(STORE) for part in parts}, manifest.samples)
     with closing(Store.open(path / STORE)) as store:
         summary = _merged_outcomes(path, parts, manifest, store)
         usage = _merged_usage(path, parts, store)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.blocking import run_blocking
 from merilo.errors import JudgeError, UsageError
 from merilo.metrics.base import Failed, Undefined
 
-from ..scoring import MadeOnce, RunSettings, Scored, score
+from ..scoring import MadeOnce, RunSettings, Scored, score, tell_report
 from .errors import MissingTestCaseParamsError
 from .metrics import BaseMetric, judge_of
 from .test_case import LLMTestCase
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
+
+SESSION_RUNS: Final = "MERILO_SESSION_RUNS"
+"""The variable by which merilo's plugin for pytest names the folder of the session's runs."""
+_asserted: Counter[str] = Counter()
+"""Id of a test → the number of its test cases so far in this process."""
 
 
 @dataclass(frozen=True)
@@ -132,18 +139,28 @@ def evaluate(
         UsageError: a metric or a judge cannot be used.
     """
     del unused
+    settings = RunSettings(kept=True, out=out, cache=cache_config.use_cache, concurrency=async_config.max_concurrent)
+    result = _evaluated(test_cases, metrics, settings, error_config)
+    if display_config is None or display_config.print_results:
+        print(result)  # noqa: T201  as DeepEval does
+        tell_report(result.runs)
+    return result
+
+
+def _evaluated(
+    test_cases: Sequence[object],
+    metrics: Sequence[object] | None,
+    settings: RunSettings,
+    errors: ErrorConfig,
+    ids: Sequence[str] | None = None,
+) -> EvaluationResult:
     cases = [_case(each) for each in test_cases]
     if not cases or not metrics:
         raise UsageError("evaluate needs at least one test case and one metric.")
-    for metric in metrics:
-        given: object = metric
+    for given in metrics:
         if not isinstance(given, BaseMetric):
             raise UsageError(f"evaluate takes metrics of merilo.compat.deepeval.metrics, got {given!r}.")
-    settings = RunSettings(kept=True, out=out, cache=cache_config.use_cache, concurrency=async_config.max_concurrent)
-    result = run_blocking(_measured(cases, metrics, settings, error_config))
-    if display_config is None or display_config.print_results:
-        print(result)  # noqa: T201  as DeepEval does
-    return result
+    return run_blocking(_measured(cases, cast("Sequence[BaseMetric]", metrics), settings, errors, ids))
 
 
 def assert_test(
@@ -152,17 +169,27 @@ def assert_test(
     run_async: bool = True,  # noqa: FBT001, FBT002  as in DeepEval
     **_: object,
 ) -> None:
-    """Raise AssertionError, with scores and reasons, unless every metric reaches its threshold on a test case."""
+    """Raise AssertionError, with scores and reasons, unless every metric reaches its threshold on a test case.
+
+    All test cases of a pytest session are in one run, each under the id of its test.
+    """
     del run_async
-    silent = DisplayConfig(print_results=False)
-    (result,) = evaluate([test_case], metrics, display_config=silent).test_results
+    settings = RunSettings(kept=True, folder=os.environ.get(SESSION_RUNS) or None)
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0] or "1"
+    _asserted[test] += 1
+    name = test if _asserted[test] == 1 else f"{test} {_asserted[test]}"
+    (result,) = _evaluated([test_case], metrics, settings, ErrorConfig(), [name]).test_results
     failed = [f"{data.name} ({_shown(data)})" for data in result.metrics_data if not data.success]
     if failed:
         raise AssertionError(f"Metrics: {', '.join(failed)} failed.")
 
 
 async def _measured(
-    cases: Sequence[LLMTestCase], metrics: Sequence[BaseMetric], settings: RunSettings, errors: ErrorConfig
+    cases: Sequence[LLMTestCase],
+    metrics: Sequence[BaseMetric],
+    settings: RunSettings,
+    errors: ErrorConfig,
+    ids: Sequence[str] | None,
 ) -> EvaluationResult:
     """Return the results; a case that lacks a field of a metric has that error, or no result of it."""
     made = MadeOnce()  # metrics that name the same model share one judge, and so one run
@@ -175,7 +202,7 @@ async def _measured(
     }
     asked = [place for place in range(len(metrics)) if any((at, place) not in missing for at in range(len(cases)))]
     wanted = [metrics[place].wanted(judges[place]) for place in asked]
-    samples = [case.sample(str(at)) for at, case in enumerate(cases, 1)]
+    samples = [case.sample(ids[at] if ids else str(at + 1)) for at, case in enumerate(cases)]
     found = await score(samples, wanted, settings) if asked else Scored(((),) * len(cases), ())
     column = {place: number for number, place in enumerate(asked)}
     results: list[TestResult] = []

@@ -13,7 +13,7 @@ from merilo.errors import UsageError
 from merilo.rendering.sanitize import clean
 from merilo_published.ragas_v0_0 import ragas_score
 
-from ..scoring import RunSettings, score, why_none
+from ..scoring import RunSettings, score, tell_report, why_none
 from .dataset_schema import FORMER, EvaluationDataset, dataset_from, merilo_samples, pandas_frame
 from .run_config import RunConfig
 from .scorers import Models, RagasMetric, number_of
@@ -114,6 +114,8 @@ class Evaluation:
             for row in found.outcomes
         ]
         _log_missing(names, found)
+        if unused.get("show_progress", True):
+            tell_report(found.runs)
         critiques = frozenset(each.result_name for each in chosen if each.row.metric == "aspect_critique")
         return EvaluationResult(rows, samples, self.line, found.runs, critiques)
 
