@@ -8,6 +8,8 @@ import pytest
 from faulty_run import AMOUNTS, faulty, rows
 
 import merilo
+from merilo.commands.compare.record import comparison_record
+from merilo.commands.compare.text import comparison_markdown
 from merilo.short_repr import GUESSES
 
 
@@ -110,3 +112,24 @@ def test_advice_names_what_exists(run: merilo.Run) -> None:
             named = re.search(rf"{thing}(?:\.sample)?\.(\w+)", text.format(guess if thing == "sample" else thing))
             owner = results[thing].sample if ".sample." in text else results[thing]
             assert named is None or hasattr(owner, named[1]), text
+
+
+def test_a_comparison_counts_the_verdicts_of_both_runs(run: merilo.Run, tmp_path: Path) -> None:
+    """One sentence on every page: each verdict in the base and in the run, over the common samples only."""
+    fewer = [row for row in rows({**AMOUNTS, ("enough", "strayed"): 12}) if row["id"] != "enough-supported-0"]
+    found = faulty(tmp_path / "other", fewer).compare(run)
+    assert [each["right"] for each in found.faults] == [AMOUNTS["enough", "supported"] - 1] * 2
+    sentence = "Verdicts of the judge: beyond the evidence 4 to 4, right 4 to 4, "
+    assert sentence in " ".join(str(found).split())
+    assert sentence in comparison_markdown(found)
+    assert sentence in found.report(tmp_path / "both.html").read_text(encoding="utf-8")
+    assert comparison_record(found)["faults"] == [each.counts for each in found.faults]
+
+
+def test_a_comparison_without_verdicts_has_no_counts(tmp_path: Path) -> None:
+    """Runs that judge no half of the fault table are compared without the sentence."""
+    data = [{"id": "a", "retrieved_context_ids": ["x"], "reference_context_ids": ["x"]}]
+    one, two = (merilo.evaluate(data, metrics=["id_recall"], out=tmp_path / name) for name in "ab")
+    found = two.compare(one)
+    assert found.faults == ()
+    assert "Verdicts of the judge" not in str(found)

@@ -69,6 +69,8 @@ class Part:
     """The title of the table, the names of the parts, what the number is, the level of its interval."""
     rows: tuple[Entry | str, ...]
     """The rows of numbers, below headings."""
+    below: str = ""
+    """What stands below the table."""
 
     @property
     def entries(self) -> list[Entry]:
@@ -117,6 +119,8 @@ def _page(page: Page, doc: Doc, rows: int | None, details: Callable[[Page], None
             page.text(sentence, tone=Tone.BAD)
         page.blank()
         _table(page, part, rows)
+        if part.below:
+            page.text(part.below)
     page.blank()
     if rows is None:
         page.text(doc.legend)
@@ -187,7 +191,7 @@ def doc_markdown(doc: Doc, last: Sequence[str] = (), optional: Sequence[str] = (
         blocks.append(" ".join([f"**{first}**", *more]))
     blocks += [code(doc.advice)] if doc.advice else []
     blocks += [f"> **Warning:** {code(sentence)}" for sentence in doc.warnings]
-    blocks += [_markdown_table(part) for part in doc.parts]
+    blocks += [each for part in doc.parts for each in (_markdown_table(part), code(part.below)) if each]
     blocks.append(code(doc.legend))
     for heading, entries in doc.notes:
         lines = "\n".join(f"- {code(name)}: {code(text)}" for name, text in entries)

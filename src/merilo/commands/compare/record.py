@@ -47,6 +47,7 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
         **picked(found, "common undefined cluster primary"),
         "caveats": [picked(each, _CAVEAT) for each in found.caveats],
         "comparisons": [_row(found, row) for row in found.rows],
+        "faults": [each.counts for each in found.faults],
         **picked(found, "moved_by movers"),
         "moved": [_moved(found, each) for each in found.moved],
     }

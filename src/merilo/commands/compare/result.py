@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from merilo.renderers import notebook_html, render
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from merilo.results.faults import Faults
     from merilo.results.sample_detail import SampleDetail
     from merilo.runs.run import Run
     from merilo.stats.compare import Comparison
@@ -189,6 +191,11 @@ class RunComparison:
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric and other run, with the fields of the JSON. Raises UsageError without pandas."""
         return cast("pd.DataFrame", render(self, "frame"))
+
+    @cached_property
+    def faults(self) -> tuple[Faults, ...]:
+        """The judge's verdicts on the common samples, one `Faults` per run; empty unless every run judges some."""
+        return cast("tuple[Faults, ...]", render(self, "faults"))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return what `to_frame` returns."""

@@ -17,6 +17,7 @@ from merilo.rendering.weak import MARK, WeakMarks, weak_legend
 from merilo.rendering.wording import NONE, OWN_ERROR, count, covers_imported, filled_sections, number, percent
 from merilo.results.basis import BY_JUDGE, Basis
 from merilo.results.estimate import DECIDED, Level, Verdict, signed
+from merilo.results.faults import FAULTS, PLACES
 from merilo.results.records import grouped
 from merilo.stats.intervals import LEVEL
 
@@ -63,7 +64,18 @@ def _part(found: RunComparison, other: int) -> Part:
             f"{percent(LEVEL)} interval{_family(found)}",
         ),
         rows=tuple(_groups(found, rows)),
+        below=_fault_counts(found, other),
     )
+
+
+def _fault_counts(found: RunComparison, other: int) -> str:
+    """Return the judge's verdicts in the base and in a run, the most frequent first; empty if they are not judged."""
+    if not found.faults:
+        return ""
+    base, run = found.faults[0], found.faults[other]
+    amounts = sorted({*base, *run}, key=lambda key: (-base[key] - run[key], PLACES[key]))
+    shown = ", ".join(f"{FAULTS[PLACES[key]].name.lower()} {base[key]:,} to {run[key]:,}" for key in amounts)
+    return f"Verdicts of the judge: {shown}."
 
 
 def leads(found: RunComparison, other: int = 1) -> list[str]:

@@ -326,7 +326,8 @@ def _pair(part: Part) -> Markup:
         for each in part.rows
     ]
     note = f"right of the line: {part.head[2]} is higher"
-    return el("section", heading("Differences", note), table(_HEAD, shown, cls="forest"), cls="gap")
+    counts = el("p", part.below, cls="small") if part.below else None
+    return el("section", heading("Differences", note), table(_HEAD, shown, cls="forest"), counts, cls="gap")
 
 
 def _row(entry: Entry, reach: float) -> Markup:
