@@ -89,7 +89,7 @@ RENDERERS.update(
         ("Run", "repr"): "merilo.commands.show.summary:run_repr",
         ("Run", "text"): "merilo.commands.show.summary:run_text",
         ("RunComparison", "conclusion"): "merilo.commands.compare.text:conclusion",
-        ("RunComparison", "faults"): "merilo.commands.calibrate.slices:compared_faults",
+        ("RunComparison", "faults"): "merilo.commands.compare.record:compared_faults",
         ("RunComparison", "frame"): "merilo.commands.compare.record:comparison_frame",
         ("RunComparison", "report"): "merilo.commands.report.run_page:write_comparison",
         ("RunComparison", "text"): "merilo.commands.compare.text:comparison_page",

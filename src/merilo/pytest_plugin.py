@@ -30,13 +30,12 @@ if TYPE_CHECKING:
     from merilo.data.load import Records
     from merilo.runs.run import Run
 
-_USED: Final = pytest.StashKey[dict[str, None]]()
 _PARTS: Final = pytest.StashKey[tuple[str, str | None]]()
 """The folder of the runs of single samples, and the former value of its variable."""
 _SESSION_RUNS: Final = "MERILO_SESSION_RUNS"
 """The variable with this folder: tests and the workers of pytest-xdist read it. The first run makes the folder."""
-_OUTPUT: Final = "merilo_runs"
-"""The key of the used runs in what a worker of pytest-xdist returns."""
+_USED: Final = ".used"
+"""The ending of the files in it that hold the directory of a run that a test used."""
 
 
 @pytest.fixture(scope="session")
@@ -48,12 +47,13 @@ def merilo_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     for equal evaluations.
     """
     folder = _shared_folder(request.config, tmp_path_factory)
-    used = request.config.stash.setdefault(_USED, {})
+    used = Path(os.environ[_SESSION_RUNS])
+    used.mkdir(exist_ok=True)
 
     def evaluate(data: str | PathLike[str] | Records, *, key: str | None = None, **options: Any) -> Run:  # Any: checked
         """Return the run of this data with these options, evaluated at most once per session."""
         run = _evaluated_once(folder, data, key, options)
-        used[str(run.path)] = None
+        (used / f"{run.path.parent.name}{_USED}").write_text(str(run.path), encoding="utf-8")
         return run
 
     return evaluate
@@ -74,8 +74,8 @@ def parameters(data: str | PathLike[str] | Records, mapping: Mapping[str, str] |
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the folder of the runs of single samples, in the controller of pytest-xdist only."""
-    if not hasattr(config, "workerinput"):
+    """Name the folder of the runs of single samples; the workers of pytest-xdist share that of their controller."""
+    if not (hasattr(config, "workerinput") and _SESSION_RUNS in os.environ):
         folder = str(Path(tempfile.gettempdir()) / f"merilo-pytest-{uuid4().hex}")
         config.stash[_PARTS] = folder, os.environ.get(_SESSION_RUNS)
         os.environ[_SESSION_RUNS] = folder
@@ -89,31 +89,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         os.environ.update({} if former is None else {_SESSION_RUNS: former})
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send the used runs from a worker of pytest-xdist to the controller."""
-    used = session.config.stash.get(_USED, None)
-    output: dict[str, object] | None = getattr(session.config, "workeroutput", None)  # only workers have it
-    if used and output is not None:
-        output[_OUTPUT] = list(used)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:  # Any: a type of pytest-xdist, which may not be installed
-    """Collect the used runs of a worker that ended; a worker that crashed returns none."""
-    sent: list[str] = getattr(node, "workeroutput", {}).get(_OUTPUT, [])
-    if sent:
-        node.config.stash.setdefault(_USED, {}).update(dict.fromkeys(sent))
-
-
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
     """Show the means and intervals of the runs that tests used, and of the run of all single test cases."""
-    parts, _ = config.stash[_PARTS]
-    used = config.stash.get(_USED, None)
-    shown = [_means(path) for path in sorted(used or ())]
-    shown += _joined(Path(parts)) if Path(parts).exists() else []
-    if shown:
-        terminalreporter.section("merilo")
-        terminalreporter.write("\n".join(shown) + "\n")
+    folder = Path(config.stash[_PARTS][0])
+    if not folder.exists():
+        return
+    used = sorted(path.read_text(encoding="utf-8") for path in folder.glob(f"*{_USED}"))
+    terminalreporter.section("merilo")
+    for text in (*map(_means, used), *_joined(folder)):
+        terminalreporter.write(f"{text}\n")
 
 
 def _joined(parts: Path) -> list[str]:

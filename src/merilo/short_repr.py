@@ -11,48 +11,44 @@ LIMIT: Final = 300
 _VALUE_LIMIT: Final = 60
 SCREEN_LINES: Final = 12
 """Maximum number of lines of a representation that is a screen."""
-_TABLE: Final = "use {}.to_pandas()"
-_FIELD: Final = "use sample.sample.{}"
-GUESSES: Final[dict[str, dict[str, str]]] = {
-    "run": {
-        **dict.fromkeys("scores df to_df to_dataframe dataframe to_csv to_json to_dict".split(), _TABLE),
-        **dict.fromkeys("results outcomes rows data items".split(), "use run.samples"),
-        **dict.fromkeys("summary show".split(), "use print(run)"),
-        **dict.fromkeys("aggregates means".split(), "use run.metrics"),
-        **dict.fromkeys("verdicts causes fault".split(), "use run.faults"),
-        **dict.fromkeys("to_html save_html html".split(), "use run.report('report.html')"),
-        **dict.fromkeys("cost tokens".split(), "use run.usage"),
-        "judge": "use run.manifest.judges",
-        "worst_samples": "use run.worst()",
-        "export": "use merilo export RUN -o FILE on the command line",
-    },
-    "comparison": {
-        **dict.fromkeys("scores df to_df to_dataframe dataframe to_csv to_json to_dict".split(), _TABLE),
-        **dict.fromkeys("results data".split(), "use comparison.rows"),
-        **dict.fromkeys("summary show".split(), "use print(comparison)"),
-        **dict.fromkeys("to_html save_html html plot".split(), "use comparison.report('comparison.html')"),
-        **dict.fromkeys("winner better result".split(), "use comparison.verdict"),
-        **dict.fromkeys("difference differences interval p_value".split(), "use comparison.metrics['METRIC']"),
-        "runs": "use comparison.sides",
-        "samples": "use comparison.moved",
-    },
-    "sample": {
-        **dict.fromkeys("score metrics values results".split(), "use sample.scores"),
-        **dict.fromkeys("verdict cause faults".split(), "use sample.fault"),
-        **dict.fromkeys("id user_input response reference retrieved_contexts metadata".split(), _FIELD),
-        "question": "use sample.sample.user_input",
-        "answer": "use sample.sample.response",
-        "contexts": "use sample.sample.retrieved_contexts",
-    },
+_ADVICE: Final = """
+run comparison | df to_df to_dataframe dataframe to_csv to_json to_dict | use {}.to_pandas()
+run comparison | summary show | use print({})
+run comparison | to_html save_html html | use {}.report("report.html")
+run | scores | use {}.to_pandas()
+run | results outcomes rows data items | use {}.samples
+run | aggregates means | use {}.metrics
+run | verdicts causes fault | use {}.faults
+run | cost tokens | use {}.usage
+run | judge | use {}.manifest.judges
+run | export | use merilo export RUN -o FILE on the command line
+comparison | results scores | use {}.rows
+comparison | winner better result | use {}.verdict
+comparison | difference differences interval p_value | use {}.metrics["METRIC"]
+comparison | runs | use {}.sides
+comparison | samples | use {}.moved
+sample | score metrics values results | use {}.scores
+sample | verdict cause verdicts | use {}.fault
+sample | id user_input response reference retrieved_contexts metadata | use {}.sample.{name}
+sample | question | use {}.sample.user_input
+sample | answer | use {}.sample.response
+sample | contexts | use {}.sample.retrieved_contexts
+"""
+"""Results, attributes that users of other tools expect, and what to use."""
+_ROWS: Final = [[*map(str.strip, row.split("|"))] for row in _ADVICE.strip().splitlines()]
+GUESSES: Final = {
+    (thing, name): advice.format(thing, name=name)
+    for things, names, advice in _ROWS
+    for thing in things.split()
+    for name in names.split()
 }
-"""Result → attribute that users of other tools expect → what to use."""
+"""Result and attribute → what to use."""
 
 
 def unknown_attribute(thing: str, name: str, advice: str = "") -> AttributeError:
     """Return the error of a result, such as `run`, without this attribute; `advice`: unless the table has some."""
-    found = GUESSES[thing].get(name, advice)
-    own = name if found is _FIELD else thing
-    return AttributeError(f"A {thing} has no attribute {name!r}{f': {found.format(own)}' if found else ''}.")
+    found = GUESSES.get((thing, name), advice)
+    return AttributeError(f"A {thing} has no attribute {name!r}{f': {found}' if found else ''}.")
 
 
 def short_screen(text: str) -> str:

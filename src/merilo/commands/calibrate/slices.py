@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from merilo.commands.calibrate.label_matching import MatchedLabels
-    from merilo.commands.compare.result import RunComparison
     from merilo.results.faults import Answer
     from merilo.results.scores import RunScores
     from merilo.results.slices import Slice
@@ -56,12 +55,6 @@ def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
     joint = next((text for text in judged if text.partition("(")[0] == Answering.name), None)
     corrected = {} if joint is None or judge_only else _corrected_shares(scores, joint)
     return Faults(samples, scores.clusters, corrected, orders, answers, retrieved)
-
-
-def compared_faults(found: RunComparison) -> tuple[Faults, ...]:
-    """Return the judge's faults of each run over the common samples; empty unless every run judges some."""
-    shown = tuple(faults_of(side.run, judge_only=True).among(found.ids) for side in found.sides)
-    return shown if all(shown) else ()
 
 
 def _corrected_shares(scores: RunScores, joint: str) -> dict[str, MeanEstimate]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.commands.calibrate.slices import faults_of
 from merilo.commands.compare.text import verdict_text, why_of
 from merilo.rendering.explain import evidence_groups
 from merilo.rendering.frames import frame
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from merilo.commands.compare.result import Moved, Row, RunComparison
+    from merilo.results.faults import Faults
 
 
 def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
@@ -88,6 +90,12 @@ def _moved(found: RunComparison, each: Moved) -> dict[str, Any]:  # Any: JSON
             for name, value, case in zip(found.names, each.values, each.cases, strict=True)
         ],
     }
+
+
+def compared_faults(found: RunComparison) -> tuple[Faults, ...]:
+    """Return the judge's faults of each run over the common samples; empty unless every run judges some."""
+    shown = tuple(faults_of(side.run, judge_only=True).among(found.ids) for side in found.sides)
+    return shown if all(shown) else ()
 
 
 def comparison_frame(comparison: RunComparison) -> pd.DataFrame:

@@ -64,7 +64,9 @@ def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[st
     refuse_url(out)
     parts, target = _parts_of(runs), Path(out)
     samples, fingerprint = _whole(parts[0].run.manifest)
-    _build(target, parts, replace(parts[0].run.manifest, samples=samples, fingerprint=fingerprint, shard=None))
+    manifest = replace(parts[0].run.manifest, samples=samples, fingerprint=fingerprint, shard=None)
+    with built(target) as path, rare_collections():
+        _build(path, parts, manifest)
     return Merged(Run.open(target), tuple(part.run.path for part in parts if part.run.labels is not None))
 
 
@@ -88,7 +90,8 @@ def join_runs(paths: Iterable[Path], name: str) -> list[Path]:
         parts = [Part(run, Shard(at, len(group), alone=True)) for at, (_, run) in enumerate(group, start=1)]
         first, digest = parts[0].run.manifest, fingerprint.hexdigest()
         manifest = replace(first, samples=len(parts), fingerprint=digest, data=name, skipped=(), notes=(), undefined={})
-        _build(target, parts, manifest)
+        with built(target) as path:
+            _build(path, parts, manifest)
         found.append(target)
     return found
 
@@ -98,12 +101,7 @@ def _configuration(manifest: Manifest) -> str:
     return compact({name: each for name, each in manifest.to_fields().items() if name not in _OF_THE_SAMPLES})
 
 
-def _build(target: Path, parts: Sequence[Part], manifest: Manifest) -> None:
-    with built(target) as path, rare_collections():
-        _write(path, parts, manifest)
-
-
-def _write(path: Path, parts: Sequence[Part], manifest: Manifest) -> None:
+def _build(path: Path, parts: Sequence[Part], manifest: Manifest) -> None:
     merge_stores(path / STORE, {part.shard: part.run.file(STORE) for part in parts}, manifest.samples)
     with closing(Store.open(path / STORE)) as store:
         summary = _merged_outcomes(path, parts, manifest, store)
