@@ -217,6 +217,7 @@ ASSERTED = """
 """
 SENTENCES = """
     import json
+    import os
 
     def judge(question):
         verdict = "yes" if "was completed in" in str(question) else "no"
@@ -273,6 +274,19 @@ def test_tests_with_other_metrics_are_other_runs(session: Session) -> None:
     assert ids == [["test_it.py::test_other"], ["test_it.py::test_two", "test_it.py::test_two 2"]]
     done = session.pytest("-q", "-k", "nothing")
     assert "merilo" not in done.stdout
+
+
+def test_different_answers_to_one_question_are_different_runs(session: Session) -> None:
+    """A judge that contradicts itself between tests gives two runs, and no answer is lost."""
+    session.write("judge.py", SENTENCES.replace('"was completed in" in str(question)', "os.environ['FIRST'] == '1'"))
+    tests = ASSERTED.replace("range(1880, 1886)", "[1881, 1881]").replace("(year):", "(year, request, monkeypatch):")
+    first = "monkeypatch.setenv('FIRST', str(int('_0]' in request.node.name)))"
+    session.write("test_it.py", tests.replace("        texts =", f"        {first}\n        texts ="))
+    done = session.pytest("-q", MERILO_CACHE="off")
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    runs = [merilo.Run.open(path) for path in (session.path / ".merilo" / "runs").iterdir()]
+    assert sorted(run.mean("deepeval-4.3.1:contextual_relevancy") for run in runs) == [0, 1]
+    assert done.stdout.count("Report: merilo report") == 2
 
 
 def test_the_plugin_does_nothing_until_it_is_used(session: Session) -> None:

@@ -11,6 +11,7 @@ from merilo.commands.calibrate.slices import faults_of
 from merilo.commands.compare.text import verdict_text, why_of
 from merilo.rendering.explain import evidence_groups
 from merilo.rendering.frames import frame
+from merilo.results.faults import CANNOT_TELL
 from merilo.results.records import picked
 from merilo.stats.intervals import LEVEL
 
@@ -95,7 +96,7 @@ def _moved(found: RunComparison, each: Moved) -> dict[str, Any]:  # Any: JSON
 def compared_faults(found: RunComparison) -> tuple[Faults, ...]:
     """Return the judge's faults of each run over the common samples; empty unless every run judges some."""
     shown = tuple(faults_of(side.run, judge_only=True).among(found.ids) for side in found.sides)
-    return shown if all(shown) else ()
+    return shown if all({*each} - {CANNOT_TELL} for each in shown) else ()
 
 
 def comparison_frame(comparison: RunComparison) -> pd.DataFrame:

@@ -73,27 +73,37 @@ def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[st
 def join_runs(paths: Iterable[Path], name: str) -> list[Path]:
     """Join finished runs of one sample each into new runs, one per evaluation configuration; return their directories.
 
-    Samples are in the order of their ids; of several runs of an id, the last written one counts. Raises RunError if a
-    run cannot be read, or if two have different answers to the same question.
+    Samples are in the order of their ids; of several runs of an id, the last written one counts. Runs with different
+    answers to the same question stay apart. Raises RunError if a run cannot be read.
     """
     last: dict[str, tuple[Sample, Run]] = {}
     for path in sorted(paths, key=lambda path: (path / SEAL).stat().st_mtime_ns):
         run = Run.open(path)
         for each in run.samples:
             last[each.sample.id] = each.sample, run
-    groups = grouped((_configuration(last[each][1].manifest), last[each]) for each in sorted(last))
+    waiting = [*grouped((_configuration(last[each][1].manifest), last[each]) for each in sorted(last)).values()]
     found: list[Path] = []
-    for group in groups.values():
-        fingerprint, target = Fingerprint(), free_directory(name)
-        for sample, _ in group:
-            fingerprint.add(sample)
-        parts = [Part(run, Shard(at, len(group), alone=True)) for at, (_, run) in enumerate(group, start=1)]
-        first, digest = parts[0].run.manifest, fingerprint.hexdigest()
-        manifest = replace(first, samples=len(parts), fingerprint=digest, data=name, skipped=(), notes=(), undefined={})
-        with built(target) as path:
-            _build(path, parts, manifest)
-        found.append(target)
+    while waiting:
+        group, target = waiting.pop(0), free_directory(name)
+        try:
+            _join(target, group, name)
+            found.append(target)
+        except RunError:
+            if len(group) == 1:
+                raise
+            waiting[:0] = group[: len(group) // 2], group[len(group) // 2 :]
     return found
+
+
+def _join(target: Path, group: Sequence[tuple[Sample, Run]], name: str) -> None:
+    fingerprint = Fingerprint()
+    for sample, _ in group:
+        fingerprint.add(sample)
+    parts = [Part(run, Shard(at, len(group), alone=True)) for at, (_, run) in enumerate(group, start=1)]
+    first, digest = parts[0].run.manifest, fingerprint.hexdigest()
+    manifest = replace(first, samples=len(parts), fingerprint=digest, data=name, skipped=(), notes=(), undefined={})
+    with built(target) as path:
+        _build(path, parts, manifest)
 
 
 def _configuration(manifest: Manifest) -> str:
