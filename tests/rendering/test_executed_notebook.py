@@ -62,4 +62,4 @@ def test_a_result_is_shown_as_html(outputs: list[list[dict[str, Any]]], cell: in
     """The last line of a cell is drawn, and its plain text is short."""
     (shown,) = outputs[cell]
     assert words in shown["data"]["text/html"]
-    assert len(shown["data"]["text/plain"]) <= 300
+    assert len(shown["data"]["text/plain"].splitlines()) <= 12
