@@ -8,7 +8,7 @@ import pytest
 from each_case import each_case
 
 import merilo
-from merilo.adapters import spans, traces
+from merilo.adapters import exports, spans, traces
 from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.base import Item
 from merilo.adapters.contents import answer_in, documents_in, question_in, unfolded
@@ -213,6 +213,25 @@ def test_a_trace_that_is_too_long_is_left_out(tmp_path: Path, monkeypatch: pytes
     assert long.reason == "it has more than 2 spans"
     assert long.kinds == {"chain": 2, "not read": 1}
     assert good.record is not None
+
+
+def test_a_limit_reads_the_first_traces_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a limit, a trace ends after as many spans of others as a trace may have; without one, it never does."""
+    monkeypatch.setattr(traces, "MAX_SPANS", 2)
+    monkeypatch.setattr(exports, "MAX_SPANS", 2)
+    read: list[object] = []
+    spans_in = traces.spans_in
+    monkeypatch.setattr(traces, "spans_in", lambda *given: (read.append(given), spans_in(*given))[1])
+    whole = {"input__value": "Q", "output__value": "A"}
+    lines = [span("a", **whole), span("b", trace="t2", **whole), span("c", "a", kind="TOOL")]
+    lines += [span(str(n), trace=f"u{n}", **whole) for n in range(20)]
+    path = written(tmp_path, *lines, span("late", "a", kind="TOOL"))
+    data = load(path, limit=2)
+    assert [each.id for each in data if isinstance(each, Sample)] == ["t1", "t2"]
+    assert len(read) == 6
+    assert data.columns.note is not None
+    assert data.columns.note().endswith("A trace ends after 2 spans of others (--limit).")
+    assert next(each.id for each in load(path) if isinstance(each, Sample)) == "t2"  # t1 has three spans
 
 
 @pytest.mark.parametrize("flat", [False, True], ids=["nested", "dotted"])

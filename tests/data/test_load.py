@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,40 @@ def test_the_limit_counts_records(record: str, tmp_path: Path) -> None:
     assert [type(item) for item in found] == [BadRecord, Sample, Sample]
     with pytest.raises(UsageError, match="at least 1, got 0"):
         load(path, limit=0)
+
+
+def test_the_limit_stops_reading() -> None:
+    """Nothing after the last record of the limit is read."""
+    given = iter([{"response": str(number)} for number in range(500)])
+    assert len(list(load(given, limit=30))) == 30
+    assert next(given) == {"response": "30"}
+
+
+def drawn(size: int, seed: int = 0, records: int = 40) -> list[str]:
+    return [each.id for each in samples(load([{"response": "a"}] * records, sample=size, seed=seed))]
+
+
+def test_a_sample_keeps_numbers_and_order() -> None:
+    """Equal seeds draw equal records, other seeds others; ids are the numbers in the data, in its order."""
+    assert drawn(9) == drawn(9) != drawn(9, seed=1)
+    assert sorted(drawn(9), key=int) == drawn(9)
+    assert len(set(drawn(9))) == 9
+    assert drawn(50) == [str(number) for number in range(1, 41)]
+    with pytest.raises(UsageError, match="The sample must be at least 1, got 0"):
+        drawn(0)
+
+
+def test_each_record_is_equally_likely_to_be_drawn() -> None:
+    """Over many seeds, each of 10 records is in a sample of 3 with a rate of 0.3, within 5 standard errors."""
+    found = Counter(each for seed in range(2_000) for each in drawn(3, seed, records=10))
+    assert all(abs(found[str(number)] / 2_000 - 0.3) < 5 * (0.3 * 0.7 / 2_000) ** 0.5 for number in range(1, 11))
+
+
+def test_a_sample_is_drawn_from_the_first_records_of_a_limit() -> None:
+    """The limit applies first."""
+    found = samples(load([{"response": "a"}] * 40, sample=5, limit=8))
+    assert len(found) == 5
+    assert max(int(each.id) for each in found) <= 8
 
 
 def test_a_record_without_an_id_gets_its_number(tmp_path: Path) -> None:

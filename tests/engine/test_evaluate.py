@@ -239,6 +239,16 @@ def test_a_limit_is_told(evaluated: Evaluate) -> None:
     assert "Only the first 2 records were read (--limit)." in evaluated(rows(5), limit=2).manifest.notes
 
 
+def test_a_sample_is_recorded_and_resumed(evaluated: Evaluate, tmp_path: Path) -> None:
+    """The manifest names size and seed; the same call resumes the run, and another seed is other data."""
+    run = evaluated(rows(30), reading={"sample": 2, "seed": 7}, out=tmp_path / "run")
+    assert "2 of 30 records were drawn at random (--sample 2 --seed 7)." in run.manifest.notes
+    again = evaluated(rows(30), reading={"sample": 2, "seed": 7}, out=tmp_path / "run")
+    assert again.manifest.fingerprint == run.manifest.fingerprint
+    with pytest.raises(merilo.RunError, match="differs in data"):
+        evaluated(rows(30), reading={"sample": 2, "seed": 8}, out=tmp_path / "run")
+
+
 def test_a_mapped_column_must_be_there(evaluated: Evaluate) -> None:
     """A mapping that names a column of no record is refused: it is a slip of the pen."""
     with pytest.raises(merilo.UsageError, match="No record has the mapped column 'groundtruth'"):

@@ -15,7 +15,7 @@ from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.base import Item
 from merilo.adapters.contents import conventions
 from merilo.adapters.result_rows import ResultFile, inspect_archive, result_files
-from merilo.adapters.traces import hop_items, items_of_traces, whole_item
+from merilo.adapters.traces import MAX_SPANS, hop_items, items_of_traces, whole_item
 from merilo.data import check
 from merilo.data.conversations import HOPS
 from merilo.data.lines import ForeignRecords, RawRecord
@@ -53,12 +53,15 @@ class Export:
     """True if each retrieval of a trace is a sample."""
     tools: Collection[str] | None = None
     """The names of the tools that retrieve; None: those whose results are passages."""
+    in_order: bool = False
+    """True if a trace ends after `MAX_SPANS` spans of others, so that the first traces need not the whole file."""
 
     def items(self, id: str | None = None) -> Iterator[Item]:
         """Yield the items; `id`: the key of a row that holds its id, None for the usual one."""
         if isinstance(self.kind, ResultFile):
             return _results(self.raw(), self.kind, id)
-        return items_of_traces(self.raw(), self.kind, hop_items if self.hops else whole_item, self.tools)
+        items = hop_items if self.hops else whole_item
+        return items_of_traces(self.raw(), self.kind, items, self.tools, in_order=self.in_order)
 
     def records(self, id: str | None = None) -> ForeignRecords:
         """Return the samples; `id`: the key of a row that holds its id, None for the usual one."""
@@ -79,7 +82,7 @@ class Export:
             read,
             note=found.note,
             cluster=cluster,
-            of_tools=lambda tools: replace(self, tools=tools).records(id),
+            of_traces=lambda tools, in_order: replace(self, tools=tools, in_order=in_order).records(id),
         )
 
 
@@ -262,6 +265,8 @@ class Contents:
         """Return which traces were left out, and which parts of samples are missing."""
         parts = [f"{number:,} not a sample: {reason}." for reason, number in sorted(self.left_out.items())]
         parts += [f"{number:,} without {name}." for name, number in sorted(self.missing.items())]
+        if self.export.in_order and not isinstance(self.export.kind, ResultFile):
+            parts.append(f"A trace ends after {MAX_SPANS:,} spans of others (--limit).")
         return f"Read as {self.export.kind.title}. {' '.join(parts)}".strip()
 
 

@@ -6,8 +6,10 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
+from random import Random
 from typing import Any, Final, TypeAlias, cast
 
 from merilo.data import check
@@ -42,6 +44,7 @@ from merilo.errors import DataError, Problem, UsageError
 __all__ = ["MAX_LINE_BYTES", "BadRecord", "Problem", "Records", "load"]
 
 Records: TypeAlias = Iterable[Mapping[str, object] | Sample] | Dataset
+_Numbered: TypeAlias = tuple[int, RawRecord | Sample]
 
 _CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
 _CONTEXTS: Final = "retrieved_contexts"
@@ -66,6 +69,8 @@ def load(
     mapping: Mapping[str, str] | None = None,
     language: str | None = None,
     limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
     ignore: Collection[str] = (),
     tools: Collection[str] | None = None,
     max_line_bytes: int = MAX_LINE_BYTES,
@@ -83,28 +88,32 @@ def load(
 
     `mapping` (column to field) takes precedence over the names that other systems use; `language` over the samples'
     and contexts' own. `tools` names the tools whose results are the contexts of a conversation; None: all that return
-    passages. `limit` is the maximum number of records to read, good or bad; columns to `ignore` are treated
-    as absent.
+    passages. `limit` is the maximum number of records to read, good or bad. `sample` is the number of records to draw
+    at random from those, each equally likely; equal seeds draw equal records, which keep their order. Columns to
+    `ignore` are treated as absent.
 
     Iterating yields a Sample for each good record and a BadRecord, with all its problems, for each bad one. Raises
     DataError if the source as a whole cannot be read or has no record: here if that is known when it is opened,
     otherwise while iterating. Raises UsageError for an invalid argument.
     """
     language = language_code(language)
-    if limit is not None and (type(limit) is not int or limit < 1):
-        raise UsageError(f"The limit must be at least 1, got {limit}.")
+    for name, value in (("limit", limit), ("sample", sample)):
+        if value is not None and (type(value) is not int or value < 1):
+            raise UsageError(f"The {name} must be at least 1, got {value}.")
     if isinstance(source, str) and source.lstrip()[:1] in ("[", "{"):
         raise UsageError("Data must be a path or a list of records, got JSON. Use json.loads(text).")
     if is_url(source):
         source = fetched_file(str(source))
     columns = Columns(unseen=dict(mapping or {}))
-    rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore), tools)
+    rules = _Rules(
+        Planner(dict(mapping or {}), columns), language, frozenset(ignore), tools, limit=limit, sample=sample, seed=seed
+    )
     if isinstance(source, (str, PathLike)):
-        return _of_path(None if source == "-" else Path(source), rules, limit, columns, max_line_bytes)
+        return _of_path(None if source == "-" else Path(source), rules, columns, max_line_bytes)
     if not isinstance(source, (list, tuple, Dataset, ForeignRecords)) and (found := adapted(source)) is not None:
-        return _of_records(found, rules, limit, columns)
+        return _of_records(found, rules, columns)
     if check.is_record(source) and not isinstance(source, (Dataset, Sample)):
-        return _of_records(_records_in_memory(source), rules, limit, columns)
+        return _of_records(_records_in_memory(source), rules, columns)
     if _is_pipeline(source):
         raise UsageError(
             f"Data must be a path or a list of records, got a pipeline of type {type(source).__name__}. "
@@ -112,13 +121,13 @@ def load(
         )
     if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
-    return _of_records(source, rules, limit, columns)
+    return _of_records(source, rules, columns)
 
 
-def _of_path(path: Path | None, rules: "_Rules", limit: int | None, columns: Columns, max_line_bytes: int) -> Dataset:
+def _of_path(path: Path | None, rules: "_Rules", columns: Columns, max_line_bytes: int) -> Dataset:
     """Return the data set of a file, or of standard input."""
     if path is not None and (found := adapted(path)) is not None:
-        return _of_records(found, rules, limit, columns)
+        return _of_records(found, rules, columns)
     if path is not None and path.name.endswith(HOPS) and not path.exists():
         path, rules = path.with_name(path.name.removesuffix(HOPS)), replace(rules, hops=True)
         columns.cluster = CONVERSATION
@@ -126,18 +135,18 @@ def _of_path(path: Path | None, rules: "_Rules", limit: int | None, columns: Col
     file = RecordFile(path, named, max_line_bytes).by_content()
     columns.separated = file.separated
     rules = replace(rules, planner=replace(rules.planner, cells=file.format in (Format.CSV, Format.TSV)))
-    reader = _Reader(file.name, file.unit, file.records, rules, limit)
+    reader = _Reader(file.name, file.unit, file.records, rules)
     name = file.name if path is None else data_name(path)
     return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
 
 
-def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Columns) -> Dataset:
+def _of_records(source: object, rules: "_Rules", columns: Columns) -> Dataset:
     """Return the data set of records in memory, or of those that an adapter reads."""
     records = cast("Records | ForeignRecords", source)  # ordered: checked by `load`, or promised by an adapter
     name, shown, unit = "records", "records", "record"
     if isinstance(records, ForeignRecords):
-        if rules.tools is not None and records.of_tools is not None:
-            records = records.of_tools(rules.tools)
+        if records.of_traces is not None:
+            records = records.of_traces(rules.tools, rules.limit is not None)
         name, shown, unit, is_once = records.name, records.shown, records.unit, records.is_once
         columns.note, columns.cluster = records.note, records.cluster
     else:
@@ -145,7 +154,7 @@ def _of_records(source: object, rules: "_Rules", limit: int | None, columns: Col
         if isinstance(records, Dataset):
             name = shown = records.name
             columns.note = records.columns.note
-    reader = _Reader(shown, unit, lambda: _raw_records(records), rules, limit)
+    reader = _Reader(shown, unit, lambda: _raw_records(records), rules)
     return Dataset(name, _once(reader.read, "the iterator") if is_once else reader.read, columns)
 
 
@@ -227,6 +236,9 @@ class _Rules:
     ignored: frozenset[str]
     tools: Collection[str] | None = None
     hops: bool = False
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +249,6 @@ class _Reader:
     unit: str
     records: Callable[[], Iterator[RawRecord | Sample]]
     rules: _Rules
-    limit: int | None
 
     @property
     def cells(self) -> bool:
@@ -251,7 +262,7 @@ class _Reader:
     def samples(self) -> Iterator[Sample | BadRecord]:
         number = 0
         found = unfolded(self.records(), self.rules.tools, hops=self.rules.hops)
-        records, ahead, first = islice(found, self.limit), list[RawRecord | Sample](), list[dict[str, object]]()
+        records, ahead, first = islice(found, self.rules.limit), list[RawRecord | Sample](), list[dict[str, object]]()
         for raw in records:
             ahead.append(raw)
             record = {} if isinstance(raw, Sample) else self._present(raw.value or {})
@@ -261,8 +272,8 @@ class _Reader:
             is_open = len(ahead) < _AHEAD and len(record) <= MAX_COLUMNS
             if not is_open or not (self.rules.planner.awaits(record) or awaits(record, planner)):
                 break
-        rows = self._as_samples(chain(ahead, records), first)
-        for number, raw in enumerate(rows, start=1):
+        rows = enumerate(self._as_samples(chain(ahead, records), first), start=1)
+        for number, raw in rows if self.rules.sample is None else self._drawn(rows, self.rules.sample):
             if isinstance(raw, Sample):
                 language = self.rules.language
                 yield raw if language is None else in_language(raw, language, lambda _: self.rules.language)
@@ -275,6 +286,16 @@ class _Reader:
                 yield sample if sample is not None and not problems else self._bad(raw.place, problems)
         if not number:
             raise DataError.of(Problem("at least one record", "none", source=self.name))
+
+    def _drawn(self, rows: Iterator[_Numbered], size: int) -> list[_Numbered]:
+        """Return `size` of the rows, each equally likely, in their order (Algorithm R); all if there are fewer."""
+        # Python promises equal numbers in all releases for `random` alone.
+        uniform, drawn, number = Random(self.rules.seed).random, [*islice(rows, size)], size  # noqa: S311  no secret
+        for number, raw in rows:
+            if (place := int(uniform() * number)) < size:
+                drawn[place] = (number, raw)
+        self.rules.planner.columns.drawn_from = number if len(drawn) == size else len(drawn)
+        return sorted(drawn, key=itemgetter(0))
 
     def _as_samples(
         self, rows: Iterator[RawRecord | Sample], first: list[dict[str, object]]

@@ -361,7 +361,8 @@ class Columns:
     - `note`: returns the adapter's own sentences about the records that were read;
     - `first`: the first records, on which advice is tried;
     - `filled`: returns the fields that a mapping fills in the first records, None before they are read;
-    - `cluster`: the field whose equal values are dependent records, if the adapter knows one.
+    - `cluster`: the field whose equal values are dependent records, if the adapter knows one;
+    - `drawn_from`: the number of records from which those read were drawn at random; 0 if all were read.
     """
 
     recognised: dict[str, str] = field(default_factory=dict)
@@ -378,6 +379,7 @@ class Columns:
     first: list[Mapping[str, object]] = field(default_factory=list["Mapping[str, object]"])
     filled: Callable[[Mapping[str, str]], Collection[str]] | None = None
     cluster: str | None = None
+    drawn_from: int = 0
     _without_id: bytearray = field(default_factory=bytearray, repr=False)
 
     def note_number(self, number: int) -> None:

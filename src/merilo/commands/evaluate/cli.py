@@ -258,7 +258,7 @@ COMMAND = Command(
     summary="Evaluate a data set.",
     help=HELP,
     call=run,
-    options="--metrics --judge --base-url --map --language --limit --cluster --by --draws --max-cost --concurrency "
-    "--rpm --out --plan --batch --full --markdown --json --quiet",
+    options="--metrics --judge --base-url --map --language --limit --sample --cluster --by --draws --max-cost "
+    "--concurrency --out --plan --batch --full --markdown --json --quiet",
     examples=EXAMPLES,
 )

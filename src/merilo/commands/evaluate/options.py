@@ -261,6 +261,10 @@ class Reading:
         metavar="I/N",
         in_project_file=False,
     )
+    sample: int | None = opt(
+        None, _DATA, "Draw N records at random; read them all.", metavar="N", type=int, in_project_file=False
+    )
+    seed: int = opt(0, _DATA, "Seed of --sample.", metavar="N", type=int, in_project_file=False)
     qrels: str | PathLike[str] | None = opt(
         None,
         _DATA,

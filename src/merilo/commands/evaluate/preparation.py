@@ -57,7 +57,15 @@ def dataset_of(data: str | PathLike[str] | Records | ForeignRecords, options: Op
         from merilo.data.span_labels import load_judged
 
         data = load_judged(data, reading.qrels, reading.documents, mapping=mapping, language=language)
-    return load(data, mapping=mapping, language=language, limit=options.limit, tools=reading.tools)
+    return load(
+        data,
+        mapping=mapping,
+        language=language,
+        limit=options.limit,
+        sample=reading.sample,
+        seed=reading.seed,
+        tools=reading.tools,
+    )
 
 
 async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], options: Options) -> Prepared:
@@ -147,6 +155,7 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
                     dataset.columns.sentence(),
                     intake.note,
                     _limit_note(options.limit),
+                    _sample_note(dataset.columns.drawn_from, options),
                 ],
             )
         ),
@@ -184,6 +193,13 @@ def _weak_kinds(judge: Judge) -> frozenset[str]:
 
 def _limit_note(limit: int | None) -> str:
     return "" if limit is None else f"Only the first {limit:,} records were read (--limit)."
+
+
+def _sample_note(of: int, options: Options) -> str:
+    size, seed = options.reading.sample, options.reading.seed
+    if size is None or of <= size:
+        return ""
+    return f"{size:,} of {of:,} records were drawn at random (--sample {size} --seed {seed})."
 
 
 # -- languages that a judge does not support -----------------------------------------------------------
