@@ -1,14 +1,16 @@
 """The parts that pages are made of."""
 
 import json
+import sys
 
 from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from merilo.rendering import markup
 from merilo.rendering.page import Page, columns, cut, wrap
-from merilo.rendering.sanitize import clean, json_text
+from merilo.rendering.sanitize import _BROKEN_LINE, _SHOWN_AS_CODE, clean, json_text, visible
 
 
 @each_case(
@@ -33,6 +35,20 @@ def test_json_text_is_whole(text: str) -> None:
     printed = json_text({"text": text})
     printed.encode()
     assert json.loads(printed) == {"text": text}
+
+
+@given(st.text(st.sampled_from('a\\b/u0"<\x00\x08\x0b\x1b\x85\r\n\t\u202e\u200b\u2028\ud800\U000e0001é'), max_size=30))
+def test_the_data_of_a_page_has_no_unsafe_character(text: str) -> None:
+    """Each text of it is `visible`, whatever else the data has."""
+    read = json.loads(markup.json_text({"text": [text], text: 1}))
+    assert read == {"text": [visible(text)], visible(text): 1}
+
+
+def test_no_printable_character_is_unsafe() -> None:
+    """`visible` does not search what Python holds to be printable."""
+    printable = "".join(filter(str.isprintable, map(chr, range(sys.maxunicode + 1))))
+    assert _SHOWN_AS_CODE.search(printable) is None
+    assert _BROKEN_LINE.search(printable) is None
 
 
 @given(st.text(st.sampled_from("ab яё 日本 語\u0301 "), max_size=200), st.integers(10, 40))

@@ -33,6 +33,8 @@ def harmless(text: str) -> str:
 
 def visible(text: str) -> str:
     """Return the text with its lines and blanks unchanged and unsafe characters shown as `U+202E`, for HTML."""
+    if text.isprintable():  # all unsafe characters are controls, formats, separators or surrogates
+        return text
     return _SHOWN_AS_CODE.sub(lambda found: f"U+{ord(found[0]):04X}", _BROKEN_LINE.sub("\n", text))
 
 

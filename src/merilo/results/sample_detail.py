@@ -21,7 +21,7 @@ from merilo.runs.run import SampleResult, open_store
 from merilo.runs.run_metrics import weak_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from merilo.data.context import Context
     from merilo.data.sample import Sample
@@ -204,15 +204,16 @@ class SampleDetail:
 
     def _supporting(self, index: int, context: Context) -> frozenset[int]:
         """Return the indices of the context's sentences that support a statement."""
-        if judged_sentences(context.text, self.result.sample.resolved_language) != context.sentences:
-            return frozenset()  # the judge split this text by another language: its positions mean other sentences
-        return frozenset(
+        found = frozenset(
             sentence
             for *_, verdict in self._pieces(EvidenceTarget.STATEMENT)
             if isinstance(verdict, SupportVerdict) and verdict.supported
             for at, sentence in verdict.sentences
             if at == index and sentence < len(context.sentences)
         )
+        # If the judge split this text by another language, its positions mean other sentences.
+        own = found and judged_sentences(context.text, self.result.sample.resolved_language) == context.sentences
+        return found if own else frozenset()
 
     def _about_statement(self, text: str, metrics: list[str]) -> tuple[Remark, ...]:
         remarks = self._merged(
@@ -239,17 +240,23 @@ class SampleDetail:
 
     def _evidence_of(self, metrics: Sequence[str]) -> list[StoredQuestion]:
         """Return the questions of the outcomes of these metrics."""
+        if not self.asked:  # as in the report on many samples
+            return []
         keys = {key for metric in metrics for key in self.result.records[metric].get("trail", [])}
         return [each for each in self.asked if each.key.hex() in keys]
 
-    def _pieces(self, about: EvidenceTarget) -> Iterator[tuple[str, int, str, str, Verdict]]:
-        """Yield the evidence of the scored metrics: metric, index, statement, kind of question and verdict."""
-        for metric, outcome in self.result.outcomes.items():
-            if isinstance(outcome, Score):
-                records = self.result.records[metric].get("evidence", [])
-                for piece, record in zip(outcome.evidence, records, strict=True):
-                    if piece.about is about:
-                        yield metric, piece.index, piece.text, record["kind"], piece.verdict
+    def _pieces(self, about: EvidenceTarget) -> Sequence[tuple[str, int, str, str, Verdict]]:
+        """Return the evidence of the scored metrics: metric, index, statement, kind of question and verdict."""
+        return self._evidence.get(about, ())
+
+    @cached_property
+    def _evidence(self) -> Mapping[EvidenceTarget, list[tuple[str, int, str, str, Verdict]]]:
+        return grouped(
+            (piece.about, (metric, piece.index, piece.text, record["kind"], piece.verdict))
+            for metric, outcome in self.result.outcomes.items()
+            if isinstance(outcome, Score)
+            for piece, record in zip(outcome.evidence, self.result.records[metric].get("evidence", []), strict=True)
+        )
 
     @staticmethod
     def _merged(found: Sequence[tuple[str, Answer, str]]) -> tuple[Remark, ...]:
