@@ -221,14 +221,14 @@ def shown_metrics(found: Slices) -> list[str]:
     return sorted(next(iter(found.values())).means, key=lambda metric: metric not in starred)
 
 
-def shown_faults(found: Slices) -> list[str]:
-    """Return the faults with a column: the most frequent of the run, without "cannot tell"."""
+def shown_faults(found: Slices, most: int = _MOST_FAULTS) -> list[str]:
+    """Return the faults with a column: the `most` most frequent ones of the run, without "cannot tell"."""
     totals: dict[str, int] = {}
     for each in found.values():
         for key, amount in each.faults.counts.items():
             totals[key] = totals.get(key, 0) + amount
     known = [key for key in sorted(totals, key=lambda key: -totals[key]) if key != CANNOT_TELL]
-    return sorted(known[:_MOST_FAULTS], key=lambda key: -PLACES[key])
+    return sorted(known[:most], key=lambda key: -PLACES[key])
 
 
 def _cells(each: Slice, faults: Sequence[str], metrics: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ from merilo.rendering.markup import (
     raw_element,
 )
 from merilo.results.faults import FAULTS, PLACES, judged_metrics
-from merilo.results.records import picked
+from merilo.results.records import grouped, picked
 from merilo.results.slices import values_by_field
 from merilo.version import version
 
@@ -201,11 +201,24 @@ _FAULTS, _COLUMNS = 3, 4
 def report_slices(run: Run, by: str | None = None, *, judge_only: bool = False) -> tuple[Slices, ...]:
     """Return the slices of a run by each field that has 2 to 30 values. `by`: the field to show first.
 
-    Raises UsageError if `by` cannot be used.
+    The others follow in the order of their spread: the largest difference between means with an interval. Raises
+    UsageError if `by` cannot be used.
     """
     first = () if by is None else (by,)
     fields = list(dict.fromkeys((*first, *values_by_field(run))))[:_FIELDS]
-    return slices_by(run, fields, judge_only=judge_only) if fields else ()
+    found = slices_by(run, fields, judge_only=judge_only) if fields else ()
+    return tuple(sorted(found, key=lambda each: (each.field != by, -_spread(each))))
+
+
+def _spread(found: Slices) -> float:
+    """Return the largest difference between two slices' means of one metric; 0 without two that have intervals."""
+    known = grouped(
+        (metric, mean.value)
+        for each in found.values()
+        for metric, mean in each.means.items()
+        if mean.value is not None and mean.interval.ends is not None
+    )
+    return max((max(values) - min(values) for values in known.values()), default=0.0)
 
 
 def slice_section(slices: Sequence[Slices], *, corrected: bool) -> Markup | None:
@@ -232,8 +245,7 @@ def slice_columns(slices: Sequence[Slices], entries: Sequence[Entry]) -> list[Ma
 
 
 def _table(found: Slices, at: int, *, corrected: bool) -> Markup:
-    first, *others = shown_faults(found) or [""]
-    faults = [each for each in (first, *others[1 - _FAULTS :]) if each]  # right answers are first, then the worst
+    faults = shown_faults(found, _FAULTS)
     metrics = _metrics(found)[: _COLUMNS - len(faults)]
     head = [found.field, "n", *(FAULTS[PLACES[key]].name for key in faults)]
     rows = [_row(each, f"{at}/{place}", faults, metrics) for place, each in enumerate(found.values())]

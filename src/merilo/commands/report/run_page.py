@@ -110,7 +110,7 @@ def run_page(found: RunReport) -> str:
         cautions(found.cautions),
         cls="wrap head",
     )
-    cards = el("div", [_card(each) for each in found.cards], cls="metrics")
+    cards = el("div", [_card(each) for each in sorted(found.cards, key=lambda card: card.weak)], cls="metrics")
     sections = [
         _section("faults", "Where it goes wrong", "each count filters the samples", _fault_table(found)),
         slice_section(found.slices, corrected=found.faults.checked),
@@ -166,6 +166,7 @@ def _fault_table(found: RunReport) -> Markup | None:
     rows = [
         el("tr", el("th", _HELD[held], scope="row"), [el("td", _cell(found, held, each)) for each in answers])
         for held in ((Held.ENOUGH, Held.SHORT) if contexts else (Held.UNKNOWN,))
+        if found.faults.checked or any(found.faults[each.key] for each in FAULTS if each.held == held)
     ]
     apart = [FAULTS[PLACES[key]] for key in (CANNOT_TELL, _NOT_SUPPORTED) if found.faults[key]] if contexts else []
     apart = apart or [FAULTS[PLACES[CANNOT_TELL]]] * bool(found.faults[CANNOT_TELL])
@@ -319,32 +320,33 @@ def _compared_columns(found: RunComparison, shown: ComparedSamples) -> dict[str,
 
 def _pair(part: Part) -> Markup:
     reach = reach_of([each.estimate.interval for each in part.entries], [each.estimate.value for each in part.entries])
+    head = _HEAD if any(each.said for each in part.entries) else _HEAD[:-1]
     shown = [
-        el("tr", el("th", each, colspan=len(_HEAD), scope="rowgroup"), cls="grouphead")
+        el("tr", el("th", each, colspan=len(head), scope="rowgroup"), cls="grouphead")
         if isinstance(each, str)
-        else _row(each, reach)
+        else _row(each, reach, has_verdict=head == _HEAD)
         for each in part.rows
     ]
+    ends = [el("span", each) for each in (signed(-reach), "0", signed(reach))]
+    axis = el("td", el("div", ends, cls="ends"), cls="plot")
+    shown.append(el("tr", el("td", colspan=len(_HEAD) - 2), axis, cls="axis", aria_hidden="true"))
     note = f"right of the line: {part.head[2]} is higher"
     counts = el("p", part.below, cls="small") if part.below else None
-    return el("section", heading("Differences", note), table(_HEAD, shown, cls="forest"), counts, cls="gap")
+    return el("section", heading("Differences", note), table(head, shown, cls="forest"), counts, cls="gap")
 
 
-def _row(entry: Entry, reach: float) -> Markup:
+def _row(entry: Entry, reach: float, *, has_verdict: bool) -> Markup:
     value, ends = entry.estimate.value, between(entry.estimate.interval)
     tone, glyph = MARKS.get(entry.verdict, (Tone.PLAIN, "="))
     colour = "" if tone is Tone.PLAIN else tone.value
     drawn = forest_row(value, entry.estimate.interval, reach, colour, f"Difference {signed(value)}, interval {ends}")
+    said = chip(colour or "none", glyph, entry.said) if entry.said else None
+    why = el("p", entry.why, cls="small soft") if entry.why else None
     return el(
         "tr",
         el("th", el("a", entry.name, href="#samples", data_metric=entry.metric), scope="row"),
         el("td", " to ".join(entry.parts), el("p", entry.fewer, cls="small soft") if entry.fewer else None, cls="nw"),
         el("td", el("b", signed(value)), el("span", f" {ends}", cls="small soft nw")),
         el("td", drawn, cls="plot"),
-        el(
-            "td",
-            chip(colour or "none", glyph, entry.said) if entry.said else None,
-            el("p", entry.why, cls="small soft") if entry.why else None,
-            cls="read",
-        ),
+        el("td", said, why, cls="read") if has_verdict else None,
     )

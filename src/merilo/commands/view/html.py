@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.report.page import chip, heading, page, text
 from merilo.commands.runs.run import State
 from merilo.commands.view.catalog import MOST, changes
+from merilo.metrics.registry import asks_judge
 from merilo.rendering.markup import Markup, el, json_text, raw_element
 from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import count, money, number
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 500
 """Number of runs in the list, the newest ones."""
-_COLUMNS: Final = 5
+_COLUMNS: Final = 6
 _WIDTH, _HEIGHT, _EDGE = 190, 44, 5
 _SAID: Final = 20
 """Number of means in the text for screen readers, the newest ones."""
@@ -147,7 +148,7 @@ def _signed(difference: float) -> str:
 
 def sparkline(trend: Trend, runs: int) -> Markup:
     """Return the drawing. Runs have equal distances, in their order; the height is the range of the metric."""
-    low, high = _reach(trend)
+    low, high = reach(trend)
     step = (_WIDTH - 2 * _EDGE) / max(1, runs - 1)
 
     def place(point: Point, value: float) -> str:
@@ -181,7 +182,8 @@ def _dot(place: str) -> Markup:
     return el("path", cls="dot", d=f"M{place}h.01")
 
 
-def _reach(trend: Trend) -> tuple[float, float]:
+def reach(trend: Trend) -> tuple[float, float]:
+    """Return the values at the bottom and the top of the drawing."""
     low, high = trend.scale.span
     if not isfinite(high - low) or high <= low:
         values = [value for line in trend.lines for point in line for value in (point.mean, *(point.interval or ()))]
@@ -220,7 +222,8 @@ def _table(
         el("span", count(len(runs), "run"), cls="count", id="count", role="status"),
         cls="tools",
     )
-    notes = [f"Means are {BY_JUDGE}, except those marked as corrected by human labels."]
+    judged = f"Means of judged metrics are {BY_JUDGE}, except those marked as corrected by human labels."
+    notes = [judged] if any(map(asks_judge, metrics)) else []
     if changed:
         notes.append(
             "Small numbers: difference from the comparable run of this name before, coloured if the intervals do not "
@@ -240,13 +243,14 @@ def _table(
 
 
 def _columns(runs: Sequence[ViewedRun]) -> list[str]:
-    """Return the metrics that most runs have, at most `_COLUMNS`: corrected ones first, weak ones last."""
+    """Return the metrics that most runs have: corrected ones first, weak ones last, half of them without a judge."""
     corrected = frozenset[str]().union(*(run.listed.corrected for run in runs))
     having = Counter(metric for run in runs for metric in run.listed.means)
     weak = Counter(metric for run in runs for metric in run.listed.means if metric in run.listed.weak)
     places = {metric: at for run in reversed(runs) for at, metric in enumerate(run.listed.means)}
     order = sorted(having, key=lambda each: (2 * weak[each] > having[each], each not in corrected, -having[each]))
-    return sorted(order[:_COLUMNS], key=places.__getitem__)
+    by_rule = [each for each in order if not asks_judge(each)][: _COLUMNS // 2]
+    return sorted([*by_rule, *(each for each in order if each not in by_rule)][:_COLUMNS], key=places.__getitem__)
 
 
 def _sortable(label: str, key: str, *, order: str | None = None, cls: str = "") -> Markup:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import shlex
+from datetime import UTC, datetime
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.report.page import breakable, heading, page, table, text
 from merilo.commands.view.catalog import Point, Trend
-from merilo.commands.view.html import sparkline
+from merilo.commands.view.html import reach, sparkline
 from merilo.commands.watch.evidence import DAY_S
 from merilo.commands.watch.journal import Journal
 from merilo.commands.watch.look import TRAFFIC, run_of
 from merilo.commands.watch.report import FIELDS, watch_record
 from merilo.rendering.markup import Markup, el
+from merilo.rendering.page import cut
 from merilo.rendering.wording import number
 from merilo.runs.run import Run
 from merilo.runs.run_metrics import Scale, worst_scores
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _WORST: Final = 10
+_CHARS: Final = 300
 _Z: Final = 1.96
 _UNIT, _ANY = Scale((0.0, 1.0)), Scale((-inf, inf))
 
@@ -76,19 +79,26 @@ def _card(
         [Point(at, day[key], None) for at, day in enumerate(days.values()) if day[key] is not None]
         for key in ("line", "evidence")
     )
-    drawings = (name, _ANY, [means, line]), ("evidence", _UNIT, [evidence])
+    drawings = [
+        Trend(title, scale, weak=False, lines=tuple(tuple(each) for each in lines if each))
+        for title, scale, lines in ((name, _ANY, [means, line]), ("evidence", _UNIT, [evidence]))
+        if any(lines)
+    ]
+    first, last = (f"{datetime.fromtimestamp(each * DAY_S, UTC):%d %b}" for each in (min(days), max(days)))
     rebased = {datetime.fromisoformat(each).timestamp() // DAY_S for each in rebases}
     return [
         el("span", breakable(name), cls="n"),
         el("span", number(row["mean"]), cls="v"),
         el("span", f"reference {number(row['reference'])}, alarm line {number(row['alarm_line'])}", cls="small soft"),
-        *(
-            sparkline(Trend(title, scale, weak=False, lines=tuple(tuple(each) for each in lines if each)), len(days))
-            for title, scale, lines in drawings
-            if any(lines)
-        ),
+        *(part for each in drawings for part in (sparkline(each, len(days)), _axis(first, each, last))),
         *(el("span", f"rebased on day {place}", cls="small") for place, day in enumerate(days, 1) if day in rebased),
     ]
+
+
+def _axis(first: str, drawn: Trend, last: str) -> Markup:
+    """Return the line below a drawing: its first day, its lowest and highest value, its last day."""
+    low, high = reach(drawn)
+    return el("div", [el("span", each) for each in (first, f"{low:.2f} - {high:.2f}", last)], cls="ends")
 
 
 def _point(place: int, count: float, total: float, squares: float) -> Point:
@@ -98,13 +108,22 @@ def _point(place: int, count: float, total: float, squares: float) -> Point:
 
 
 def _worst(journal: Journal, alarm: dict[str, Any]) -> list[Markup]:  # Any: JSON
-    """Return the samples with the lowest scores since the change, with the command that shows each."""
-    since, found = datetime.fromisoformat(f"{alarm['since']}T00:00Z").timestamp(), list[tuple[float, str, str]]()
+    """Return the samples with the lowest scores since the change: texts, and the command that shows each."""
+    since, found = datetime.fromisoformat(f"{alarm['since']}T00:00Z").timestamp(), list[tuple[float, str, Run]]()
     for entry in journal.entries(TRAFFIC):
         if entry.at >= since and entry.judged and alarm["metric"] in (run := Run.open(run_of(journal, entry))).metrics:
             worst = worst_scores(run.manifest, run.brief_records([alarm["metric"]]), alarm["metric"], _WORST)
-            found += [(value, id_, str(run.path)) for id_, value in worst.samples]
-    return [
-        el("li", f"{number(value)} ", text(id_), " ", el("code", f"merilo show {path} --sample {id_}", cls="small"))
-        for value, id_, path in sorted(found)[:_WORST]
-    ]
+            found += [(value, id_, run) for id_, value in worst.samples]
+    return [_sample(*each) for each in sorted(found, key=lambda each: each[:2])[:_WORST]]
+
+
+def _sample(value: float, id_: str, run: Run) -> Markup:
+    sample = run.sample(id_).sample
+    command = shlex.join(["merilo", "show", str(run.path), "--sample", id_])
+    return el(
+        "li",
+        f"{number(value)} ",
+        text(cut(sample.user_input or id_, _CHARS), tag="b"),
+        text(cut(sample.response or "", _CHARS), tag="p"),
+        el("code", command, cls="small"),
+    )

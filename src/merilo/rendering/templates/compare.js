@@ -35,7 +35,7 @@ function matches(i, { metric, change, fault }) {
 function rank(each, others, c) {   // where the other run has this context; nothing with more than two runs
   if (others.length !== 1) return null;
   const there = others[0].detail.cx.findIndex(other => other.p === each.p);
-  return there < 0 ? make('span.chip.warn', {}, 'only here') : make('span.chip', {}, there === c ? 'same rank' : `there: ${there + 1}`);
+  return there < 0 ? make('span.chip', {}, 'only here') : make('span.chip', {}, there === c ? 'same rank' : `there: ${there + 1}`);
 }
 function pane(run, i, found, others_) {
   const { detail, main } = found;

@@ -6,10 +6,10 @@ const chips = data.judged && answered, labelled = data.differs.some(each => each
 const differing = data.differs.filter(each => each > 0);
 const agreed = each => each === null ? null : chip(each > 0 ? { tone: 'bad', glyph: '✗', name: 'differs' } : { tone: 'good', glyph: '✓', name: 'agrees' });
 const amounts = data.faults.map((_, f) => data.f.reduce((sum, each) => sum + (each === f), 0));
-function columns(state) {   // at most four metrics: those of the fault table, then the others; always the sorted one
-  const order = metrics.map((_, at) => at).filter(at => data.v[at].some(scored));
-  const rank = at => metrics[at].id === state.sort ? -1 : metrics[at].id.startsWith('context_sufficiency') ? 0 : metrics[at].id.startsWith('faithfulness') ? 1 : metrics[at].weak ? 3 : 2;
-  return order.sort((a, b) => rank(a) - rank(b) || a - b).slice(0, innerWidth < 1000 ? 3 : 4);
+function columns(state) {   // the first four metrics in the order of the cards; the sorted one takes the last place
+  const order = metrics.map((_, at) => at).filter(at => data.v[at].some(scored)).sort((a, b) => metrics[a].weak - metrics[b].weak || a - b);
+  const most = innerWidth < 1000 ? 3 : 4, place = order.findIndex(at => metrics[at].id === state.sort);
+  return place < most ? order.slice(0, most) : [...order.slice(0, most - 1), order[place]];
 }
 const metadata = ({ meta }) => meta.length ? make('section', {}, make('h2', {}, 'Metadata'), make('dl.scores', {}, meta.map(([name, value]) => make('div', {}, make('dt', {}, text(name)), make('dd', {}, text(value)))))) : null;
 function asked(detail) {   // the judge's questions and replies
@@ -42,7 +42,7 @@ const samples = table({
   },
   heads: state => [chips && ['', 'Fault', '.c-f'], ['\0q', 'Question', '.c-q'], answered && [null, 'Response', '.c-r'], ...columns(state).map(at => [metrics[at].id, metrics[at].id, '.c-m.num', metrics[at].id]), labelled && [null, 'People', '.c-p', 'Whether annotators agree with the judge'], ['\0k', 'contexts', '.c-k.num', 'Number of contexts']],
   row: (i, state, link) => [chips && make('td.c-f', {}, chip(fault(i))), link(i, phone.matches ? data.r[i] : data.id[i]), answered && make('td.c-r.soft', {}, text(data.r[i])),
-    columns(state).map((at, n) => make('td.c-m.num' + (n ? '' : '.first'), {}, make('span.lab', {}, metrics[at].id), shown(at, data.v[at][i]))), labelled && make('td.c-p', {}, agreed(data.differs[i])), make('td.c-k.num', {}, data.k[i])].filter(Boolean),
+    columns(state).map((at, n, all) => make('td.c-m.num' + ((all.some(each => metrics[each].id === state.sort) ? metrics[at].id === state.sort : !n) ? '.first' : ''), {}, make('span.lab', {}, metrics[at].id), shown(at, data.v[at][i]))), labelled && make('td.c-p', {}, agreed(data.differs[i])), make('td.c-k.num', {}, data.k[i])].filter(Boolean),
   async inside(i) {
     const found = await loaded('details', i, ''), { detail, main } = found, f = fault(i);
     return [data.judged && make('div.cause.' + f.tone, {}, make('b', {}, `${f.glyph} ${f.name}`), f.cause + ' ', make('span.small', {}, counted(found))),
