@@ -78,9 +78,9 @@ def items_of_traces(
                 recent[span.trace] += 1
                 if recent[span.trace] >= MAX_SPANS:
                     full.setdefault(span.trace, 0)
-            for trace, rows in _ended(store) if in_order else ():
+            for trace, own in _ended(store) if in_order else ():
                 ended.add(trace)
-                yield from _made(items, min(line for line, _ in rows), (body for _, body in rows), full)
+                yield from _made(items, own[0][0], (body for _, body in own), full)
         rows = store.execute(
             "SELECT min(rowid) OVER own AS began, min(line) OVER own, body FROM spans "
             "WINDOW own AS (PARTITION BY trace) ORDER BY began, rowid"

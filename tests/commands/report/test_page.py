@@ -78,6 +78,13 @@ def test_a_run_without_responses_has_two_rows(tmp_path: Path) -> None:
     assert cells == [("13", "\u2713 Evidence found"), ("5", "! Evidence missing")]
 
 
+def test_a_row_of_zero_counts_is_left_out(tmp_path: Path) -> None:
+    """If all contexts hold the answer, the fault table has no row of those that do not."""
+    page = run_page(report_run(faulty(tmp_path / "run", rows({("enough", "supported"): 3}))))
+    table = page[page.index('class="faults') : page.index("</table>")]
+    assert re.findall(r'scope="row">([\w ]+)<', table) == ["contexts hold the answer"]
+
+
 def test_labels_turn_the_table_into_shares(tmp_path: Path) -> None:
     """With labels, lead and table have the corrected shares and their intervals; the counts still filter."""
     right, short = ("enough", "supported"), ("short", "supported")
@@ -264,9 +271,21 @@ def test_comparison_shows_both_runs(tmp_path: Path) -> None:
     page = comparison_page(compare_runs([first, second]))
     assert page[: page.index("<details")].count('<th scope="row">') == 3
     assert page.count('<details class="move"') == 12
+    assert ">Verdict</th>" in page
     assert "second is worse, by the judge alone" in page
     assert "there: 2" in page
     assert "only here" in page
+
+
+def test_plots_have_a_scale_and_no_verdict_no_column(tmp_path: Path) -> None:
+    """Below the plots are the ends of their scale; a verdict that stands in the heading of its group is said once."""
+    amounts = {("enough", "supported"): 12}
+    page = comparison_page(compare_runs([faulty(tmp_path / name, rows(amounts)) for name in ("first", "second")]))
+    assert ">Verdict</th>" not in page
+    ends = re.search('class="ends">(.*?)</div>', page)
+    assert ends is not None
+    low, zero, high = re.findall("<span>(.*?)</span>", ends[1])
+    assert (zero, low[1:]) == ("0", high[1:])
 
 
 def test_comparison_has_all_common_samples(tmp_path: Path) -> None:

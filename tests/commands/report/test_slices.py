@@ -1,5 +1,6 @@
 """Slices in the report: a table for each field, of which one is in sight, and a filter for each value."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,19 @@ def test_by_chooses_the_first_field(run: merilo.Run) -> None:
         report_text([run], by="owner")
     with pytest.raises(UsageError, match="Name one run, or leave --by out"):
         report_text([run, run], by="source")
+
+
+def test_the_field_of_largest_spread_is_first(tmp_path: Path) -> None:
+    """Without `by` the slices open with the field whose means differ most; the columns are the most frequent faults."""
+    amounts = {("enough", "supported"): 12, ("short", "supported"): 12}
+    samples = [
+        {**row, "metadata": {"parity": str(at % 2), "topic": row["id"].split("-")[0]}}
+        for at, row in enumerate(rows(amounts))
+    ]
+    page = report_text([faulty(tmp_path / "run", samples)])
+    assert ">By topic</h2>" in page
+    table = page[page.index('class="slices"') :]
+    assert re.findall(r'scope="col">(\w[\w ]*)<', table)[:4] == ["topic", "n", "Right", "Evidence missing"]
 
 
 @pytest.mark.slow

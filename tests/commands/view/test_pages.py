@@ -15,9 +15,12 @@ from graded_runs import FAILS, graded
 from starlette.types import ASGIApp
 
 from merilo.commands.report.run_page import report_text
+from merilo.commands.runs.run import ListedRun, State
 from merilo.commands.view import app as pages
 from merilo.commands.view import catalog
 from merilo.commands.view.app import create_app
+from merilo.commands.view.catalog import ViewedRun
+from merilo.commands.view.html import _columns
 from merilo.errors import RunError
 
 GRADES = {"a": [2, 1], "b": [0], "c": [FAILS], "d": [2]}
@@ -68,6 +71,20 @@ def test_the_list_shows_runs_and_means(runs: Path) -> None:
     assert "<b>0.583</b>" in page.text
     assert "<b>0.917</b>" in page.text
     assert "over the same 4 questions" not in page.text  # two names are two systems, not a trend
+
+
+def test_metrics_without_a_judge_are_in_the_list() -> None:
+    """Half of the columns are for metrics that need no judge, however many judged ones come before them."""
+    judged = ["answering", "context_sufficiency", "context_relevance", "faithfulness", "context_recall", "completeness"]
+
+    def columns(metrics: Sequence[str]) -> list[str]:
+        found = ListedRun(
+            Path("run"), State.FINISHED, datetime.fromtimestamp(0, UTC), means=dict.fromkeys(metrics, 0.5)
+        )
+        return _columns([ViewedRun("1", "run", found)])
+
+    assert columns([*judged, "id_recall", "nDCG"]) == [*judged[:4], "id_recall", "nDCG"]
+    assert columns(judged) == judged
 
 
 def test_a_trend_follows_the_list(runs: Path) -> None:

@@ -69,6 +69,21 @@ def test_questions_that_change_are_told_from_worse_answers(tmp_path: Path) -> No
     check_prometheus(here.path / "w.prom")
 
 
+def test_the_page_has_an_axis_and_the_texts_of_the_worst_samples(here: Here) -> None:
+    """Each worst sample has its question, its response and a command that a shell takes; drawings have their days."""
+    with (here.path / "traffic.jsonl").open("a") as file:
+        for number in range(80):
+            more = {"id": f"a {number}", "response": f"It is <b>{number}</b>."}
+            print(json.dumps({**row(number, hit=False), **more}), file=file)
+    look(here, 2)
+    page = here.merilo("report", "prod", "-o", "watch.html")
+    assert page.returncode == 0, page.stderr
+    html = (here.path / "watch.html").read_text()
+    for shown in ("What is 0?", "It is &lt;b&gt;0&lt;/b&gt;.", "--sample &#x27;a 0&#x27;</code>"):
+        assert shown in html
+    assert re.search(r"<span>01 Nov</span><span>0\.\d\d - [01]\.\d\d</span><span>02 Nov</span>", html)
+
+
 def check_prometheus(path: Path) -> None:
     """Check the text as Prometheus does, and its form."""
     text = path.read_text()
