@@ -344,6 +344,13 @@ def forest_row(
     return el("svg", drawn, viewBox=f"0 0 {_FOREST} 28", preserveAspectRatio="none", role="img", aria_label=label)
 
 
+def scale_row(reach: float, before: int) -> Markup:
+    """Return the last row of a table of `forest_row`s: the ends of their line. `before`: columns before the plot."""
+    ends = [el("span", each) for each in (f"{-reach:+.3f}", "0", f"{reach:+.3f}")]
+    drawn = el("td", el("div", ends, cls="ends"), cls="plot")
+    return el("tr", el("td", colspan=before), drawn, cls="axis", aria_hidden="true")
+
+
 def reach_of(intervals: Sequence[tuple[float, float] | None], values: Sequence[float | None]) -> float:
     """Return the largest distance from 0 among these numbers; at least a small one."""
     found = [abs(end) for pair in intervals for end in pair or ()] + [abs(each) for each in values if each is not None]

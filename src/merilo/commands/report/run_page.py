@@ -27,6 +27,7 @@ from merilo.commands.report.page import (
     page_data,
     reach_of,
     rounded,
+    scale_row,
     slice_columns,
     slice_section,
     table,
@@ -320,22 +321,19 @@ def _compared_columns(found: RunComparison, shown: ComparedSamples) -> dict[str,
 
 def _pair(part: Part) -> Markup:
     reach = reach_of([each.estimate.interval for each in part.entries], [each.estimate.value for each in part.entries])
-    head = _HEAD if any(each.said for each in part.entries) else _HEAD[:-1]
     shown = [
-        el("tr", el("th", each, colspan=len(head), scope="rowgroup"), cls="grouphead")
+        el("tr", el("th", each, colspan=len(_HEAD), scope="rowgroup"), cls="grouphead")
         if isinstance(each, str)
-        else _row(each, reach, has_verdict=head == _HEAD)
+        else _row(each, reach)
         for each in part.rows
     ]
-    ends = [el("span", each) for each in (signed(-reach), "0", signed(reach))]
-    axis = el("td", el("div", ends, cls="ends"), cls="plot")
-    shown.append(el("tr", el("td", colspan=len(_HEAD) - 2), axis, cls="axis", aria_hidden="true"))
+    shown.append(scale_row(reach, before=_HEAD.index("Plot")))
     note = f"right of the line: {part.head[2]} is higher"
     counts = el("p", part.below, cls="small") if part.below else None
-    return el("section", heading("Differences", note), table(head, shown, cls="forest"), counts, cls="gap")
+    return el("section", heading("Differences", note), table(_HEAD, shown, cls="forest"), counts, cls="gap")
 
 
-def _row(entry: Entry, reach: float, *, has_verdict: bool) -> Markup:
+def _row(entry: Entry, reach: float) -> Markup:
     value, ends = entry.estimate.value, between(entry.estimate.interval)
     tone, glyph = MARKS.get(entry.verdict, (Tone.PLAIN, "="))
     colour = "" if tone is Tone.PLAIN else tone.value
@@ -348,5 +346,5 @@ def _row(entry: Entry, reach: float, *, has_verdict: bool) -> Markup:
         el("td", " to ".join(entry.parts), el("p", entry.fewer, cls="small soft") if entry.fewer else None, cls="nw"),
         el("td", el("b", signed(value)), el("span", f" {ends}", cls="small soft nw")),
         el("td", drawn, cls="plot"),
-        el("td", said, why, cls="read") if has_verdict else None,
+        el("td", said, why, cls="read"),
     )

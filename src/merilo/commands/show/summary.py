@@ -31,7 +31,7 @@ from merilo.runs.run_metrics import WorstScores, metric_to_inspect, weak_metrics
 from merilo.short_repr import short_screen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from merilo.results.slices import Slices
     from merilo.runs.manifest import Aggregate
@@ -189,16 +189,18 @@ def summary_page(
         page = Page(width, language or view.run.manifest.language)
         title(page, view.run, view.faults, view.corrected)
         more = _more_verdicts(view) if commands else ""
+        parts: list[Callable[[Page, RunView], bool | None]]
         parts = [partial(_means, rows=rows, meanings=meanings), partial(_read_first, size=worst)]
+        wrapped = False
         for part in reversed(parts) if judge_name(view.run) == EMBEDDED and view.faults else parts:
-            part(page, view)
+            wrapped |= bool(part(page, view))
             if part is parts[1] and more:
                 page.text(more)
         page.blank()
         _cautions(page, view, again)
         if commands:
             _next(page, view, check=not more)
-        if len(page.lines) <= MAX_LINES or rows <= _MIN_ROWS:
+        if not (meanings and wrapped) and (len(page.lines) <= MAX_LINES or rows <= _MIN_ROWS):
             return page
         # Metrics are left out last: the user asked for them.
         if meanings:
@@ -209,13 +211,17 @@ def summary_page(
             rows -= 1
 
 
-def _means(page: Page, view: RunView, rows: int, *, meanings: bool) -> None:
+def _means(page: Page, view: RunView, rows: int, *, meanings: bool) -> bool:
+    """Add the means; return True if a row took more than one line. `meanings`: with what each metric means."""
     page.blank()
     shown = view.aggregates[:rows]
     table, notes = short_rows(view.run.manifest, shown, view.corrections, meanings=meanings)
+    before = len(page.lines)
     page.table(table, [Tone.STRONG, *(Tone.BAD if each.failed else Tone.PLAIN for each in shown)], notes=notes)
+    wrapped = len(page.lines) - before > len(table)
     if left := len(view.run.metrics) - len(shown):
         page.text(f"and {count(left, 'more metric')}: {command('show', str(view.run.path), '--full')}", tone=Tone.QUIET)
+    return wrapped
 
 
 def _cautions(page: Page, view: RunView, again: str) -> None:
