@@ -71,7 +71,7 @@ def test_undefined_samples_are_counted_in_the_row(tmp_path: Path) -> None:
     )
     assert re.search(
         r"context_relevance +0\.500 .* 7  1 undefined\n", str(run)
-    )  # 80 columns: too narrow for its meaning
+    )  # no room for what it means
     empty = [{**row, "retrieved_contexts": []} for row in ROWS]
     none = merilo.evaluate(
         empty, metrics=["context_relevance"], judge=judge, out=tmp_path / "none", storage={"cache": False}
