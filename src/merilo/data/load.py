@@ -105,9 +105,7 @@ def load(
     if is_url(source):
         source = fetched_file(str(source))
     columns = Columns(unseen=dict(mapping or {}))
-    rules = _Rules(
-        Planner(dict(mapping or {}), columns), language, frozenset(ignore), tools, limit=limit, sample=sample, seed=seed
-    )
+    rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore), tools, limit, sample, seed)
     if isinstance(source, (str, PathLike)):
         return _of_path(None if source == "-" else Path(source), rules, columns, max_line_bytes)
     if not isinstance(source, (list, tuple, Dataset, ForeignRecords)) and (found := adapted(source)) is not None:
@@ -235,10 +233,10 @@ class _Rules:
     language: str | None
     ignored: frozenset[str]
     tools: Collection[str] | None = None
-    hops: bool = False
     limit: int | None = None
     sample: int | None = None
     seed: int = 0
+    hops: bool = False
 
 
 @dataclass(frozen=True, slots=True)

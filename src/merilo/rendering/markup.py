@@ -34,6 +34,7 @@ MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
 _VOID = frozenset({"meta", "br", "input"})
 _CLOSED = frozenset({"line", "rect", "circle", "polyline"})
 """Elements of SVG without children."""
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _ESCAPED: Final = re.compile(r"\\(?:[bfr]|u00)")
 """Matches a control character, other than a tab or the end of a line, as JSON writes it."""
 
@@ -100,14 +101,10 @@ def policy(style: str, scripts: Iterable[str], *, served: bool) -> str:
 
 def json_text(value: object) -> str:
     r"""Return the value as compact JSON for a script element: `<`, `>` and `&` are written as `\u003c` and so on."""
-    text = _compact(value)
+    text = _encode(value)
     if not text.isprintable() or _ESCAPED.search(text):
-        text = _compact(safe(value))
+        text = _encode(safe(value))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def packed(value: object) -> str:

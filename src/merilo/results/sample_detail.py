@@ -124,7 +124,7 @@ class SampleDetail:
         Metrics with the same statements share one list.
         """
         by_texts: dict[tuple[str, ...], list[str]] = {}
-        counted = grouped((metric, text) for metric, _, text, *_ in self._pieces(EvidenceTarget.STATEMENT))
+        counted = grouped((metric, text) for metric, _, text, *_ in self._evidence.get(EvidenceTarget.STATEMENT, ()))
         scored = {metric for metric, outcome in self.result.outcomes.items() if isinstance(outcome, Score)}
         for metric in sorted(self.result.outcomes, key=lambda each: each not in scored):  # stable
             unjudged = [text for text, _ in self._without_verdict([metric])]
@@ -149,7 +149,7 @@ class SampleDetail:
     def whole(self) -> tuple[Remark, ...]:
         """The answers about the sample as a whole, for example on the sufficiency of its contexts."""
         return self._merged(
-            [(kind, verdict, metric) for metric, _, _, kind, verdict in self._pieces(EvidenceTarget.TEXT)]
+            [(kind, verdict, metric) for metric, _, _, kind, verdict in self._evidence.get(EvidenceTarget.TEXT, ())]
         )
 
     @cached_property
@@ -192,7 +192,7 @@ class SampleDetail:
         about = self._asked_about.get(index, [])
         found: list[tuple[str, Answer, str]] = [
             (kind, verdict, metric)
-            for metric, at, _, kind, verdict in self._pieces(EvidenceTarget.CONTEXT)
+            for metric, at, _, kind, verdict in self._evidence.get(EvidenceTarget.CONTEXT, ())
             if at == index
         ]
         found += [(each.question.kind, each.answer, "") for each in about if isinstance(each.answer, Failure)]
@@ -206,7 +206,7 @@ class SampleDetail:
         """Return the indices of the context's sentences that support a statement."""
         found = frozenset(
             sentence
-            for *_, verdict in self._pieces(EvidenceTarget.STATEMENT)
+            for *_, verdict in self._evidence.get(EvidenceTarget.STATEMENT, ())
             if isinstance(verdict, SupportVerdict) and verdict.supported
             for at, sentence in verdict.sentences
             if at == index and sentence < len(context.sentences)
@@ -219,7 +219,7 @@ class SampleDetail:
         remarks = self._merged(
             [
                 (kind, verdict, metric)
-                for metric, _, own, kind, verdict in self._pieces(EvidenceTarget.STATEMENT)
+                for metric, _, own, kind, verdict in self._evidence.get(EvidenceTarget.STATEMENT, ())
                 if metric in metrics and own == text
             ]
             + [("support", answer, "") for own, answer in self._without_verdict(metrics) if own == text]
@@ -240,17 +240,12 @@ class SampleDetail:
 
     def _evidence_of(self, metrics: Sequence[str]) -> list[StoredQuestion]:
         """Return the questions of the outcomes of these metrics."""
-        if not self.asked:  # as in the report on many samples
-            return []
-        keys = {key for metric in metrics for key in self.result.records[metric].get("trail", [])}
+        keys = {key for metric in metrics if self.asked for key in self.result.records[metric].get("trail", [])}
         return [each for each in self.asked if each.key.hex() in keys]
-
-    def _pieces(self, about: EvidenceTarget) -> Sequence[tuple[str, int, str, str, Verdict]]:
-        """Return the evidence of the scored metrics: metric, index, statement, kind of question and verdict."""
-        return self._evidence.get(about, ())
 
     @cached_property
     def _evidence(self) -> Mapping[EvidenceTarget, list[tuple[str, int, str, str, Verdict]]]:
+        """The evidence of the scored metrics: metric, index, statement, kind of question and verdict."""
         return grouped(
             (piece.about, (metric, piece.index, piece.text, record["kind"], piece.verdict))
             for metric, outcome in self.result.outcomes.items()

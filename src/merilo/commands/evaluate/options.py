@@ -387,6 +387,12 @@ class Options:
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))
 
+    @property
+    def of_records(self) -> AsDict:
+        """The keywords with which `load` reads the data."""
+        own = {"mapping": self.mapping, "language": self.language, "limit": self.limit}
+        return {**own, "sample": self.reading.sample, "seed": self.reading.seed, "tools": self.reading.tools}
+
     @cached_property
     def price(self) -> Pricer:
         """The price of a number of tokens at a provider, by the user's prices and the list. Raises UsageError."""

@@ -89,14 +89,7 @@ def _questions(options: PipelineOptions) -> Dataset:
     given: Any = options.questions  # Any: texts or data
     if not isinstance(given, str) and check.is_ordered(given) and not isinstance(given, Dataset):
         given = [{"user_input": each} if isinstance(each, str) else each for each in given]
-    return load(
-        given,
-        mapping=options.mapping,
-        language=options.language,
-        limit=options.limit,
-        sample=options.reading.sample,
-        seed=options.reading.seed,
-    )
+    return load(given, **options.of_records)
 
 
 async def _ask_all(

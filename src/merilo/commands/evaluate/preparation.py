@@ -52,20 +52,12 @@ class Prepared(NamedTuple):
 
 def dataset_of(data: str | PathLike[str] | Records | ForeignRecords, options: Options) -> Dataset:
     """Return the data, with its judgements if the options name files of them. Raises what `load` raises."""
-    reading, mapping, language = options.reading, options.mapping, options.language
+    reading = options.reading
     if not isinstance(data, ForeignRecords) and (reading.qrels is not None or reading.documents is not None):
         from merilo.data.span_labels import load_judged
 
-        data = load_judged(data, reading.qrels, reading.documents, mapping=mapping, language=language)
-    return load(
-        data,
-        mapping=mapping,
-        language=language,
-        limit=options.limit,
-        sample=reading.sample,
-        seed=reading.seed,
-        tools=reading.tools,
-    )
+        data = load_judged(data, reading.qrels, reading.documents, mapping=options.mapping, language=options.language)
+    return load(data, **options.of_records)
 
 
 async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], options: Options) -> Prepared:
@@ -196,10 +188,8 @@ def _limit_note(limit: int | None) -> str:
 
 
 def _sample_note(of: int, options: Options) -> str:
-    size, seed = options.reading.sample, options.reading.seed
-    if size is None or of <= size:
-        return ""
-    return f"{size:,} of {of:,} records were drawn at random (--sample {size} --seed {seed})."
+    size, drawn = options.reading.sample or of, f"(--sample {options.reading.sample} --seed {options.reading.seed})"
+    return f"{size:,} of {of:,} records were drawn at random {drawn}." if size < of else ""
 
 
 # -- languages that a judge does not support -----------------------------------------------------------

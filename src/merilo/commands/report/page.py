@@ -213,10 +213,10 @@ def report_slices(run: Run, by: str | None = None, *, judge_only: bool = False) 
 def _spread(found: Slices) -> float:
     """Return the largest difference between two slices' means of one metric; 0 without two that have intervals."""
     known = grouped(
-        (metric, mean.value)
+        (metric, mean.value or 0.0)
         for each in found.values()
         for metric, mean in each.means.items()
-        if mean.value is not None and mean.interval.ends is not None
+        if mean.interval.ends
     )
     return max((max(values) - min(values) for values in known.values()), default=0.0)
 

@@ -75,13 +75,13 @@ def report_run(
     scales = [recorded_scale(this.manifest, metric) for metric in metrics]
     corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(this)
     faults = faults_of(this, judge_only=judge_only)
-    has_table = bool(faults)  # counts all samples
+    orders = faults.orders
     labelled = bool({*_corrected(corrections)} & {*judged_metrics(metrics)})
     all_rows, pages = RowTotals(scales), this if judge_only else this.shown
     rows = heapq.nsmallest(
         most,
         all_rows.counted(rows_of(pages, metrics, faults)),
-        key=lambda row: (row.fault, faults.orders[row.id] if has_table else _quality(row.values, scales), row.place),
+        key=lambda row: (row.fault, orders[row.id] if orders else _quality(row.values, scales), row.place),
     )
     shown = rows if all_rows.samples <= most else rows[: min(WORST, most)]
     passages = Passages()
