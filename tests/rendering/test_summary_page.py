@@ -69,9 +69,7 @@ def test_undefined_samples_are_counted_in_the_row(tmp_path: Path) -> None:
     run = merilo.evaluate(
         rows, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", storage={"cache": False}
     )
-    assert re.search(
-        r"context_relevance +0\.500 .* 7  1 undefined\n", str(run)
-    )  # no room for what it means
+    assert re.search(r"context_relevance +0\.500 .* 7  1 undefined\n", str(run))  # no room for what it means
     empty = [{**row, "retrieved_contexts": []} for row in ROWS]
     none = merilo.evaluate(
         empty, metrics=["context_relevance"], judge=judge, out=tmp_path / "none", storage={"cache": False}
