@@ -323,7 +323,8 @@ def label(
     Args:
         run: a finished run or its directory.
         other: the second run of a pair, or its directory.
-        metric: the metric whose judge is checked. None: the only one that has a judge; with `labels`, all.
+        metric: the metric whose judge is checked. None: that of the most verdicts; for a pair of runs with different
+            contexts, context_relevance and context_sufficiency; with `labels`, all.
         number: number of samples to draw from those that people can judge. None: 30 to 40, for about 240 labels.
         labels: one or more files of items with labels filled in, sampled from this run or from another run over the
             same samples: .jsonl, .csv, .tsv or .json. Several annotators may label the same items.

@@ -371,7 +371,7 @@ def test_a_conclusion_of_several_tests_shows_the_interval_that_decides(tmp_path:
     assert max(row_of(alone).interval or ()) < 0 < max(row_of(both).interval or ())
     assert row_of(alone).verdict is Verdict.WORSE
     assert row_of(both).verdict is Verdict.NOT_SHOWN
-    assert "95 % interval over 2 tests" in str(both)
+    assert "95 % over 2 tests" in str(both)
     assert "over 2 tests" not in str(alone)
 
 

@@ -15,6 +15,7 @@ from labelled_run import by_grade, fill_in, grade_of, judged_run, read_tasks
 
 import merilo
 from merilo.commands.calibrate.human_labels import attach_files, labels_of
+from merilo.commands.calibrate.people import labelling_price
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.calibrate.text import people_page
 from merilo.commands.compare.record import comparison_record
@@ -114,6 +115,27 @@ def test_a_pair_is_drawn_from_the_samples_that_either_scored(tmp_path: Path) -> 
     assert {line.ticket.sample for line in tasks.lines} == {f"s{n}" for n in range(30)} - {"s3"}
     few, fewer = (label_run(runs[0], samples=count, other=runs[1]) for count in (12, 6))
     assert {each.ticket.sample for each in fewer.lines} < {each.ticket.sample for each in few.lines}
+
+
+def test_a_pair_with_other_contexts_is_labelled_for_two_metrics_in_one_pass(tmp_path: Path) -> None:
+    """Relevance of each context, then whether they suffice, sample by sample; the labels correct both differences."""
+
+    def judge(question: Question[Any]) -> Row:
+        return kind_to_a(question) if isinstance(question, Relevance) else {"label": "sufficient", "missing": ""}
+
+    both = [METRIC, "context_sufficiency"]
+    runs = [judged_run(tmp_path / name, rows(name, 60, seed=5), both, judge) for name in "AB"]
+    tasks = label_run(runs[0], tmp_path / "t.jsonl", samples=None, items=None, other=runs[1])
+    assert tasks.metric == " and ".join(both)
+    asked = [(each.ticket.sample, each.ticket.metric) for each in tasks.lines]
+    drawn = dict.fromkeys(sample for sample, _ in asked)
+    assert [*dict.fromkeys(asked)] == [(sample, metric) for sample in drawn for metric in both]
+    fill_in(tmp_path / "t.jsonl", lambda task: "insufficient" if "sufficiency" in task["metric"] else by_grade(task))
+    attach_files([str(each.path) for each in runs], [str(tmp_path / "t.jsonl")])
+    again = open_again(*runs)
+    assert {row.metric for row in again[1].compare(again[0]).rows if row.estimate.basis is Basis.LABELS} == {*both}
+    more = labelling_price(again)
+    assert (more.questions, more.population) == (60 - len(drawn), 60)  # those labelled are not asked again
 
 
 def test_a_pair_needs_the_metric_in_both(tmp_path: Path) -> None:

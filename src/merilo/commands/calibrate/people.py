@@ -170,8 +170,8 @@ def labelling_price(runs: Sequence[Run | str | PathLike[str]], metric: str | Non
         left = without_labelled(drawn, labels)
     helps = left.to_answer and drawn.population >= DECIDING_LABELLED
     words = [str(run.path) for run in own]
-    if drawn.metric != metric_to_label(own):
-        words += ["--metric", drawn.metric]
+    if metric is not None and metric != metric_to_label(own):
+        words += ["--metric", metric]
     if labels:  # otherwise the number is that of `merilo label` by default
         words += ["--number", str(drawn.samples)]
     typed = command("label", *words) if helps else ""
@@ -190,11 +190,12 @@ def without_labelled(tasks: Tasks, labels: Iterable[HumanLabel], annotator: str 
 
     `annotator`: leave out only what this annotator labelled in smaller draws, as a file has all labels of its draw.
     """
-    chance = min(line.ticket.probability for line in tasks.lines)
+    chance = {line.ticket.metric: line.ticket.probability for line in tasks.lines}
     done = {  # the ticket of an item differs between these draws in its probability alone
         replace(each.ticket, probability=1.0)
         for each in labels
-        if annotator is None or (each.annotator == annotator and each.ticket.probability < chance)
+        if annotator is None
+        or (each.annotator == annotator and each.ticket.probability < chance.get(each.ticket.metric, 0))
     }
     asked = [line for line in tasks.lines if line.label != SETTLED and replace(line.ticket, probability=1.0) in done]
     lines = tuple(line for line in tasks.lines if line not in asked)

@@ -61,7 +61,7 @@ def _part(found: RunComparison, other: int) -> Part:
             f"{count(found.common, 'question')} in {'both' if len(found.sides) == 2 else 'all'} runs",
             *names,
             "difference",
-            f"{percent(LEVEL)} interval{_family(found)}",
+            f"{percent(LEVEL)}{_family(found) or ' interval'}",
         ),
         rows=tuple(_groups(found, rows)),
         below=_fault_counts(found, other),

@@ -28,7 +28,7 @@ Exit codes: 0 success, 2 usage error or no usable label, 3 too few labels to rep
 """
 EXAMPLES = """\b
 Examples:
-  merilo label runs/bm25 runs/dense --metric context_relevance
+  merilo label runs/bm25 runs/dense
   merilo label runs/first --metric faithfulness --html tasks.html
   merilo label runs/first --labels labels-ann.jsonl --labels labels-ben.jsonl
   merilo label runs/first --metric faithfulness --number 60 --out tasks.csv
@@ -100,7 +100,7 @@ def label(
     file = tasks_file(runs, tasks)
     if all(task.label for task in TaskFile(file).tasks):
         _attach(runs, file)
-        write(f"\nAll tasks of this draw are labelled. For more: {labelling_price(runs, tasks.metric).advice}\n")
+        write(f"\nAll tasks of this draw are labelled. For more: {labelling_price(runs, metric).advice}\n")
         return
     show(drawn_page(tasks, runs, str(file), None, page_width(), asked=True))
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
@@ -49,7 +50,8 @@ _LONGEST: Final = 12
 """Items of a sample up to which whole samples are drawn by default; otherwise `SOME` of each."""
 SOME: Final = 3
 _RELEVANCE: Final = "context_relevance"
-_FAULT_METRICS: Final = ("answering", "faithfulness", "context_sufficiency")
+_SUFFICIENCY: Final = "context_sufficiency"
+_FAULT_METRICS: Final = ("answering", "faithfulness", _SUFFICIENCY)
 """Metrics with the verdicts of the fault table, the one with the most of them first."""
 _NEARLY: Final = 0.95
 _TESTED: Final = 40
@@ -64,6 +66,7 @@ class Tasks:
     """The tasks of one draw."""
 
     metric: str
+    """The metrics of the tasks: one, or context_relevance and context_sufficiency joined by "and"."""
     unit: Unit
     samples: int
     """Samples that were drawn."""
@@ -114,9 +117,21 @@ def label_run(
         if text not in each.manifest.metrics:
             raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
     tasks = _Drawing(tuple(runs), text, samples, items).tasks()
+    if metric is None and text.startswith(_RELEVANCE) and all(_SUFFICIENCY in each.manifest.metrics for each in runs):
+        with suppress(UsageError):  # no sample has a score of it
+            tasks = _joined(tasks, _Drawing(tuple(runs), _SUFFICIENCY, tasks.samples, items, text).tasks())
     if out is not None:
         write_tasks(Path(out), tasks.lines)
     return tasks
+
+
+def _joined(tasks: Tasks, more: Tasks) -> Tasks:
+    """Return the tasks of two metrics, those of each sample together; only the first if values are asked."""
+    if Unit.VALUE in {tasks.unit, more.unit}:
+        return tasks
+    place = {sample: at for at, sample in enumerate(dict.fromkeys(line.ticket.sample for line in tasks.lines))}
+    lines = sorted((*tasks.lines, *more.lines), key=lambda line: place.get(line.ticket.sample, len(place)))
+    return replace(tasks, metric=f"{tasks.metric} and {more.metric}", lines=tuple(lines))
 
 
 def tasks_file(runs: Sequence[str | PathLike[str]], tasks: Tasks) -> Path:
@@ -187,6 +202,8 @@ class _Drawing:
     metric: str
     samples: int | None
     items: int | None
+    like: str = ""
+    """The metric whose draw has the same samples; empty for its own."""
 
     def tasks(self) -> Tasks:
         judged = [read_scores(run, metrics=(self.metric,), cluster="") for run in self.runs]
@@ -238,7 +255,7 @@ class _Drawing:
 
     def _drawn(self, ids: Sequence[str], wanted: int) -> dict[str, float]:
         """Return the drawn samples with their probability, in (0, 1]."""
-        found = drawn(ids, wanted, key=self._name("draw"))
+        found = drawn(ids, wanted, key=_name("draw", self.like or self.metric))
         return dict.fromkeys(found, len(found) / len(ids))
 
     def _cases(self, run: Run, samples: Mapping[str, float]) -> Iterator[tuple[str, _Side]]:
@@ -308,14 +325,15 @@ class _Drawing:
         return sorted(found, key=lambda each: self._key("item", f"{each[1].sample.id} {each[0]}"))
 
     def _key(self, what: str, name: str) -> bytes:
-        return _dice(self._name(what), name)
-
-    def _name(self, what: str) -> str:
-        return f"{what} 0 {self.metric}"  # the number was a seed; with it, a draw contains each earlier one
+        return _dice(_name(what, self.metric), name)
 
 
 def _scored(scores: RunScores, metric: str) -> set[str]:
     return {sample for sample, there in zip(scores.ids, scores.columns[metric].scored.tolist(), strict=True) if there}
+
+
+def _name(what: str, metric: str) -> str:
+    return f"{what} 0 {metric}"  # the number was a seed; with it, a draw contains each earlier one
 
 
 def drawn(ids: Sequence[str], wanted: int, *, key: str) -> list[str]:
