@@ -35,6 +35,23 @@ _MIN_TOKENS = 50
 """Shortest function, in tokens, that counts as repeated code."""
 _NAMED = re.compile(rf"(?:{CORE}|{PUBLISHED})(?:\.\w+)+(?=:\w+$|$)")
 """A string that names a module, or a name in it: `merilo.api:gate`."""
+_ROOMS = (
+    r"errors|plugins|version|extras|lazy|short_repr|bounded_cache|cancellation",
+    r"(stats|data|adapters|judging|providers)\b.*",
+    r"metrics\b.*",
+    r"(judges|runs)\b.*",
+    r"engine\b.*",
+    r"results\b.*",
+    r"commands\.(option|keywords|blocking|exit_codes)",
+    r"commands\.(calibrate|label)\b.*",
+    r"commands\.(compare|gate)\b.*",
+    r"commands\.(evaluate|plan|questions|imports|merge|demo)\b.*",
+    r"commands\.(check|watch|diagnose)\b.*",
+    r"rendering\b.*|commands\.(report|view|show|metrics|export|runs|verify)\b.*|commands\.\w+\.(text|page|record|html)",
+    r"commands\.\w+\.cli|commands\.(command|project_file)|cli|api|testing|pytest_plugin|compat|__main__",
+)
+"""The rooms from the lowest to the highest, by their modules, of which the highest match counts; a module may import
+those of its own room and of lower ones."""
 _EXCUSE = re.compile(r"# noqa|# type: ignore|# pyright: ignore|\bcast\(")
 _TRACED = """
 import json, sys, tempfile, threading
@@ -95,6 +112,7 @@ def figures() -> dict[str, dict[str, int]]:
             "options of all commands": surface["options"],
             "public names": surface["names"],
             "import cycles": _cycles(graph),
+            "imports of a higher room": _upward(graph),
             "imports of published definitions by the core": _to_published(graph),
             "pairs of functions with the same structure": _equal_functions(trees.values()),
             "noqa, ignores and casts": sum(len(_EXCUSE.findall(text)) for text in texts.values()),
@@ -237,6 +255,19 @@ def _cycles(graph: Mapping[str, set[str]]) -> int:
             removed += 1
         else:
             return removed
+
+
+def _upward(graph: Mapping[str, set[str]]) -> int:
+    """Return the number of imports that lead from a room of the core to a higher one."""
+    ranks = {name: rank for name in graph if (rank := _rank(name)) is not None}
+    return sum(ranks.get(each, 0) > rank for name, rank in ranks.items() for each in graph[name])
+
+
+def _rank(module: str) -> int | None:
+    """Return the place of a module's room; None for the core's own page of names and for published definitions."""
+    core, _, name = module.partition(".")
+    found = [rank for rank, pattern in enumerate(_ROOMS) if re.fullmatch(pattern, name)]
+    return max(found) if core == CORE and found else None
 
 
 def _to_published(graph: Mapping[str, set[str]]) -> int:
