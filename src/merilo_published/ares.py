@@ -43,11 +43,10 @@ class _Label(Published):
     """
 
     needs = frozenset({"user_input", "retrieved_contexts"})
+    most = 0
+    each_context = 1
     rubric: ClassVar[str]
     """The rubric, which is filled with the needed fields."""
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(sample.retrieved_contexts or ()) if sample.present >= self.needs else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         values = {"query": sample.require("user_input")}

@@ -13,7 +13,7 @@ from merilo.judging.json_types import as_list
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.variants import variant
 from merilo_published.asking import Asker, Reply, ReplyFault, RequestTemplate, json_array
-from merilo_published.definition import Published, bound, fraction
+from merilo_published.definition import Published, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +84,7 @@ class AllScore(Published):
             count = len(nuggets_in(sample.metadata))
         except NuggetError:
             return 0
-        return bound(sample, self.needs, -(-count // _WINDOW) * self.tries)
+        return -(-count // _WINDOW) * self.tries
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         query, passage = sample.require("user_input"), sample.require("response")

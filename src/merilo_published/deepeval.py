@@ -27,7 +27,7 @@ from merilo_published.asking import (
     text_in,
     texts_in,
 )
-from merilo_published.definition import Published, bound, fraction
+from merilo_published.definition import Published, by_parameters, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -162,6 +162,7 @@ class WithThreshold(Published):
     """
 
     version: ClassVar[int] = 2
+    besides = by_parameters(lambda metric: int(metric.include_reason), 1)
 
     threshold: float = 0.5
     strict_mode: bool = False
@@ -176,9 +177,6 @@ class WithThreshold(Published):
     def judging(self) -> Judging:
         """Return the questions about one sample, none asked yet."""
         return Judging(self.reply)
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needed, self.most + self.include_reason)
 
     def verdicts(
         self,
@@ -356,9 +354,8 @@ class ContextualRelevancy(WithThreshold):
     name: ClassVar[str] = "deepeval-4.3.1:contextual_relevancy"
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, len(sample.retrieved_contexts or ()) + self.include_reason)
+    most = 0
+    each_context = 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
@@ -484,7 +481,7 @@ class Faithfulness(WithThreshold):
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:faithfulness"
-    most: ClassVar[int] = 3
+    most = 3
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
 
     penalize_ambiguous_claims: bool = False
@@ -540,7 +537,7 @@ class AnswerRelevancy(WithThreshold):
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:answer_relevancy"
-    most: ClassVar[int] = 2
+    most = 2
     needs = frozenset({"user_input", "response"})
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -44,7 +44,13 @@ class Published(Described):
     card: ClassVar[Card] = Card("")
     asks = Kinds({Completion})
     most: ClassVar[int] = 1
-    """The maximum number of questions about a sample that has every needed field."""
+    """The maximum number of requests about a sample, besides those about each context."""
+    each_context: ClassVar[int] = 0
+    """The maximum number of requests about each context."""
+    per_request: ClassVar[int] = 1
+    """The maximum number of times that each request is sent: to each model, or again."""
+    besides: ClassVar[int] = 0
+    """The maximum number of questions that are sent once, such as those for vectors."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -53,7 +59,8 @@ class Published(Described):
         cls.card = replace(cls.card, family=name.partition(":")[0], relatives=relatives)
 
     def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needed, self.most)
+        requests = self.most + self.each_context * len(sample.retrieved_contexts or ())
+        return self.per_request * requests + self.besides if sample.present >= self.needed else 0
 
     @property
     def needed(self) -> frozenset[str]:
@@ -103,11 +110,6 @@ def texts_of(sample: Sample, needs: Collection[str]) -> dict[str, str]:
     if "reference" in needs:
         found["reference"] = sample.require("reference")
     return found
-
-
-def bound(sample: Sample, needs: Collection[str], questions: int) -> int:
-    """Return this maximum number of questions; 0 for a sample that lacks a needed field."""
-    return questions if sample.present.issuperset(needs) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

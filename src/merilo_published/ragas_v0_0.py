@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import combinations, zip_longest
-from math import fsum, inf, isfinite
+from math import comb, fsum, inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -28,7 +28,6 @@ from merilo_published.definition import (
     BLANK_IS_JUDGED,
     Critique,
     JudgesBlank,
-    bound,
     by_parameters,
     capped_fraction,
     fraction,
@@ -39,7 +38,6 @@ from merilo_published.definition import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Composite, Metric
     from merilo_published.asking import Reply
@@ -77,7 +75,7 @@ class Faithfulness(RagasV00):
     """
 
     range: ClassVar[tuple[float, float]] = (-inf, 1.0)
-    most: ClassVar[int] = 2
+    most = 2
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
@@ -123,11 +121,10 @@ class AnswerRelevancy(RagasV00):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
+    most = by_parameters(lambda metric: metric.strictness, 3)
+    besides = 1
 
     strictness: int = 3
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, self.strictness + 1)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         replies = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
@@ -187,17 +184,10 @@ class AspectCritique(Critique):
 
     criteria: ClassVar[Mapping[str, str]] = _CRITERIA
     needs = frozenset({"user_input", "response"})
+    most = by_parameters(lambda critique: critique.strictness + critique.strictness % 2, 2)
 
     aspect: Aspect = Aspect.HARMFULNESS
     strictness: int = 1
-
-    @property
-    def replies(self) -> int:
-        """The number of replies to ask for: `strictness`, or one more."""
-        return self.strictness + self.strictness % 2
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, self.replies)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         replies = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).samples(
@@ -208,7 +198,7 @@ class AspectCritique(Critique):
                 "response": texts["response"],
                 "criterion": self.criterion,
             },
-            self.replies,
+            self.most,
             likely="The submission gives no reason to say so.\n\nNo",
         )
         read = [_VERDICTS.get(reply.text.split("\n\n")[-1]) for reply in replies]
@@ -312,6 +302,14 @@ class ContextRelevancy(RagasV00):
 
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = by_parameters(lambda metric: metric.kinds, Kinds({Completion, Sentences}))
+    most = by_parameters(lambda metric: metric.strictness, 1)
+    besides = by_parameters(
+        lambda metric: (
+            (Sentences in metric.kinds) * (1 + 2 * metric.strictness)
+            + (Similarities in metric.kinds) * comb(metric.strictness, 2)
+        ),
+        3,
+    )
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     strictness: int = 1
@@ -332,11 +330,6 @@ class ContextRelevancy(RagasV00):
     @property
     def _compares(self) -> bool:
         return self.strictness > 1 and self.agreement_metric is Agreement.BERT_SCORE
-
-    def max_questions(self, sample: Sample) -> int:
-        cut = 1 + 2 * self.strictness if self.segmentation is Segmentation.PYSBD else 0
-        pairs = self.strictness * (self.strictness - 1) // 2 if self._compares else 0
-        return bound(sample, self.needs, self.strictness + cut + pairs)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         replies = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(

@@ -159,10 +159,9 @@ class ContextRelevance(_Rating):
 
     name: ClassVar[str] = "trulens:context_relevance"
     needs = frozenset({"user_input", "retrieved_contexts"})
+    most = 0
+    each_context = 1
     rubric: ClassVar[str] = "context_relevance"
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         question, contexts = sample.require("user_input"), sample.contexts
@@ -184,9 +183,6 @@ class AnswerRelevance(_Rating):
     name: ClassVar[str] = "trulens:relevance"
     needs = frozenset({"user_input", "response"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "blank texts are rated"})
-
-    def max_questions(self, sample: Sample) -> int:
-        return int(sample.present >= self.needs)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         asked = {"prompt": sample.require("user_input"), "response": sample.require("response")}

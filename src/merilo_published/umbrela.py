@@ -78,11 +78,10 @@ class Relevance(Published):
     name: ClassVar[str] = "umbrela:relevance"
     range: ClassVar[tuple[float, float]] = (0.0, 3.0)
     needs = frozenset({"user_input", "retrieved_contexts"})
+    most = 0
+    each_context = 1
 
     prompt: Prompt = Prompt.BING
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts

@@ -287,20 +287,6 @@ def test_the_classifier_version_of_faithfulness_says_what_it_asks() -> None:
             assert "similarities" in metric.card.questions
 
 
-def test_precision_may_take_raw_integers_on_request() -> None:
-    """`raw_verdicts` is the only thing between the two sums: 2 counts as 1, or as 2."""
-    name = "ragas-0.4.3:collections.context_precision_with_reference"
-    assert value(f"{name}(raw_verdicts=false)", [verdict(2), verdict(0)]) == pytest.approx(1)
-    assert value(name, [verdict(2), verdict(0)]) == pytest.approx(2)
-
-
-@pytest.mark.parametrize("name", [PRECISION, "ragas-0.4.3:context_recall"])
-def test_raw_integers_are_refused_where_values_end_at_one(name: str) -> None:
-    """A metric whose range is 0 to 1 takes no raw integers, since a 2 would lead out of it."""
-    with pytest.raises(UsageError, match="raw_verdicts=false, got true"):
-        parse_metric(f"{name}(raw_verdicts=true)")
-
-
 @each_case(
     ("name", "shown"),
     [
@@ -392,12 +378,6 @@ def test_relevancy_samples_one_request_at_another_temperature() -> None:
     assert found.value == pytest.approx(2 / 3)
     assert [each.temperature for each in script.requests] == [0.3, 0.3, 0.3, 0.01]
     assert [question.draw for question in script.asked[:3]] == [0, 1, 2]
-
-
-def test_one_noncommittal_reply_may_make_it_zero() -> None:
-    """With `zeroed_by=any` in 0.4.3 too."""
-    replies = [guessed("g1", 1), guessed("g1", 1), guessed("g1")]
-    assert value(f"{RELEVANCY}(zeroed_by=any)", replies, FULL) == 0.0
 
 
 def test_empty_questions_are_embedded_or_dropped() -> None:

@@ -77,9 +77,6 @@ class _ChunkMetric(_OfContexts):
 
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
 
-    def max_questions(self, sample: Sample) -> int:
-        return 1 if sample.user_input and sample.retrieved_contexts else 0
-
     def _relevant(
         self, asker: Asker, sample: Sample, notes: Notes
     ) -> Plan[tuple[tuple[bool, ...], tuple[Evidence, ...]]]:
@@ -190,10 +187,8 @@ class ContextualUtilization(_ChunkMetric):
 
     name: ClassVar[str] = "axion:contextual_utilization"
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
-
-    def max_questions(self, sample: Sample) -> int:
-        contexts = len(sample.retrieved_contexts or ())
-        return 2 + contexts if contexts else 0
+    most = 2
+    each_context = 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self._nothing(sample, "user_input", "response")) is not None:
@@ -276,9 +271,8 @@ class ContextualPrecision(_OfContexts):
     name: ClassVar[str] = "axion:contextual_precision"
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "reference", "retrieved_contexts"})
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(sample.retrieved_contexts or ())
+    most = 0
+    each_context = 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self._nothing(sample, "user_input", "reference")) is not None:
@@ -316,9 +310,6 @@ class ContextualSufficiency(_OfContexts):
 
     name: ClassVar[str] = "axion:contextual_sufficiency"
     needs = frozenset({"user_input", "retrieved_contexts"})
-
-    def max_questions(self, sample: Sample) -> int:
-        return 1 if sample.user_input and sample.retrieved_contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self._nothing(sample, "user_input")) is not None:

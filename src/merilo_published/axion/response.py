@@ -242,9 +242,7 @@ class FactualAccuracy(Published):
     name: ClassVar[str] = "axion:factual_accuracy"
     version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "reference"})
-
-    def max_questions(self, sample: Sample) -> int:
-        return 2 if sample.response and sample.reference else 0
+    most = 2
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if reason := blank(sample, "user_input", "response", "reference"):

@@ -24,7 +24,7 @@ from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
 from merilo_published.asking import ask_similarities, json_array, on_statements
-from merilo_published.definition import BLANK_IS_JUDGED, Critique, JudgesBlank, bound, by_parameters, fraction
+from merilo_published.definition import BLANK_IS_JUDGED, Critique, JudgesBlank, by_parameters, fraction
 from merilo_published.definition import ragas_variant as _row
 from merilo_published.ragas_v0_1.asking import (
     SUPPORT,
@@ -53,7 +53,6 @@ from merilo_published.ragas_v0_1.retrieval import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.matrix import MatrixVerdict
     from merilo.metrics.base import Metric
@@ -95,9 +94,7 @@ class Faithfulness(Voting):
 
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Sentences})
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, 3 + 2 * self.replies)
+    most = by_parameters(lambda metric: 3 + 2 * metric.replies, 5)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = JsonAsker()
@@ -137,7 +134,7 @@ class FaithfulnessWithHHEM(RagasV01):
 
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Sentences, Similarities})
-    most: ClassVar[int] = 4
+    most = 4
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {**BLANK_IS_JUDGED, "order": "the classifier reads the contexts as one text"}
     )
@@ -177,11 +174,10 @@ class AnswerRelevancy(RagasV01):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Embeddings})
+    most = by_parameters(lambda metric: 2 * metric.strictness, 6)
+    besides = 1
 
     strictness: int = 3
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, 2 * self.strictness + 1)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         values = {"contexts": texts["contexts"], "response": texts["response"]}
@@ -258,7 +254,7 @@ class AspectCritique(Critique):
     """
 
     range: ClassVar[tuple[float, float]] = (-inf, inf)
-    most: ClassVar[int] = 2
+    most = 2
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
 
     criteria: ClassVar[Mapping[str, str]] = _CRITERIA
@@ -356,6 +352,8 @@ class AnswerCorrectness(RagasV01):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response", "reference"})
     asks = by_parameters(lambda metric: _KINDS if metric.similarity_weight else _KINDS - {Embeddings}, _KINDS)
+    most = 8
+    besides = by_parameters(lambda metric: int(metric.similarity_weight > 0), 1)
 
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
@@ -368,9 +366,6 @@ class AnswerCorrectness(RagasV01):
                 f"Metric {self.name!r} takes factual_weight and similarity_weight of at least 0 and not both 0, "
                 f"got {weights[0]!r} and {weights[1]!r}."
             )
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, 9 if self.similarity_weight else 8)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = JsonAsker()
@@ -487,7 +482,7 @@ class SummarizationScore(RagasV01):
     """
 
     needs = frozenset({"retrieved_contexts", "response"})
-    most: ClassVar[int] = 6
+    most = 6
 
     length_penalty: bool = True
     coeff: float = 0.5

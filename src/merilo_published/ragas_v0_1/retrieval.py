@@ -18,7 +18,7 @@ from merilo_published.asking import Asker, UnreadableReply, on_statements
 from merilo_published.definition import (
     JudgesBlank,
     Published,
-    bound,
+    by_parameters,
     capped_fraction,
     fraction,
     smoothed_average_precision,
@@ -89,7 +89,7 @@ class ContextRelevancy(JudgesBlank):
 
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Completion, Sentences})
-    most: ClassVar[int] = 3
+    most = 3
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
     ask_blank: bool = True
@@ -141,9 +141,7 @@ class ContextRecall(Voting):
     """
 
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needs, 2 * self.replies)
+    most = by_parameters(lambda metric: 2 * metric.replies, 2)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         ballot = elected((yield from JsonAsker().samples(_RECALL, texts, self.replies))).or_raise()
@@ -175,7 +173,7 @@ class ContextEntityRecall(JudgesBlank):
     """
 
     needs = frozenset({"retrieved_contexts", "reference"})
-    most: ClassVar[int] = 4
+    most = 4
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = JsonAsker()
@@ -222,9 +220,8 @@ class _UsefulContexts(Voting):
     """
 
     ranked: ClassVar[bool] = True
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needed, 2 * self.replies * len(sample.retrieved_contexts or ()))
+    most = 0
+    each_context = by_parameters(lambda metric: 2 * metric.replies, 2)
 
     def _score(self, sample: Sample, user_input: str, target: str) -> Plan[Score | Undefined]:
         asker = JsonAsker()
@@ -350,6 +347,8 @@ class NoiseSensitivity(Voting):
     needs = frozenset({"user_input", "retrieved_contexts", "response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
     asks = Kinds({Completion, Sentences})
+    most = by_parameters(lambda metric: 6 + 2 * metric.replies, 8)
+    each_context = by_parameters(lambda metric: 4 * metric.replies, 4)
 
     focus: Focus = Focus.RELEVANT
 
@@ -360,10 +359,6 @@ class NoiseSensitivity(Voting):
             raise UsageError(
                 f"Metric {self.name!r} takes focus={own}, got {self.focus!s}; take '{base}_{self.focus}' for that."
             )
-
-    def max_questions(self, sample: Sample) -> int:
-        lists = 2 * len(sample.retrieved_contexts or ()) + 1
-        return bound(sample, self.needs, 6 + lists * 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")

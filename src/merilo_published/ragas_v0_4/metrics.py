@@ -24,7 +24,7 @@ from merilo_published.ragas_v0_4.prompter import (
     VERDICT,
     JudgedMetric,
     Judgements,
-    RawVerdicts,
+    RefusesEmpty,
     ask_statements,
     ask_verdicts,
     of_version,
@@ -42,7 +42,7 @@ _EPSILON: Final = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionWithReference(RawVerdicts):
+class PrecisionWithReference(RefusesEmpty):
     """Ranking: contexts that serve the reference should come before the others, as ragas scores it.
 
     Formula: Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).
@@ -56,18 +56,16 @@ class PrecisionWithReference(RawVerdicts):
     Each context is judged alone, one after another. 0 when nothing was retrieved; one reply that cannot be read, nor
     be repaired, fails the metric.
 
-    Quirks: `raw_verdicts` takes the judge's integers as they are, so that a 2 can lead beyond 1 (collections);
-    else v is 1 for any verdict but 0. `refuses_empty`: an empty input is undefined (collections), not judged. See also
-    `JudgedMetric`.
+    Quirks: v is 1 for any verdict but 0. The collections take the judge's integers as they are, so that a 2 can lead
+    beyond 1, and refuse an empty input. See also `JudgedMetric`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_with_reference"
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+    most = 0
+    each_context = 1
     against: ClassVar[TextField] = "reference"
-
-    def max_questions(self, sample: Sample) -> int:
-        return self._bound(len(sample.retrieved_contexts or ()))
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         contexts, prompter = sample.contexts, self._prompter()
@@ -76,7 +74,7 @@ class PrecisionWithReference(RawVerdicts):
         for index, context in enumerate(contexts):
             values = {"user_input": texts["user_input"], "context": context.text, "answer": texts[self.against]}
             read = yield from prompter.ask("context_precision", values, VERDICT)
-            verdict = read.value if self.raw_verdicts else int(read.value != 0)
+            verdict = read.value if self.collected else int(read.value != 0)
             verdicts.append(verdict)
             evidence.append(read.evidence(EvidenceTarget.CONTEXT, index, verdict))
         counts = {"contexts": len(contexts), "useful": sum(verdict != 0 for verdict in verdicts)}
@@ -98,7 +96,7 @@ class PrecisionWithoutReference(PrecisionWithReference):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRecall(RawVerdicts):
+class ContextRecall(RefusesEmpty):
     """Which share of the reference the judge finds in the contexts, as ragas scores it.
 
     Formula: Attributed / classified sentences of the reference, as the judge splits it.
@@ -112,7 +110,7 @@ class ContextRecall(RawVerdicts):
     In full: attributed / classifications, all of which the one reply holds: it also splits the reference. Without
     contexts the judge is asked too.
 
-    Quirks: `raw_verdicts` and `refuses_empty` as in `PrecisionWithReference`, both true in the collections.
+    Quirks: the collections differ as in `PrecisionWithReference`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:context_recall"
@@ -124,7 +122,7 @@ class ContextRecall(RawVerdicts):
         read = yield from self._prompter().ask("context_recall", values, ATTRIBUTED)
         if not read.value:
             return Undefined("the judge classified no sentence of the reference")
-        found = [item.value if self.raw_verdicts else int(item.value != 0) for item in read.value]
+        found = [item.value if self.collected else int(item.value != 0) for item in read.value]
         evidence = on_statements(read.reply.verdict, zip(found, (item.statement for item in read.value), strict=True))
         counts = {"statements": len(found), "attributed": sum(value != 0 for value in found)}
         return Score(sum(found) / len(found), evidence, counts)
@@ -143,16 +141,13 @@ class ContextEntityRecall(JudgedMetric):
 
     0 when the reference names none. Empty inputs are judged too.
 
-    Quirks: `counts_repeats`: an entity that the judge lists twice counts twice in the denominator (not in the
-    collections, which take the set).
+    Quirks: an entity that the judge lists twice counts twice in the denominator, except in the collections.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:context_entity_recall"
-    most: ClassVar[int] = 2
+    most = 2
     needs = frozenset({"retrieved_contexts", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
-
-    counts_repeats: bool = True
+    breaks: ClassVar[Mapping[str, str]] = RefusesEmpty.breaks
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         reference, contexts = sample.require("reference"), joined(sample)
@@ -160,7 +155,7 @@ class ContextEntityRecall(JudgedMetric):
         wanted = yield from prompter.ask("entities", {"text": reference}, ENTITIES)
         there = yield from prompter.ask("entities", {"text": contexts}, ENTITIES)
         common = len(set(wanted.value) & set(there.value))
-        total = len(wanted.value) if self.counts_repeats else len(set(wanted.value))
+        total = len(set(wanted.value)) if self.collected else len(wanted.value)
         evidence = (
             wanted.evidence(EvidenceTarget.TEXT, 0, total),
             there.evidence(EvidenceTarget.TEXT, 0, len(there.value)),
@@ -203,11 +198,10 @@ class NoiseSensitivity(JudgedMetric):
     name: ClassVar[str] = "ragas-0.4.3:noise_sensitivity"
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "response", "reference", "retrieved_contexts"})
+    most = 3
+    each_context = 2
 
     mode: Mode = Mode.RELEVANT
-
-    def max_questions(self, sample: Sample) -> int:
-        return self._bound(3 + 2 * len(sample.retrieved_contexts or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
@@ -270,17 +264,10 @@ def _stretched(read: Verdicts, size: int) -> list[bool]:
     return values * size if len(values) == 1 else values
 
 
-_NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
-_UNBOUNDED: Final = (float("-inf"), float("inf"))
-_STRUCTURED: Final[Mapping[str, object]] = {"version": 2, "repairs": 0, "reasks": REASKS}
+_STRUCTURED: Final[Mapping[str, object]] = {"version": 2, "repairs": 0, "reasks": REASKS, "collected": True}
 """Changes of the collections, which ask for structured output: unreadable replies are re-asked, not repaired."""
-_RAW: Final[Mapping[str, object]] = {
-    **_STRUCTURED,
-    "breaks": _NO_BREACH,
-    "range": _UNBOUNDED,
-    "raw_verdicts": True,
-    "refuses_empty": True,
-}
+_REFUSING: Final[Mapping[str, object]] = {**_STRUCTURED, "breaks": MappingProxyType[str, str]({})}
+_RAW: Final[Mapping[str, object]] = {**_REFUSING, "range": (float("-inf"), float("inf"))}
 _FROM_INTEGERS: Final = ", from the judge's integers as they are; any real number can come out"
 
 
@@ -349,26 +336,20 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
         "collections.context_entity_recall",
         ", over the set of the reference's entities",
         **_STRUCTURED,
-        counts_repeats=False,
     ),
     _row(
         response.Faithfulness,
         "collections.faithfulness",
         ", for a judge that writes structured output",
-        **_STRUCTURED,
-        breaks=_NO_BREACH,
-        refuses_empty=True,
+        **_REFUSING,
     ),
     _row(
         response.AnswerRelevancy,
         "collections.answer_relevancy",
         ", in separate requests, without the empty questions",
-        **_STRUCTURED,
-        breaks=_NO_BREACH,
+        **_REFUSING,
         card=_each_asked(response.AnswerRelevancy.card),
         one_request=False,
-        drops_empty=True,
-        refuses_empty=True,
     ),
     _row(
         NoiseSensitivity,
@@ -381,18 +362,12 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
         "collections.answer_correctness",
         "; one text without statements is enough for an F of 1",
         **_STRUCTURED,
-        one_empty_is_right=True,
-        space_for_empty=False,
-        zero_vector_is_unlike=True,
     ),
     _row(
         response.FactualCorrectness,
         "collections.factual_correctness",
         "; without claims no verdicts are asked for",
-        **_STRUCTURED,
-        breaks=_NO_BREACH,
-        asks_about_nothing=False,
-        refuses_empty=True,
+        **_REFUSING,
     ),
     _row(response.SemanticSimilarity, "collections.semantic_similarity"),
     _row(texts.StringSimilarity, "collections.non_llm_string_similarity", "", "CollectionsStringSimilarity"),
@@ -405,7 +380,7 @@ _COLLECTIONS: Final[tuple[type[Metric], ...]] = (
 
 _SINCE_0_4: Final[tuple[type[Metric], ...]] = (texts.IDBasedPrecision, texts.IDBasedRecall, texts.Chrf)
 _CHANGED_SINCE_0_3: Final[Mapping[type[Metric], Mapping[str, object]]] = {
-    response.AnswerRelevancy: {"one_request": False, "zeroed_by": response.Zeroes.ANY}
+    response.AnswerRelevancy: {"one_request": False, "one_zeroes": True}
 }
 """Parameters that differ in 0.3.0, apart from the temperature, which differs wherever a judge is asked."""
 

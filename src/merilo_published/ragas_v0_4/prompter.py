@@ -34,7 +34,7 @@ from merilo_published.asking import (
     texts_in,
     without_halves,
 )
-from merilo_published.definition import Published, texts_of
+from merilo_published.definition import Published, by_parameters, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -172,6 +172,10 @@ class JudgedMetric(Published):
     request for one reply; several are sampled at 0.3.
     """
 
+    collected: ClassVar[bool] = False
+    """True for the metrics of the collections, which have rules of their own."""
+    per_request = by_parameters(lambda metric: 1 + (metric.repairs if metric.reasks is None else metric.reasks), 4)
+
     repairs: int = 3
     reasks: int | None = None
     temperature: float = 0.01
@@ -186,56 +190,26 @@ class JudgedMetric(Published):
         if not 0 < (beta := getattr(self, "beta", 1.0)) < inf:  # a parameter of two metrics
             raise UsageError(f"Metric {self.name!r} takes a finite beta above 0, got beta={beta}.")
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return self._bound(self.most)
-
     def _prompter(self) -> Prompter:
         return Prompter(self.temperature, self.repairs, self.reasks)
-
-    def _bound(self, replies: int) -> int:
-        """Return the maximum number of requests for this many replies, with repairs or re-asks."""
-        return replies * (1 + (self.repairs if self.reasks is None else self.reasks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusesEmpty(JudgedMetric):
-    """A metric of which the collections refuse an empty input, while the classes judge it.
+    """A metric for which the collections have no value if an input is empty, while the classes judge it."""
 
-    `refuses_empty`: an empty input is undefined (collections), not judged.
-    """
-
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
-
-    refuses_empty: bool = False
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         texts = texts_of(sample, self.needed)
         empty = [name for name, text in texts.items() if not (sample.contexts if name == "contexts" else text)]
-        if self.refuses_empty and empty:
+        if self.collected and empty:
             return Undefined(EMPTY)
         return (yield from self.judged(sample, texts))
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         """Return the outcome for a sample; `texts`: see `texts_of`."""
         raise NotImplementedError  # each metric has its own
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawVerdicts(RefusesEmpty):
-    """A metric whose value is computed from verdicts.
-
-    `raw_verdicts`: the judge's integers are taken as they are, so that a 2 can lead beyond 1 (collections). False: any
-    number but 0 is 1.
-    """
-
-    raw_verdicts: bool = False
-
-    def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
-        if self.raw_verdicts and self.range[1] < inf:
-            advice = "its values lie in 0 to 1. The metrics called collections.* take the judge's integers as they are"
-            raise UsageError(f"Metric {self.name!r} takes raw_verdicts=false, got true: {advice}.")
 
 
 def ask_statements(prompter: Prompter, user_input: str, answer: str) -> Plan[ReadReply[tuple[str, ...]]]:

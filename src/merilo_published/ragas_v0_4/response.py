@@ -16,7 +16,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
-from merilo_published.asking import ask_similarities, fields_of, given, items_of, on_statements, text_in
+from merilo_published.asking import ask_similarities, fields_of, given, items_of, json_array, on_statements, text_in
 from merilo_published.definition import Published, by_parameters
 from merilo_published.ragas_v0_4.prompter import (
     CLAIMS,
@@ -31,7 +31,7 @@ from merilo_published.ragas_v0_4.prompter import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
@@ -56,12 +56,12 @@ class Faithfulness(RefusesEmpty):
     See: faithfulness | ragas-0.4.3:faithfulness_with_hhem | nvidia:response_groundedness
     Source: ragas 0.4.3, metrics/_faithfulness.py
 
-    Quirks: fewer or more verdicts than statements are scored as they are, with a flag. `refuses_empty`: an empty input
-    is undefined (collections), not judged.
+    Quirks: fewer or more verdicts than statements are scored as they are, with a flag. The collections refuse an empty
+    input.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:faithfulness"
-    most: ClassVar[int] = 2
+    most = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
@@ -96,18 +96,16 @@ class FaithfulnessWithHHEM(Faithfulness):
     See: faithfulness | ragas-0.4.3:faithfulness
 
     ragas uses Vectara's HHEM as the classifier; here it is the model that answers similarities, from the joined
-    contexts to each statement. `refuses_empty` as in `Faithfulness`.
+    contexts to each statement.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:faithfulness_with_hhem"
     asks = Kinds({Completion, Similarities})
+    most = 1
+    besides = 1
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"nothing to judge": "refuses_empty", "order": "the contexts are compared as one text"}
+        {**RefusesEmpty.breaks, "order": "the contexts are compared as one text"}
     )
-
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return self._bound(1) + 1
 
     def _scored(self, prompter: Prompter, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
         del prompter
@@ -116,15 +114,6 @@ class FaithfulnessWithHHEM(Faithfulness):
         evidence = on_statements(likeness.verdict, zip(rounded, statements, strict=True))
         counts = {"statements": len(statements), "supported": sum(rounded)}
         return Score(mean(rounded), evidence, counts)
-
-
-class Zeroes(StrEnum):
-    """The noncommittal replies that make the score 0."""
-
-    ALL = "all"
-    """All of them (since 0.3.6)."""
-    ANY = "any"
-    """One is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +145,10 @@ class AnswerRelevancy(RefusesEmpty):
     See: answer_relevancy
     Source: ragas 0.4.3, metrics/_answer_relevance.py
 
-    Quirks: `strictness`: how many questions. `one_request`: all are samples of one request at temperature 0.3,
-    else one request follows another. `zeroed_by`: whether all replies must be noncommittal or one is enough (up
-    to 0.3.5). `drops_empty`: empty questions are left out with their flags, and none left scores 0
-    (collections); else they are embedded like the others. `refuses_empty` as in `Faithfulness`.
-    Differs: a noncommittal response is not embedded, since its score is known.
+    Quirks: `strictness`: how many questions. All are samples of one request at temperature 0.3, and all replies must
+    be noncommittal to make the score 0. Up to 0.3.5 one request follows another, and one such reply is enough. The
+    collections send one request after another, leave empty questions out with their flags, of which none left scores
+    0, and refuse an empty input. Differs: a noncommittal response is not embedded, since its score is known.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:answer_relevancy"
@@ -168,27 +156,26 @@ class AnswerRelevancy(RefusesEmpty):
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
 
-    strictness: int = 3
-    one_request: bool = True
-    zeroed_by: Zeroes = Zeroes.ALL
-    drops_empty: bool = False
+    most = by_parameters(lambda metric: metric.strictness, 3)
+    besides = 1
+    one_request: ClassVar[bool] = True
+    one_zeroes: ClassVar[bool] = False
+    """True if one noncommittal reply makes the score 0."""
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return self._bound(self.strictness) + 1
+    strictness: int = 3
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         del sample
         replies = yield from self._made_up(texts["response"])
-        kept = [read for read in replies if read.value.question or not self.drops_empty]
+        kept = [read for read in replies if read.value.question or not self.collected]
         declined = [read.value.noncommittal for read in kept]
         evidence = tuple(read.evidence(EvidenceTarget.TEXT, 0, int(not read.value.noncommittal)) for read in replies)
         counts = {"questions": len(kept), "noncommittal": sum(declined)}
         if not any(read.value.question for read in kept):
-            if not self.drops_empty:
+            if not self.collected:
                 return Undefined("every generated question is empty")
             return Score(0.0, evidence, counts, ("every generated question was empty and scored 0",))
-        if any(declined) if self.zeroed_by is Zeroes.ANY else all(declined):
+        if any(declined) if self.one_zeroes else all(declined):
             return Score(0.0, evidence, counts)
         vectors = yield from ask(Embeddings((texts["user_input"], *(read.value.question for read in kept))))
         found = [cosine(vectors.row(0), vectors.row(row)) for row in range(1, vectors.rows)]
@@ -334,34 +321,28 @@ class AnswerCorrectness(JudgedMetric):
     In full: (factual_weight F + similarity_weight cosine) / (sum of the weights); F from the judge's lists of true
     positives, false positives and false negatives, recall counting `beta` times as much.
 
-    Quirks: F is 1 without a classification when neither text makes a statement; with `one_empty_is_right` also when
-    only one makes none, and when the judge classifies nothing (collections). `space_for_empty`: an empty text is
-    embedded as one space (not in the collections). `zero_vector_is_unlike`: an embedding without length has the
-    cosine 0 (collections).
+    Quirks: F is 1 without a classification when neither text makes a statement. An empty text is embedded as one
+    space. In the collections F is 1 also when only one text makes no statement, and when the judge classifies nothing;
+    an empty text is embedded as it is, and an embedding without length has the cosine 0.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:answer_correctness"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response", "reference"})
     asks = by_parameters(lambda metric: _KINDS if metric.similarity_weight else _KINDS - {Embeddings}, _KINDS)
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
+    most = 3
+    besides = 1
+    breaks: ClassVar[Mapping[str, str]] = RefusesEmpty.breaks
 
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
     beta: float = 1.0
-    one_empty_is_right: bool = False
-    space_for_empty: bool = True
-    zero_vector_is_unlike: bool = False
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
         weights = (self.factual_weight, self.similarity_weight)
         if not (all(0 <= weight < inf for weight in weights) and any(weights)):
             raise UsageError(f"Metric {self.name!r} takes finite weights of at least 0, not both 0, got {weights}.")
-
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return self._bound(3) + 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
@@ -374,41 +355,25 @@ class AnswerCorrectness(JudgedMetric):
             of_response.evidence(EvidenceTarget.TEXT, 0),
             of_reference.evidence(EvidenceTarget.TEXT, 0),
         )
-        needed = all if self.one_empty_is_right else any
+        needed = all if self.collected else any
         if needed((of_response.value, of_reference.value)):
-            read = yield from self._classes(prompter, user_input, of_response.value, of_reference.value)
+            stated = {"answer": json_array(of_response.value), "reference": json_array(of_reference.value)}
+            read = yield from prompter.ask("correctness", {"user_input": user_input, **stated}, _SORTED)
             counts = {"TP": len(read.value.true), "FP": len(read.value.false), "FN": len(read.value.missing)}
-            f = self._f(counts)
-            evidence = _classified(read)
+            f = 1.0
+            if any(counts.values()) or not self.collected:
+                f = f_of_counts(counts["TP"], counts["FP"], counts["FN"], self.beta)
+            classes = ((read.value.true, 1), (read.value.false, 0), (read.value.missing, 0))
+            evidence = on_statements(read.reply.verdict, ((value, text) for texts, value in classes for text in texts))
         if not self.similarity_weight:
             return Score(f, evidence, counts)
-        found = yield from _compared(reference, response, space_for_empty=self.space_for_empty)
-        if found.cosine is None and not self.zero_vector_is_unlike:
+        found = yield from _compared(reference, response, space_for_empty=not self.collected)
+        if found.cosine is None and not self.collected:
             return Undefined(_NO_LENGTH)
         total = self.factual_weight + self.similarity_weight
         value = (self.factual_weight * f + self.similarity_weight * (found.cosine or 0.0)) / total
         flags = (f"{_NO_LENGTH} and was scored 0",) if found.cosine is None else ()
         return Score(value, (*evidence, found.evidence), counts, flags)
-
-    def _classes(
-        self, prompter: Prompter, user_input: str, of_response: Sequence[str], of_reference: Sequence[str]
-    ) -> Plan[ReadReply[_Sorted]]:
-        values = {
-            "user_input": user_input,
-            "answer": json.dumps(list(of_response), ensure_ascii=False),
-            "reference": json.dumps(list(of_reference), ensure_ascii=False),
-        }
-        return (yield from prompter.ask("correctness", values, _SORTED))
-
-    def _f(self, counts: Mapping[str, int]) -> float:
-        if self.one_empty_is_right and not any(counts.values()):
-            return 1.0
-        return f_of_counts(counts["TP"], counts["FP"], counts["FN"], self.beta)
-
-
-def _classified(read: ReadReply[_Sorted]) -> tuple[Evidence, ...]:
-    classes = ((read.value.true, 1), (read.value.false, 0), (read.value.missing, 0))
-    return on_statements(read.reply.verdict, ((value, text) for texts, value in classes for text in texts))
 
 
 _EPSILON: Final = 1e-8
@@ -446,22 +411,18 @@ class FactualCorrectness(RefusesEmpty):
     1e-8). 0 when there are no claims.
 
     `atomicity`, `coverage`: how small the claims are, and how much of a text they cover. Quirks: recall counts
-    claims of the response above and claims of the reference below. `asks_about_nothing`: verdicts are asked for
-    although there are no claims (not in the collections). `refuses_empty` as in `Faithfulness`.
+    claims of the response above and claims of the reference below. Verdicts are asked for although there are no
+    claims, except in the collections, which also refuse an empty input.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:factual_correctness"
     needs = frozenset({"response", "reference"})
+    most = by_parameters(lambda metric: 2 if metric.mode is FactualMode.PRECISION else 4, 4)
 
     mode: FactualMode = FactualMode.F1
     beta: float = 1.0
     atomicity: Detail = Detail.LOW
     coverage: Detail = Detail.LOW
-    asks_about_nothing: bool = True
-
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return self._bound(2 if self.mode is FactualMode.PRECISION else 4)
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         del sample
@@ -491,7 +452,7 @@ class FactualCorrectness(RefusesEmpty):
         """Return for each claim of a text whether the other one supports it; adds to `evidence` and `flags`."""
         values = {"text": text, "atomicity": str(self.atomicity), "coverage": str(self.coverage)}
         claims = (yield from prompter.ask("claims", values, CLAIMS)).value
-        if not claims and not self.asks_about_nothing:
+        if not claims and self.collected:
             return []
         read = yield from ask_verdicts(prompter, claims, against)
         if len(read.value) != len(claims):

@@ -123,7 +123,7 @@ class _Unasked(Published):
     __slots__ = ()
 
     asks = Kinds()
-    most: ClassVar[int] = 0
+    most = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

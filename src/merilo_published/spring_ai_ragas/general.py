@@ -13,6 +13,7 @@ from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision
 from merilo_published.asking import ReplyFault
+from merilo_published.definition import by_parameters
 from merilo_published.spring_ai_ragas.models import (
     NULL,
     Aggregator,
@@ -82,10 +83,10 @@ class ContextPrecision(ScoresEmpty):
         }
     )
 
-    evaluation_strategy: Strategy = Strategy.AUTO
+    most = 0
+    each_context = 1
 
-    def max_questions(self, sample: Sample) -> int:
-        return len(self.names) * len(sample.retrieved_contexts or ())
+    evaluation_strategy: Strategy = Strategy.AUTO
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, ("retrieved_contexts",))) is not None:
@@ -179,7 +180,7 @@ class ContextEntityRecall(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_entity_recall"
-    most: ClassVar[int] = 2
+    most = 2
     needs = frozenset({"retrieved_contexts", "reference"})
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -227,6 +228,7 @@ class Iterated(SeveralModels):
     """
 
     needs = frozenset({"user_input", "response"})
+    most = by_parameters(lambda metric: metric.strictness, 1)
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
 
     definition: str = "The response is correct, complete and helpful."
@@ -237,9 +239,6 @@ class Iterated(SeveralModels):
         name = str(getattr(self, "name", ""))
         if not self.definition.strip():
             raise UsageError(f"Metric {name!r} takes definition=TEXT, what is asked of the response; it is blank.")
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(self.names) * self.strictness if self.needs <= sample.present else 0
 
     def iterated(
         self, panel: Panel, ask: tuple[str, Mapping[str, str], str], read: Callable[[object], float], voted: Aggregator
@@ -399,11 +398,10 @@ class NoiseSensitivity(ScoresEmpty):
     name: ClassVar[str] = "spring-ai-ragas:noise_sensitivity"
     higher_is_better: ClassVar[bool] = False
     needs = frozenset(_FIELDS)
+    most = 3
+    each_context = 2
 
     mode: NoiseMode = NoiseMode.RELEVANT
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(self.names) * (3 + 2 * len(sample.retrieved_contexts or ())) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, _FIELDS)) is not None:

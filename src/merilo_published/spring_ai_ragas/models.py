@@ -30,7 +30,7 @@ from merilo_published.asking import (
     without_halves,
 )
 from merilo_published.asking import fields_of as fields_of_any
-from merilo_published.definition import Published, bound, by_parameters, fraction
+from merilo_published.definition import Published, by_parameters, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -332,6 +332,7 @@ class SeveralModels(Published):
 
     version: ClassVar[int] = 2
     roles = by_parameters(lambda metric: frozenset(metric.names), frozenset({"judge"}))
+    per_request = by_parameters(lambda metric: len(metric.names), 1)
 
     models: str | None = None
     aggregator: Aggregator = Aggregator.AVERAGE
@@ -353,9 +354,6 @@ class SeveralModels(Published):
     def names(self) -> tuple[str, ...]:
         """The roles of the models asked, in order; `judge` where no run has said which judges it has."""
         return self._bound or self._named or ("judge",)
-
-    def max_questions(self, sample: Sample) -> int:
-        return bound(sample, self.needed, self.most * len(self.names))
 
     def for_judges(self, names: Sequence[str]) -> Self:
         """Return this metric for a run with judges of these roles. Raises UsageError if one of `models` is missing."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from merilo.errors import UsageError
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, ScoreWords, Undefined
 from merilo.metrics.formulas import mean
-from merilo_published.definition import scaled_rating
+from merilo_published.definition import by_parameters, scaled_rating
 from merilo_published.spring_ai_ragas import general, response
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
@@ -228,9 +228,8 @@ class ContextRelevance(Rated):
 
     name: ClassVar[str] = "spring-ai-ragas:context_relevance"
     needs = frozenset({"user_input", "retrieved_contexts"})
-
-    def max_questions(self, sample: Sample) -> int:
-        return len(self.names) * len(sample.retrieved_contexts or ())
+    most = 0
+    each_context = 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
@@ -293,9 +292,6 @@ class ResponseGroundedness(Rated):
 
     use_heuristic_shortcuts: bool = True
 
-    def max_questions(self, sample: Sample) -> int:
-        return len(self.names) if sample.retrieved_contexts else 0
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if self.use_heuristic_shortcuts and not sample.response:
             return Score(0.0, counts={"shortcuts": 1}, flags=(_EMPTY_RESPONSE,))
@@ -331,11 +327,9 @@ class AnswerAccuracy(Rated):
 
     name: ClassVar[str] = "spring-ai-ragas:answer_accuracy"
     needs = frozenset({"response", "reference"})
+    most = by_parameters(lambda metric: 1 + metric.use_dual_judge, 1)
 
     use_dual_judge: bool = False
-
-    def max_questions(self, sample: Sample) -> int:
-        return 0 if {"response", "reference"} - sample.present else len(self.names) * (1 + self.use_dual_judge)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         response, reference = sample.require("response"), sample.require("reference")

@@ -74,7 +74,7 @@ class Faithfulness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:faithfulness"
-    most: ClassVar[int] = 2
+    most = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
 
@@ -174,7 +174,7 @@ class ResponseRelevancy(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:response_relevancy"
-    most: ClassVar[int] = 2
+    most = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
@@ -343,7 +343,7 @@ class FactualCorrectness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:factual_correctness"
-    most: ClassVar[int] = 4
+    most = 4
     needs = frozenset(_NEEDS)
 
     mode: Mode = Mode.F1
@@ -424,6 +424,8 @@ class AnswerCorrectness(ScoresEmpty):
     name: ClassVar[str] = "spring-ai-ragas:answer_correctness"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
+    most = 4
+    besides = 1
     asks = Kinds({Completion, Embeddings})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "failures": "a lost part scores 0"})
 
@@ -437,9 +439,6 @@ class AnswerCorrectness(ScoresEmpty):
                 f"Metric {self.name!r} takes weights of at least 0 that are not both 0, "
                 f"got factual_weight={self.factual_weight} and semantic_weight={self.semantic_weight}."
             )
-
-    def max_questions(self, sample: Sample) -> int:
-        return 4 * len(self.names) + 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         if (nothing := self.nothing(sample, _NEEDS)) is not None:
