@@ -314,21 +314,15 @@ class Wording(NamedTuple):
     """Parameter of the definition → its only value for which the package sends these requests."""
 
 
-_FIXED: Final[Mapping[str, Mapping[str, object]]] = {
-    "ragas": {"reasks": None, "second_prompt": "own", "swapped_labels": False},
-    "collections": {"repairs": 0, "second_prompt": "own", "swapped_labels": True},
-}
-
-
 def wording_for(name: str) -> Wording | None:
     """Return the upstream prompts of a definition; None if no package is known to have them."""
     system, _, metric = name.partition(":")
     folder, dot, collected = metric.partition(".")
     if system == f"{RAGAS.name}-{RAGAS.release}":
         if not dot:
-            return Wording(RAGAS, _LEGACY, _FIXED["ragas"])
+            return Wording(RAGAS, _LEGACY, {"reasks": None})
         found = _COLLECTIONS.get(collected) if folder == "collections" else None
-        return None if found is None else Wording(RAGAS, found, _FIXED["collections"])
+        return None if found is None else Wording(RAGAS, found, {"repairs": 0})
     if system == f"{DEEPEVAL.name}-{DEEPEVAL.release}" and metric in _DEEPEVAL:
         return Wording(DEEPEVAL, _DEEPEVAL[metric], _NOTHING)
     return None

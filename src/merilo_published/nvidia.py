@@ -1,19 +1,15 @@
-"""NVIDIA's three ratings, as ragas carries them: two prompts, two ratings, their mean.
-
-The module is long because it holds the three metrics and their variants in three versions of ragas.
-"""
+"""NVIDIA's three ratings, as ragas carries them: two prompts, two ratings, their mean."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.formulas import mean
 from merilo.metrics.variants import D, variant
 from merilo_published.asking import (
     REASKS,
@@ -25,7 +21,7 @@ from merilo_published.asking import (
     object_of,
     strict_integer_in,
 )
-from merilo_published.definition import Published, joined, scaled_rating
+from merilo_published.definition import Published, by_parameters, joined, scaled_rating
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,48 +29,13 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo_published.asking import ReadReply, Reply
+    from merilo_published.asking import Reply
 
-_SYSTEM: Final = "nvidia"
 _TEMPERATURE: Final = 0.1
 _COLLECTIONS_TEMPERATURE: Final = 0.01
 _CUT_CHARACTERS: Final = 7_000
 _EMPTY: Final = "an input is empty"
 _BLANK: Final = "an input is blank and was scored 0 unasked"
-
-
-class NanRule(StrEnum):
-    """The effect of one unreadable rating on the score."""
-
-    ASYMMETRIC = "asymmetric"
-    """Without the first there is no score; without the second the first is the score."""
-    SYMMETRIC = "symmetric"
-    """The other one is the score."""
-
-
-class SecondPrompt(StrEnum):
-    """The prompt of the second rating."""
-
-    OWN = "own"
-    FIRST = "first"
-    """The first once more: an error of ragas 0.2.14 to 0.3.2."""
-
-
-class Shortcuts(StrEnum):
-    """The inputs that are scored without a question."""
-
-    ALL = "all"
-    """Blank ones, and those of which one holds the other."""
-    BLANK = "blank"
-
-
-class Reading(StrEnum):
-    """The way to find a rating in a reply."""
-
-    ANYWHERE = "anywhere"
-    """The first of `ratings`, in their order, that occurs anywhere: "0 out of 2" is 2 if 2 comes first."""
-    JSON = "json"
-    """The field "rating" of a JSON object, which must be one of `ratings`; an unreadable reply is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,29 +51,31 @@ class _Rating:
 class _TwoRatings(Published):
     """The mean of two ratings, each divided by the top of its scale.
 
+    A rating is the first of `ratings`, in their order, that occurs anywhere in a reply: "0 out of 2" is 2 if 2 comes
+    first. A lost request fails the metric. Without the first rating there is no score; without the second the first is
+    the score. The collections read the field "rating" of a JSON object, which must be one of `ratings`, take a lost
+    request for one more try, and are content with either rating.
+
     Parameters of all three metrics:
 
     - `tries`: maximum number of requests for each rating.
-    - `reading`, `ratings`: how to find a rating in a reply, and the digits to search for, in this order.
-    - `nan_rule`: the value if one of the two ratings is missing.
-    - `second_prompt`: the wording of the second prompt.
-    - `retries_failures`: a failed request counts as a try. False: it fails the metric.
-    - `refuses_empty`: an empty input is undefined (collections).
+    - `ratings`: the digits to search for, in this order.
     - `temperature`: of every request, 0.1 (0.01 in the collections).
-    - `reasks`: with reading=json, the number of re-asks per try after an unreadable reply, in the same conversation;
-      none reads free text leniently (collections, see `instructor`).
+    - `reasks`: of the collections, the number of re-asks per try after an unreadable reply, in the same conversation;
+      none reads replies leniently.
     """
 
+    most = 2
+    per_request = by_parameters(lambda metric: metric.tries * (1 + (metric.reasks or 0)), 5)
     rubric: ClassVar[str]
     top: ClassVar[int] = 2
+    collected: ClassVar[bool] = False
+    """True for the metrics of ragas' collections, which ask for structured output."""
+    second: ClassVar[str] = "second"
+    """The prompt of the second rating. In ragas 0.2.14 to 0.3.2 the first once more: an error."""
 
     tries: int = 5
     ratings: str = "210"
-    reading: Reading = Reading.ANYWHERE
-    nan_rule: NanRule = NanRule.ASYMMETRIC
-    second_prompt: SecondPrompt = SecondPrompt.OWN
-    retries_failures: bool = False
-    refuses_empty: bool = False
     temperature: float = _TEMPERATURE
     reasks: int | None = None
 
@@ -124,87 +87,58 @@ class _TwoRatings(Published):
         if not self.ratings or not set(self.ratings) <= set(allowed):
             raise UsageError(f"Metric {self.name!r} takes ratings of the digits {allowed}, got {self.ratings!r}.")
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 2 * self.tries * (1 + (self.reasks or 0))
-
     def _scored(self, first: Mapping[str, str], second: Mapping[str, str]) -> Plan[Score | Undefined]:
         """Return the mean of both ratings; `first` and `second` are the values of their prompts."""
-        asker = Asker(_SYSTEM, temperature=self.temperature)
-        prompt = "second" if self.second_prompt is SecondPrompt.OWN else "first"
-        ratings = (
-            (yield from self._rated(asker, f"{self.rubric}_first", first)),
-            (yield from self._rated(asker, f"{self.rubric}_{prompt}", second)),
-        )
-        found = [rating.value for rating in ratings if rating.value is not None]
-        lost = [rating.fault for rating in ratings if rating.fault is not None]
-        if lost and (not found or (ratings[0].fault and self.nan_rule is NanRule.ASYMMETRIC)):
-            raise lost[0]
-        evidence = tuple(each for rating in ratings for each in rating.evidence)
-        flags = ("one rating could not be read and the other stands alone",) if lost else ()
-        return Score(sum(found) / len(found), evidence, {"ratings": len(found)}, flags)
+        asker = Asker("nvidia", temperature=self.temperature)
+        one = yield from self._rated(asker, f"{self.rubric}_first", first)
+        two = yield from self._rated(asker, f"{self.rubric}_{self.second}", second)
+        if isinstance(one, AskFailed) and (not self.collected or isinstance(two, AskFailed)):
+            raise one
+        evidence = tuple(each for each in (one, two) if not isinstance(each, AskFailed))
+        flags = ("one rating could not be read and the other stands alone",) if len(evidence) < 2 else ()
+        return Score(mean(each.value or 0.0 for each in evidence), evidence, {"ratings": len(evidence)}, flags)
 
-    def _rated(self, asker: Asker, rubric: str, values: Mapping[str, str]) -> Plan[_Rating]:
-        """Return one rating after at most `tries` tries.
+    def _rated(self, asker: Asker, rubric: str, values: Mapping[str, str]) -> Plan[Evidence | AskFailed]:
+        """Return one rating from 0 to 1 after at most `tries` tries, or why there is none.
 
         Raises AskFailed for a request that fails, unless it is retried.
         """
-        in_json = self.reading is Reading.JSON
-        likely = f'{{"rating": {self.top}}}' if in_json else str(self.top)
-        filled = {**values, "form": "json" if in_json else "digit"}
+        likely = f'{{"rating": {self.top}}}' if self.collected else str(self.top)
+        filled = {**values, "form": "json" if self.collected else "digit"}
+        template = RequestTemplate(rubric, likely, self._read)
+        recovery = None if self.reasks is None else Reask(asker, template, self.reasks)
         fault: AskFailed | None = None
         for _ in range(self.tries):
             try:
-                read = yield from self._once(asker, rubric, filled, likely)
+                read = yield from asker.read(template, filled, recovery=recovery)
             except AskFailed as failed:
                 fault = failed
-                unread = self.reading is Reading.JSON and failed.failure.kind is FailureKind.UNREADABLE
-                if not (self.retries_failures or unread):
+                if not self.collected:
                     raise
                 continue
             if read.value is not None:
-                value = scaled_rating(read.value, self.top)
-                return _Rating(value, (read.evidence(EvidenceTarget.TEXT, 0, value),))
+                return read.evidence(EvidenceTarget.TEXT, 0, scaled_rating(read.value, self.top))
             fault = read.reply.unreadable(f"The reply holds none of the ratings {self.ratings}.")
-        return _Rating(fault=fault)
+        return cast("AskFailed", fault)  # there is at least one try
 
-    def _once(self, asker: Asker, rubric: str, filled: Mapping[str, str], likely: str) -> Plan[ReadReply[int | None]]:
-        """Return the rating of one try, None for none of those allowed. Raises AskFailed."""
-        if self.reading is not Reading.JSON or self.reasks is None:
-            return (
-                yield from asker.read(RequestTemplate(rubric, likely, lambda reply: self._found(reply.text)), filled)
-            )
-        template = RequestTemplate(rubric, likely, self._structured)
-        return (yield from asker.read(template, filled, recovery=Reask(asker, template, self.reasks)))
-
-    def _structured(self, reply: Reply) -> int | None:
-        rating = strict_integer_in(object_of(reply.verdict.text), "rating")
+    def _read(self, reply: Reply) -> int | None:
+        """Return the rating in a reply; None for none of those allowed. Raises ReplyFault."""
+        if not self.collected:
+            return next((int(digit) for digit in self.ratings if digit in reply.text), None)
+        if self.reasks is None:
+            rating = integer_in(object_in(reply.text), "rating")
+        else:
+            rating = strict_integer_in(object_of(reply.verdict.text), "rating")
         return rating if str(rating) in tuple(self.ratings) else None
-
-    def _found(self, text: str) -> int | None:
-        if self.reading is Reading.ANYWHERE:
-            return next((int(digit) for digit in self.ratings if digit in text), None)
-        try:
-            found = str(integer_in(object_in(text), "rating"))
-        except ValueError:
-            return None
-        return int(found) if found in tuple(self.ratings) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RatedContexts(_TwoRatings):
-    """Two ratings of the joined contexts, for which blank or copied inputs may be scored without a question."""
+    """Two ratings of the joined contexts, for which blank or copied inputs are scored without a question."""
 
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank input scores 0"})
-
-    shortcuts: Shortcuts = Shortcuts.ALL
-    cut_characters: int | None = None
-
-    def __post_init__(self) -> None:
-        _TwoRatings.__post_init__(self)
-        cut = self.cut_characters
-        if cut is not None and cut < 1:
-            raise UsageError(f"Metric {self.name!r} shows at least 1 character, got cut_characters={cut}.")
+    shown: ClassVar[int | None] = None
+    """The maximum number of characters of the joined contexts that are shown; None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,11 +153,10 @@ class ContextRelevance(_RatedContexts):
     See: context_relevance | ragas-0.4.3:nv_context_relevance
     Source: ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)
 
-    Never undefined; fails when the ratings cannot be read (`nan_rule`).
+    Never undefined; fails when the ratings cannot be read.
 
-    Quirks: those of both ratings (see `_TwoRatings`); `shortcuts`: 0 without a question for a blank input, and where
-    the user input holds the contexts. `cut_characters`: the most characters of the joined contexts that are shown
-    (7000 up to 0.3.4), none for all; shortcuts look at the whole.
+    Quirks: those of both ratings (see `_TwoRatings`); 0 without a question for a blank input, and where the user input
+    holds the contexts. Up to 0.3.4 7000 characters of the joined contexts are shown.
     """
 
     name: ClassVar[str] = "nvidia:context_relevance"
@@ -233,13 +166,13 @@ class ContextRelevance(_RatedContexts):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
         shown = joined(sample)
-        if self.refuses_empty and not (user_input and contexts):
+        if self.collected and not (user_input and contexts):
             return Undefined(_EMPTY)
         if not (user_input.strip() and shown.strip()):
             return Score(0.0, flags=(_BLANK,))
-        if self.shortcuts is Shortcuts.ALL and shown.strip() in user_input.strip():
+        if shown.strip() in user_input.strip():
             return Score(0.0, flags=("the contexts stand in the user input and were scored 0 unasked",))
-        values = {"user_input": user_input, "contexts": shown[: self.cut_characters]}
+        values = {"user_input": user_input, "contexts": shown[: self.shown]}
         return (yield from self._scored(values, values))
 
 
@@ -255,10 +188,10 @@ class ResponseGroundedness(_RatedContexts):
     See: faithfulness | ragas-0.4.3:nv_response_groundedness
     Source: ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)
 
-    Never undefined; fails when the ratings cannot be read (`nan_rule`).
+    Never undefined; fails when the ratings cannot be read.
 
-    Quirks: those of both ratings (see `_TwoRatings`); `shortcuts`: 0 without a question for a blank input, and 1
-    if the response occurs in the contexts, character by character. `cut_characters` as in `ContextRelevance`.
+    Quirks: those of both ratings (see `_TwoRatings`); 0 without a question for a blank input, and 1 if the response
+    occurs in the contexts, character by character (not in the collections). Cut up to 0.3.4 as `ContextRelevance`.
     """
 
     name: ClassVar[str] = "nvidia:response_groundedness"
@@ -268,13 +201,13 @@ class ResponseGroundedness(_RatedContexts):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         response, contexts = sample.require("response"), sample.contexts
         shown = joined(sample)
-        if self.refuses_empty and not (response and contexts):
+        if self.collected and not (response and contexts):
             return Undefined(_EMPTY)
         if not (response.strip() and shown.strip()):
             return Score(0.0, flags=(_BLANK,))
-        if self.shortcuts is Shortcuts.ALL and response.strip() in shown.strip():
+        if not self.collected and response.strip() in shown.strip():
             return Score(1.0, flags=("the response stands in the contexts and was scored 1 unasked",))
-        values = {"response": response, "contexts": shown[: self.cut_characters]}
+        values = {"response": response, "contexts": shown[: self.shown]}
         return (yield from self._scored(values, values))
 
 
@@ -291,53 +224,47 @@ class AnswerAccuracy(_TwoRatings):
     Source: ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)
 
     In full: (rating 1 / 4 + rating 2 / 4) / 2; the second prompt shows the reference first. Never undefined; fails
-    when the ratings cannot be read (`nan_rule`).
+    when the ratings cannot be read.
 
     Quirks: those of both ratings (see `_TwoRatings`); `ratings` takes 1 and 3, which were not asked for, and looks
-    for 0 first, so that "4.0" is 0. Empty texts are judged. `swapped_labels`: the second prompt calls the reference
-    the user's answer and the other way round (collections).
+    for 0 first, so that "4.0" is 0. Empty texts are judged. In the collections the second prompt calls the reference
+    the user's answer and the other way round.
     """
 
     name: ClassVar[str] = "nvidia:answer_accuracy"
     needs = frozenset({"user_input", "response", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty texts are judged"})
     rubric: ClassVar[str] = "answer_accuracy"
     top: ClassVar[int] = 4
 
     ratings: str = "01234"
-    swapped_labels: bool = False
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
         response, reference = sample.require("response"), sample.require("reference")
-        if self.refuses_empty and not (user_input and response and reference):
+        if self.collected and not (user_input and response and reference):
             return Undefined(_EMPTY)
         first = {"user_input": user_input, "answer": response, "reference": reference}
         swapped = {"user_input": user_input, "answer": reference, "reference": response}
-        return (yield from self._scored(first, swapped if self.swapped_labels else first))
+        return (yield from self._scored(first, swapped if self.collected else first))
 
 
 # -- the same metrics by the names of ragas -----------------------------------------------------------
 
-_EARLIER: Final[Mapping[str, object]] = {"cut_characters": _CUT_CHARACTERS}
-"""Changes of 0.3.0 in the metrics that show contexts."""
 _STRUCTURED: Final[Mapping[str, object]] = {
     "version": 2,
     "breaks": MappingProxyType[str, str]({}),
-    "reading": Reading.JSON,
-    "nan_rule": NanRule.SYMMETRIC,
-    "retries_failures": True,
-    "refuses_empty": True,
+    "collected": True,
     "temperature": _COLLECTIONS_TEMPERATURE,
     "reasks": REASKS,
 }
-"""Changes of the collections, which ask for structured output."""
+"""Changes of the collections."""
 
 
 def _row(base: D, name: str, difference: str = "", class_name: str = "", /, **changes: object) -> D:
     """Return a metric of NVIDIA as one release of ragas has it."""
     questions = base.card.questions
-    if changes.get("second_prompt") is SecondPrompt.FIRST:
+    if changes.get("second") == "first":
         questions = questions.replace("in different words", "in the same words")
     if changes.get("reasks"):
         questions = f"{questions[:-1]}; each try is re-asked up to `reasks` times (2)."
@@ -363,7 +290,6 @@ METRICS: Final[tuple[type[Metric], ...]] = (
         "ragas-0.4.3:collections.response_groundedness",
         ", from structured output; a response that occurs in the contexts is judged too",
         **_STRUCTURED,
-        shortcuts=Shortcuts.BLANK,
     ),
     _row(
         AnswerAccuracy,
@@ -371,22 +297,21 @@ METRICS: Final[tuple[type[Metric], ...]] = (
         ", from structured output; ratings of 1 and 3 are refused",
         **_STRUCTURED,
         ratings="024",
-        swapped_labels=True,
     ),
     _row(
         ContextRelevance,
         "ragas-0.3.0:nv_context_relevance",
         "; 0.3.0 sends the first prompt twice and shows 7000 characters",
         "EarlierNvContextRelevance",
-        **_EARLIER,
-        second_prompt=SecondPrompt.FIRST,
+        shown=_CUT_CHARACTERS,
+        second="first",
     ),
     _row(
         ResponseGroundedness,
         "ragas-0.3.0:nv_response_groundedness",
         "; 0.3.0 shows 7000 characters",
         "EarlierNvResponseGroundedness",
-        **_EARLIER,
+        shown=_CUT_CHARACTERS,
     ),
     _row(AnswerAccuracy, "ragas-0.3.0:nv_accuracy", "", "EarlierNvAccuracy"),
 )

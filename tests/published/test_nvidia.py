@@ -122,15 +122,6 @@ def test_without_the_second_rating_the_first_stands_alone() -> None:
     assert found.flags == ("one rating could not be read and the other stands alone",)
 
 
-def test_the_rule_may_be_symmetric() -> None:
-    """`nan_rule=symmetric` takes either rating alone; without both there is none."""
-    symmetric = f"{RELEVANCE}(nan_rule=symmetric)"
-    assert value(symmetric, *["x"] * 5, "1") == 0.5
-    assert value(symmetric, "1", *["x"] * 5) == 0.5
-    with pytest.raises(AskFailed):
-        outcome(symmetric, Script(["x"] * 10))
-
-
 @pytest.mark.parametrize("replies", [[NO_REPLY, "1"], ["1", NO_REPLY], ["x", NO_REPLY, "1"]])
 def test_a_lost_request_fails_at_once(replies: list[str | Failure]) -> None:
     """An exception inside is NaN upstream, whatever the other rating is."""
@@ -184,12 +175,6 @@ def test_groundedness_is_known_unasked(fields: dict[str, Any], expected: float) 
 def test_groundedness_is_asked_about_other_letters() -> None:
     """Containment minds the case."""
     assert value(GROUNDEDNESS, "2", "1", sample=with_fields(response="C1")) == 0.75
-
-
-def test_a_contained_text_may_be_judged() -> None:
-    """`shortcuts=blank` judges it."""
-    assert value(f"{GROUNDEDNESS}(shortcuts=blank)", "2", "1", sample=with_fields(response="c1")) == 0.75
-    assert value(f"{RELEVANCE}(shortcuts=blank)", sample=with_fields(user_input=" ")) == 0.0
 
 
 # -- earlier versions ---------------------------------------------------------------------------------
@@ -292,9 +277,6 @@ def test_collections_swap_the_labels_of_accuracy() -> None:
         (f"{RELEVANCE}(tries=0)", "takes tries="),
         (f"{RELEVANCE}(ratings=3)", "digits 012, got '3'"),
         (f'{RELEVANCE}(ratings="")', "digits 012"),
-        (f"{RELEVANCE}(nan_rule=none)", "nan_rule=asymmetric"),
-        (f"{RELEVANCE}(cut_characters=0)", "cut_characters=0"),
-        (f"{GROUNDEDNESS}(shortcuts=some)", "shortcuts=all"),
     ],
 )
 def test_invalid_options_are_refused(text: str, message: str) -> None:

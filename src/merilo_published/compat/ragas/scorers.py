@@ -155,7 +155,7 @@ class CollectionsMetric(RagasMetric):
         """Return the score. Raises ValueError for a missing or empty input, JudgeError if a request failed for good."""
         metric: Any = parse_metric(self.definition)  # no row of a table names a composite
         missing = [name for name in sorted(metric.needs) if not fields.get(name)]
-        if missing and getattr(metric, "refuses_empty", True):
+        if missing:
             raise ValueError(f"{type(self).__name__} needs {' and '.join(missing)}.")
         return MetricResult(number_of(await self._outcome(SingleTurnSample(**fields)), raises=True))
 
