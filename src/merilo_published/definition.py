@@ -220,6 +220,24 @@ def smoothed_average_precision(verdicts: Sequence[float], *, epsilon: float = 1e
     return fsum(parts) / (total + epsilon)
 
 
+def noisy(
+    right: Sequence[bool], relevant: Sequence[bool], rows: Sequence[Sequence[bool]], *, from_relevant: bool
+) -> list[bool]:
+    """Return for each statement whether it is wrong and comes from a relevant context, or from others alone.
+
+    `right`: whether the reference supports each statement; `rows`: whether each context does. A list of one verdict
+    stands for all statements, as numpy broadcasts it. Raises ValueError for lists of other lengths.
+    """
+    sizes = {len(right), *map(len, rows)}
+    if len(sizes - {1}) > 1:
+        raise ValueError(f"There are verdicts on different numbers of statements: {sorted(sizes)}.")
+    found: list[bool] = []
+    for at in range(min(sizes) and max(sizes)):
+        by = {use for use, row in zip(relevant, rows, strict=True) if row[at % len(row)]}
+        found.append(not right[at % len(right)] and (True in by if from_relevant else by == {False}))
+    return found
+
+
 def majority(values: Sequence[H]) -> H:
     """Return the most frequent value, the first one on ties. Raises ValueError for no values."""
     if not values:

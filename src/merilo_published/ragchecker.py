@@ -18,7 +18,7 @@ from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.variants import variant
 from merilo_published.asking import Asker, ReplyFault, RequestTemplate, object_in, texts_in
-from merilo_published.definition import Published, fraction
+from merilo_published.definition import Published, fraction, noisy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -101,12 +101,8 @@ def _context_utilization(tables: Tables) -> float:
 def _noise(tables: Tables, *, from_useful: bool) -> float:
     if not tables.retrieved2answer:
         return 0.0
-    useful = tables.useful
-    noisy: list[bool] = []
-    for right, row in zip(tables.answer2response, tables.retrieved2response, strict=True):
-        by_useful = any(entailed and use for entailed, use in zip(row, useful, strict=True))
-        noisy.append(not right and (by_useful if from_useful else any(row) and not by_useful))
-    return _share(noisy)
+    by_passage = [*zip(*tables.retrieved2response, strict=True)]
+    return _share(noisy(tables.answer2response, tables.useful, by_passage, from_relevant=from_useful))
 
 
 def _noise_in_relevant(tables: Tables) -> float:

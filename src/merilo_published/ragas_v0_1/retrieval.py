@@ -21,6 +21,7 @@ from merilo_published.definition import (
     by_parameters,
     capped_fraction,
     fraction,
+    noisy,
     smoothed_average_precision,
     texts_of,
 )
@@ -310,15 +311,6 @@ class _List:
     flags: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Lists:
-    """All verdicts: of each context on the statements of both texts, and of the reference on the response's."""
-
-    reference: tuple[_List, ...]
-    response: tuple[_List, ...]
-    right: _List
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSensitivity(Voting):
     """Share of the response's statements that are wrong and that a context supports (ragas 0.1).
@@ -368,13 +360,12 @@ class NoiseSensitivity(Voting):
         asker = JsonAsker()
         of_reference = yield from statements_of(asker, user_input, reference)
         of_response = yield from statements_of(asker, user_input, response)
-        pairs: list[tuple[_List, _List]] = []
+        lists: list[_List] = []
         for context in sample.contexts:
-            on_reference = yield from self._judged(asker, context.text, of_reference)
-            pairs.append((on_reference, (yield from self._judged(asker, context.text, of_response))))
-        right = yield from self._judged(asker, reference, of_response)
-        first, second = zip(*pairs, strict=True)
-        return self._scored((of_reference, of_response), _Lists(first, second, right))
+            lists.append((yield from self._judged(asker, context.text, of_reference)))
+            lists.append((yield from self._judged(asker, context.text, of_response)))
+        lists.append((yield from self._judged(asker, reference, of_response)))
+        return self._scored((of_reference, of_response), lists)
 
     def _judged(self, asker: JsonAsker, text: str, stated: MaybeRead[tuple[tuple[str, ...], ...]]) -> Plan[_List]:
         """Return the verdicts of a text on statements; unreadable statements are shown as NaN, as JSON writes it."""
@@ -387,41 +378,40 @@ class NoiseSensitivity(Voting):
             return _List(read[0].reply, None, ("verdicts that could not be read were taken as yes",))
         return _List(ballot.reply, tuple(item.value != 0 for item in ballot.items), ballot.flags)
 
-    def _scored(self, stated: Sequence[MaybeRead[tuple[tuple[str, ...], ...]]], lists: _Lists) -> Score | Undefined:
-        on_reference, on_response = _even(lists.reference), _even(lists.response)
-        right = _even((lists.right,))[0]
-        if all(each.verdicts is None for each in (*lists.reference, *lists.response)):
-            raise lists.response[0].reply.unreadable("No list of the contexts' verdicts can be read.")
+    def _scored(
+        self, stated: Sequence[MaybeRead[tuple[tuple[str, ...], ...]]], lists: Sequence[_List]
+    ) -> Score | Undefined:
+        """Return the outcome; `lists`: for each context the verdicts on both texts, then those of the reference."""
+        *of_contexts, last = lists
+        on_reference, on_response, (right,) = _even(of_contexts[::2]), _even(of_contexts[1::2]), _even([last])
+        if all(each.verdicts is None for each in of_contexts):
+            raise of_contexts[1].reply.unreadable("No list of the contexts' verdicts can be read.")
         if not on_reference[0]:
             return Undefined(_NOTHING_STATED)
-        given, expected = len(on_response[0]), len(right)
-        if given != expected and 1 not in {given, expected}:
-            raise lists.right.reply.unreadable(
-                f"The reference has verdicts on {expected} statements, the contexts on {given}."
-            )
-        total = 0 if 0 in {given, expected} else max(given, expected)
-        if not total:
-            return Undefined(_NOTHING_STATED)
         relevant = [any(verdicts) for verdicts in on_reference]
-        noisy = [
-            not right[at % expected] and self._from_focus(relevant, [verdicts[at % given] for verdicts in on_response])
-            for at in range(total)
-        ]
-        flags = [] if given == expected else ["one verdict was used for several statements"]
+        try:
+            found = noisy(right, relevant, on_response, from_relevant=self.focus is Focus.RELEVANT)
+        except ValueError as error:
+            raise last.reply.unreadable(str(error)) from None
+        if not found:
+            return Undefined(_NOTHING_STATED)
+        counts = {"statements": len(found), "noisy": sum(found), "relevant": sum(relevant), "contexts": len(relevant)}
+        flags = [] if len(right) == len(on_response[0]) else ["one verdict was used for several statements"]
         flags += ["statements that could not be read were shown as NaN"] * any(read.value is None for read in stated)
-        for each in (*lists.reference, *lists.response, lists.right):
+        for each in (*of_contexts[::2], *of_contexts[1::2], last):
             flags += each.flags
+        texts = [text for group in stated[1].value or () for text in group]
+        texts += [""] * (len(found) - len(texts))
         return Score(
-            mean(map(float, noisy)),
-            evidence=_evidence(stated, lists, noisy),
-            counts={"statements": total, "noisy": sum(noisy), "relevant": sum(relevant), "contexts": len(relevant)},
+            mean(map(float, found)),
+            evidence=(
+                *(Evidence(EvidenceTarget.TEXT, 0, each.reply.verdict) for each in stated),
+                *(Evidence(EvidenceTarget.CONTEXT, at // 2, each.reply.verdict) for at, each in enumerate(of_contexts)),
+                *on_statements(last.reply.verdict, zip(map(float, found), texts, strict=False)),
+            ),
+            counts=counts,
             flags=tuple(dict.fromkeys(flags)),
         )
-
-    def _from_focus(self, relevant: Sequence[bool], supporting: Sequence[bool]) -> bool:
-        """Return True if a statement is supported by contexts of the focus; relevant contexts take precedence."""
-        by_relevant = any(use and support for use, support in zip(relevant, supporting, strict=True))
-        return by_relevant if self.focus is Focus.RELEVANT else any(supporting) and not by_relevant
 
 
 def _even(lists: Sequence[_List]) -> tuple[Flags, ...]:
@@ -436,21 +426,3 @@ def _even(lists: Sequence[_List]) -> tuple[Flags, ...]:
         if each.verdicts is None or len(each.verdicts) != len(known[0]):
             raise each.reply.unreadable("The contexts have verdicts on different numbers of statements.")
     return tuple(known)
-
-
-def _evidence(
-    stated: Sequence[MaybeRead[tuple[tuple[str, ...], ...]]], lists: _Lists, noisy: Sequence[bool]
-) -> tuple[Evidence, ...]:
-    of_reference, of_response = stated
-    texts = [text for group in of_response.value or () for text in group]
-    texts += [""] * (len(noisy) - len(texts))
-    return (
-        Evidence(EvidenceTarget.TEXT, 0, of_reference.reply.verdict),
-        Evidence(EvidenceTarget.TEXT, 0, of_response.reply.verdict),
-        *(
-            Evidence(EvidenceTarget.CONTEXT, at, each.reply.verdict)
-            for at, pair in enumerate(zip(lists.reference, lists.response, strict=True))
-            for each in pair
-        ),
-        *on_statements(lists.right.reply.verdict, zip(map(float, noisy), texts, strict=False)),
-    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.variants import D, variant
 from merilo_published.asking import REASKS, ReadReply, on_statements
-from merilo_published.definition import joined, smoothed_average_precision
+from merilo_published.definition import joined, noisy, smoothed_average_precision
 from merilo_published.ragas_v0_4 import response, texts
 from merilo_published.ragas_v0_4.prompter import (
     ATTRIBUTED,
@@ -224,24 +224,20 @@ class NoiseSensitivity(JudgedMetric):
     def _score(self, references: list[Verdicts], responses: list[Verdicts], right: Verdicts) -> Score | Undefined:
         if not references[0].value:
             return Undefined("the reference makes no statement")
-        size = _common_length(right, responses[0])
-        if not size:
-            return Undefined(_NO_STATEMENT)
         relevant = [any(item.value for item in read.value) for read in references]
-        wrong = [not value for value in _stretched(right, size)]
-        tables = [_stretched(read, size) for read in responses]
-        by_relevant = [any(t[at] for t, r in zip(tables, relevant, strict=True) if r) for at in range(size)]
-        by_others = [any(t[at] for t, r in zip(tables, relevant, strict=True) if not r) for at in range(size)]
-        if self.mode is Mode.RELEVANT:
-            noisy = [w and r for w, r in zip(wrong, by_relevant, strict=True)]
-        else:
-            noisy = [w and o and not r for w, r, o in zip(wrong, by_relevant, by_others, strict=True)]
+        try:
+            found = noisy(_flags(right), relevant, [*map(_flags, responses)], from_relevant=self.mode is Mode.RELEVANT)
+        except ValueError as error:
+            raise right.reply.unreadable(str(error)) from None
+        if not found:
+            return Undefined(_NO_STATEMENT)
         evidence = on_statements(right.reply.verdict, ((int(each.value != 0), each.statement) for each in right.value))
         evidence += tuple(
             read.evidence(EvidenceTarget.CONTEXT, index, int(relevant[index])) for index, read in enumerate(references)
         )
-        counts = {"statements": size, "wrong": sum(wrong), "noisy": sum(noisy), "relevant": sum(relevant)}
-        return Score(sum(noisy) / size, evidence, counts)
+        wrong = _flags(right).count(False) * (len(found) // len(right.value))
+        counts = {"statements": len(found), "wrong": wrong, "noisy": sum(found), "relevant": sum(relevant)}
+        return Score(sum(found) / len(found), evidence, counts)
 
 
 def _check_lengths(reads: Sequence[Verdicts]) -> None:
@@ -251,17 +247,8 @@ def _check_lengths(reads: Sequence[Verdicts]) -> None:
             raise read.reply.unreadable(f"The reply holds {sizes}.")
 
 
-def _common_length(right: Verdicts, other: Verdicts) -> int:
-    """Return the number of statements that both judge; a single verdict is used for all, as numpy broadcasts it."""
-    sizes = {len(right.value), len(other.value)}
-    if len(sizes - {1}) > 1:
-        raise right.reply.unreadable(f"The reply holds {len(right.value)} verdicts, not {len(other.value)}.")
-    return min(sizes) and max(sizes)
-
-
-def _stretched(read: Verdicts, size: int) -> list[bool]:
-    values = [item.value != 0 for item in read.value]
-    return values * size if len(values) == 1 else values
+def _flags(read: Verdicts) -> list[bool]:
+    return [item.value != 0 for item in read.value]
 
 
 _STRUCTURED: Final[Mapping[str, object]] = {"version": 2, "repairs": 0, "reasks": REASKS, "collected": True}

@@ -13,7 +13,7 @@ from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision
 from merilo_published.asking import ReplyFault
-from merilo_published.definition import by_parameters
+from merilo_published.definition import by_parameters, noisy
 from merilo_published.spring_ai_ragas.models import (
     NULL,
     Aggregator,
@@ -346,25 +346,6 @@ class NoiseMode(StrEnum):
     """The others; an error that a relevant context supports too is not counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """The verdicts of one model on its statements; one row for each context."""
-
-    right: Verdicts
-    """Of each statement of the response: does the reference support it?"""
-    reference: Sequence[Verdicts]
-    response: Sequence[Verdicts]
-
-    def errors(self, mode: NoiseMode) -> Verdicts:
-        """Return for each statement of the response whether it is wrong and supported by a context of this mode."""
-        relevant = [any(row) for row in self.reference]
-        return tuple(not right and self._from(statement, relevant, mode) for statement, right in enumerate(self.right))
-
-    def _from(self, statement: int, relevant: Sequence[bool], mode: NoiseMode) -> bool:
-        by = {is_relevant for is_relevant, row in zip(relevant, self.response, strict=True) if row[statement]}
-        return True in by if mode is NoiseMode.RELEVANT else by == {False}
-
-
 def _statements(value: object) -> Statements:
     return texts_of(value, "statements")
 
@@ -423,14 +404,17 @@ class NoiseSensitivity(ScoresEmpty):
         scores: dict[str, float] = {}
         evidence: list[Evidence] = []
         for place, role in enumerate(roles):
-            rows = replies[place :: len(roles)]
             if role not in judged:
                 continue
-            tables = self._tables(panel, theirs[role], mine[role], judged[role], rows)
+            rows = replies[place :: len(roles)]
+            of_reference = self._filled(panel, rows[::2], theirs[role])
+            of_response = self._filled(panel, rows[1::2], mine[role])
+            (right,) = self._filled(panel, [judged[role]], mine[role])
             if not theirs[role].value:  # then no context is relevant or irrelevant
                 scores[role] = self.share(panel, 0, 0, "statement in the reference")
                 continue
-            errors = tables.errors(self.mode)
+            relevant = [any(row) for row in of_reference]
+            errors = noisy(right, relevant, of_response, from_relevant=self.mode is NoiseMode.RELEVANT)
             scores[role] = self.share(panel, sum(errors), len(errors), "statement")
             evidence += [
                 judged[role].evidence(EvidenceTarget.STATEMENT, index, text=text, value=float(errors[index]))
@@ -448,27 +432,15 @@ class NoiseSensitivity(ScoresEmpty):
         return (yield from panel.ask(roles, "noise_sensitivity.statements", values, likely=likely, read=_statements))
 
     @staticmethod
-    def _tables(
-        panel: Panel,
-        theirs: ReadReply[Statements],
-        mine: ReadReply[Statements],
-        right: ReadReply[Verdicts],
-        rows: Sequence[ReadReply[Verdicts] | None],
-    ) -> _Tables:
-        """Return one model's verdicts, with missing ones filled in; `rows`: in the order asked."""
-        wanted = [len(theirs.value), len(mine.value)]
-        complete = len(right.value) >= wanted[1] and all(
-            row is not None and len(row.value) >= wanted[at % 2] for at, row in enumerate(rows)
-        )
-        if not complete:
+    def _filled(
+        panel: Panel, replies: Sequence[ReadReply[Verdicts] | None], stated: ReadReply[Statements]
+    ) -> list[Verdicts]:
+        """Return as many verdicts of each reply as there are statements; those that are missing are False, flagged."""
+        size = len(stated.value)
+        found = [() if each is None else each.value[:size] for each in replies]
+        if any(len(each) < size or reply is None for each, reply in zip(found, replies, strict=True)):
             panel.flags.add(_FEWER)
-        filled = [_filled(row, wanted[at % 2]) for at, row in enumerate(rows)]
-        return _Tables(_filled(right, wanted[1]), filled[::2], filled[1::2])
-
-
-def _filled(reply: ReadReply[Verdicts] | None, size: int) -> Verdicts:
-    found = () if reply is None else reply.value[:size]
-    return (*found, *(False,) * (size - len(found)))
+        return [(*each, *(False,) * (size - len(each))) for each in found]
 
 
 def _against(text: str, stated: ReadReply[Statements]) -> ModelRequest:
