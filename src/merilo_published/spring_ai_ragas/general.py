@@ -75,6 +75,7 @@ class ContextPrecision(ScoresEmpty):
     name: ClassVar[str] = "spring-ai-ragas:context_precision"
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts"})
+    required = ("retrieved_contexts",)
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "needs": "a reference or a response is needed, either will do",
@@ -88,15 +89,12 @@ class ContextPrecision(ScoresEmpty):
 
     evaluation_strategy: Strategy = Strategy.AUTO
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self.nothing(sample, ("retrieved_contexts",))) is not None:
-            return nothing
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
         reference = sample.reference or ""
         by_reference = self.evaluation_strategy is not Strategy.RESPONSE_BASED and reference.strip()
         against, text = ("reference", reference) if by_reference else ("response", sample.require("response"))
         shared = {"user_input": user_input, against: text}
-        panel = self.panel(sample)
         asks = [
             ModelRequest(
                 role, f"context_precision.{against}", {**shared, "context": context.text}, '{"relevant": true}'
@@ -144,12 +142,10 @@ class ContextRecall(ScoresEmpty):
 
     name: ClassVar[str] = "spring-ai-ragas:context_recall"
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+    required = ("reference", "retrieved_contexts", "user_input")
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "range": "a 2 counts twice"})
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self.nothing(sample, ("reference", "retrieved_contexts", "user_input"))) is not None:
-            return nothing
-        panel = self.panel(sample)
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         values = {
             "user_input": sample.require("user_input"),
             "context": "\n\n".join(context.text for context in sample.contexts),
@@ -182,11 +178,9 @@ class ContextEntityRecall(ScoresEmpty):
     name: ClassVar[str] = "spring-ai-ragas:context_entity_recall"
     most = 2
     needs = frozenset({"retrieved_contexts", "reference"})
+    required = ("reference", "retrieved_contexts")
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self.nothing(sample, ("reference", "retrieved_contexts"))) is not None:
-            return nothing
-        panel = self.panel(sample)
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         texts = (sample.require("reference"), "\n\n".join(context.text for context in sample.contexts))
         likely = '{"entities": ["An entity"]}'
         asks = [
@@ -379,15 +373,14 @@ class NoiseSensitivity(ScoresEmpty):
     name: ClassVar[str] = "spring-ai-ragas:noise_sensitivity"
     higher_is_better: ClassVar[bool] = False
     needs = frozenset(_FIELDS)
+    required = _FIELDS
     most = 3
     each_context = 2
 
     mode: NoiseMode = NoiseMode.RELEVANT
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self.nothing(sample, _FIELDS)) is not None:
-            return nothing
-        panel, user_input = self.panel(sample), sample.require("user_input")
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
+        user_input = sample.require("user_input")
         response, reference = sample.require("response"), sample.require("reference")
         theirs = yield from self._stated(panel, self.names, user_input, reference)
         mine = yield from self._stated(panel, tuple(theirs), user_input, response)

@@ -402,15 +402,21 @@ class ScoresEmpty(SeveralModels):
         {"needs": "a missing field scores 0", "nothing to judge": "it scores 0"}
     )
 
-    def nothing(self, sample: Sample, names: Sequence[str]) -> Score | None:
-        """Return the outcome if one of these fields is missing or holds nothing; None if all hold something."""
-        for name in names:
+    required: ClassVar[tuple[str, ...]] = ()
+    """The fields that must hold something, in the order in which they are checked."""
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        for name in self.required:
             if name not in sample.present:
                 return Score(0.0, flags=(f"there is no {name} and that was scored 0",))
             value = sample.require(name)
             if not (value.strip() if isinstance(value, str) else value):
                 return Score(0.0, flags=(f"the {name.replace('_', ' ')} is empty and that was scored 0",))
-        return None
+        return (yield from self.judged(sample, self.panel(sample)))
+
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
+        """Return the outcome of a sample whose required fields hold something."""
+        raise NotImplementedError  # each metric has its own
 
     def share(self, panel: Panel, part: float, whole: int, what: str) -> float:
         """Return `part` of `whole`; of nothing 0, flagged."""

@@ -78,10 +78,9 @@ class Faithfulness(ScoresEmpty):
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
         context = "\n".join(each.text for each in sample.contexts)
-        panel = self.panel(sample)
         values = {"user_input": user_input, "response": response}
         stated = yield from panel.ask(
             self.names, "faithfulness.statements", values, likely=_LIKELY_STATEMENTS, read=_statements
@@ -131,10 +130,9 @@ class Hallucination(ScoresEmpty):
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
         context = "\n".join(each.text for each in sample.contexts)
-        panel = self.panel(sample)
         values = {"user_input": user_input, "context": context, "response": response}
         likely = '{"claims": [{"claim": "A claim.", "status": "SUPPORTED", "reason": "A reason."}]}'
         replies = yield from panel.ask(self.names, "hallucination", values, likely=likely, read=_claims)
@@ -177,6 +175,7 @@ class ResponseRelevancy(ScoresEmpty):
     most = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response"})
+    required = ("user_input", "response")
     asks = Kinds({Completion, Embeddings})
 
     number_of_questions: int = 3
@@ -188,10 +187,8 @@ class ResponseRelevancy(ScoresEmpty):
                 f"Metric {self.name!r} takes number_of_questions of at least 1, got {self.number_of_questions}."
             )
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self.nothing(sample, ("user_input", "response"))) is not None:
-            return nothing
-        panel, user_input = self.panel(sample), sample.require("user_input")
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
+        user_input = sample.require("user_input")
         values = {
             "user_input": user_input,
             "response": sample.require("response"),
@@ -345,13 +342,11 @@ class FactualCorrectness(ScoresEmpty):
     name: ClassVar[str] = "spring-ai-ragas:factual_correctness"
     most = 4
     needs = frozenset(_NEEDS)
+    required = _NEEDS
 
     mode: Mode = Mode.F1
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self.nothing(sample, _NEEDS)) is not None:
-            return nothing
-        panel = self.panel(sample)
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         found = yield from _compared(panel, self.names, sample.require("response"), sample.require("reference"))
         scores = {role: self._score(panel, found, role) for role in found.response}
         return self.outcome(panel, scores, found.evidence, found.counts)
@@ -384,6 +379,7 @@ class SemanticSimilarity(ScoresEmpty):
     name: ClassVar[str] = "spring-ai-ragas:semantic_similarity"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
+    required = _NEEDS
     asks = Kinds({Embeddings})
 
     threshold: float | None = None
@@ -393,9 +389,8 @@ class SemanticSimilarity(ScoresEmpty):
         """One role: the run sends vectors to its embedder, whatever other roles it has."""
         return (self._bound or self._named or ("judge",))[:1]
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self.nothing(sample, _NEEDS)) is not None:
-            return nothing
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
+        del panel
         texts = (sample.require("response"), sample.require("reference"))
         likeness = _cosine((yield from ask(Embeddings(texts, role=self.names[0]))))
         return Score(float(likeness >= self.threshold) if self.threshold and self.threshold > 0 else likeness)
@@ -424,6 +419,7 @@ class AnswerCorrectness(ScoresEmpty):
     name: ClassVar[str] = "spring-ai-ragas:answer_correctness"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
+    required = _NEEDS
     most = 4
     besides = 1
     asks = Kinds({Completion, Embeddings})
@@ -440,10 +436,8 @@ class AnswerCorrectness(ScoresEmpty):
                 f"got factual_weight={self.factual_weight} and semantic_weight={self.semantic_weight}."
             )
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self.nothing(sample, _NEEDS)) is not None:
-            return nothing
-        panel, texts = self.panel(sample), (sample.require("response"), sample.require("reference"))
+    def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
+        texts = (sample.require("response"), sample.require("reference"))
         found = yield from _compared(panel, self.names, *texts)
         scores = [_f1(found, role) for role in found.response]
         try:
