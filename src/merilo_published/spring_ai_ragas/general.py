@@ -17,28 +17,27 @@ from merilo_published.definition import by_parameters, noisy
 from merilo_published.spring_ai_ragas.models import (
     NULL,
     Aggregator,
-    JudgedText,
-    ModelRequest,
     Panel,
     ScoresEmpty,
     SeveralModels,
     aggregate,
     fields_of,
     flag_or_none,
+    json_template,
+    judged_texts,
     number_or_none,
     objects_in,
     or_nothing,
-    text_or_blank,
     texts_of,
     whole_or_none,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo_published.asking import Fields, ReadReply
+    from merilo_published.asking import Fields, ReadReply, RequestTemplate
 
 
 class Strategy(StrEnum):
@@ -95,14 +94,9 @@ class ContextPrecision(ScoresEmpty):
         by_reference = self.evaluation_strategy is not Strategy.RESPONSE_BASED and reference.strip()
         against, text = ("reference", reference) if by_reference else ("response", sample.require("response"))
         shared = {"user_input": user_input, against: text}
-        asks = [
-            ModelRequest(
-                role, f"context_precision.{against}", {**shared, "context": context.text}, '{"relevant": true}'
-            )
-            for context in contexts
-            for role in self.names
-        ]
-        replies = yield from panel.read(asks, _relevant)
+        template = json_template(f"context_precision.{against}", '{"relevant": true}', _relevant)
+        asked = [(role, {**shared, "context": each.text}) for each in contexts for role in self.names]
+        replies = yield from panel.read(template, asked)
         if None in replies:
             panel.flags.add("a model's call failed and was scored as not relevant")
         flags = [each is not None and each.value for each in replies]
@@ -115,14 +109,17 @@ class ContextPrecision(ScoresEmpty):
         return self.outcome(panel, scores, evidence, {"contexts": len(contexts), "relevant": sum(flags)})
 
 
-def _attributions(value: object) -> tuple[JudgedText, ...]:
-    found: list[JudgedText] = []
-    for fields in objects_in(or_nothing(value), "classifications"):
-        attributed = whole_or_none(fields, "attributed")
-        if attributed is None:
-            raise ReplyFault(NULL)
-        found.append(JudgedText(text_or_blank(fields, "statement"), float(attributed)))
-    return tuple(found)
+def _attributed(fields: Fields) -> float:
+    if (attributed := whole_or_none(fields, "attributed")) is None:
+        raise ReplyFault(NULL)
+    return float(attributed)
+
+
+_ATTRIBUTIONS: Final = json_template(
+    "context_recall",
+    '{"classifications": [{"statement": "A statement.", "reason": "A reason.", "attributed": 1}]}',
+    lambda value: judged_texts(value, "classifications", "statement", _attributed),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +148,15 @@ class ContextRecall(ScoresEmpty):
             "context": "\n\n".join(context.text for context in sample.contexts),
             "reference": sample.require("reference"),
         }
-        likely = '{"classifications": [{"statement": "A statement.", "reason": "A reason.", "attributed": 1}]}'
-        replies = yield from panel.ask(self.names, "context_recall", values, likely=likely, read=_attributions)
+        replies = yield from panel.ask(_ATTRIBUTIONS, self.names, values)
         return self.shares(panel, replies, ("statements", "attributed"), what="statement")
 
 
 def _entities(value: object) -> frozenset[str]:
     return frozenset(text.strip().lower() for text in texts_of(or_nothing(value), "entities") if text.strip())
+
+
+_ENTITIES: Final = json_template("context_entity_recall", '{"entities": ["An entity"]}', _entities)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,11 +181,7 @@ class ContextEntityRecall(ScoresEmpty):
 
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         texts = (sample.require("reference"), "\n\n".join(context.text for context in sample.contexts))
-        likely = '{"entities": ["An entity"]}'
-        asks = [
-            ModelRequest(role, "context_entity_recall", {"text": text}, likely) for text in texts for role in self.names
-        ]
-        replies = yield from panel.read(asks, _entities)
+        replies = yield from panel.read(_ENTITIES, [(role, {"text": text}) for text in texts for role in self.names])
         half = len(self.names)
         scores: dict[str, float] = {}
         counts = {"entities": 0, "found": 0}
@@ -235,11 +230,12 @@ class Iterated(SeveralModels):
             raise UsageError(f"Metric {name!r} takes definition=TEXT, what is asked of the response; it is blank.")
 
     def iterated(
-        self, panel: Panel, ask: tuple[str, Mapping[str, str], str], read: Callable[[object], float], voted: Aggregator
+        self, sample: Sample, template: RequestTemplate[float], values: Mapping[str, str], voted: Aggregator
     ) -> Plan[Score | Undefined]:
-        """Return the outcome of several replies of each model. `ask`: rubric, values and likely reply."""
-        asks = [ModelRequest(role, *ask) for role in self.names for _ in range(self.strictness)]
-        replies = [each for each in (yield from panel.read(asks, read)) if each is not None]
+        """Return the outcome of several replies of each model."""
+        panel = self.panel(sample)
+        asked = [(role, values) for role in self.names for _ in range(self.strictness)]
+        replies = [each for each in (yield from panel.read(template, asked)) if each is not None]
         by_role: dict[str, list[float]] = {}
         for each in replies:
             by_role.setdefault(each.role, []).append(each.value)
@@ -270,8 +266,9 @@ class AspectCritic(Iterated):
             "user_input": sample.require("user_input"),
             "response": sample.require("response"),
         }
-        ask = ("aspect_critic", values, '{"criteria": "c", "verdict": true, "reasoning": "A reason."}')
-        return (yield from self.iterated(self.panel(sample), ask, _meets, Aggregator.MAJORITY_VOTING))
+        likely = '{"criteria": "c", "verdict": true, "reasoning": "A reason."}'
+        template = json_template("aspect_critic", likely, _meets)
+        return (yield from self.iterated(sample, template, values, Aggregator.MAJORITY_VOTING))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,8 +311,8 @@ class SimpleCriteriaScore(Iterated):
             "reference": sample.reference or "",
         }
         likely = f'{{"criteria": "c", "score": {self.max_score:g}, "reasoning": "A reason."}}'
-        ask = ("simple_criteria_score", values, likely)
-        return (yield from self.iterated(self.panel(sample), ask, self._read, Aggregator.MEDIAN))
+        template = json_template("simple_criteria_score", likely, self._read)
+        return (yield from self.iterated(sample, template, values, Aggregator.MEDIAN))
 
     def _read(self, value: object) -> float:
         raw = number_or_none(_field(value, "score"), "score")
@@ -340,13 +337,14 @@ class NoiseMode(StrEnum):
     """The others; an error that a relevant context supports too is not counted."""
 
 
-def _statements(value: object) -> Statements:
-    return texts_of(value, "statements")
-
-
-def _verdicts(value: object) -> Verdicts:
-    found = objects_in(or_nothing(value), "verdicts")
-    return tuple(flag_or_none(fields, "verdict") or False for fields in found)
+_STATED: Final = json_template(
+    "noise_sensitivity.statements", '{"statements": ["A statement."]}', lambda value: texts_of(value, "statements")
+)
+_VERDICTS: Final = json_template(
+    "noise_sensitivity.verdicts",
+    '{"verdicts": [{"statement": "A statement.", "verdict": true, "reason": "A reason."}]}',
+    lambda value: tuple(flag_or_none(each, "verdict") or False for each in objects_in(or_nothing(value), "verdicts")),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,18 +380,18 @@ class NoiseSensitivity(ScoresEmpty):
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
         response, reference = sample.require("response"), sample.require("reference")
-        theirs = yield from self._stated(panel, self.names, user_input, reference)
-        mine = yield from self._stated(panel, tuple(theirs), user_input, response)
-        asks = [_against(reference, mine[role]) for role in mine]
-        judged = {reply.role: reply for reply in (yield from panel.read(asks, _verdicts)) if reply is not None}
+        theirs = yield from panel.ask(_STATED, self.names, {"user_input": user_input, "text": reference})
+        mine = yield from panel.ask(_STATED, theirs, {"user_input": user_input, "text": response})
+        asked = [_against(reference, each) for each in mine.values()]
+        judged = {reply.role: reply for reply in (yield from panel.read(_VERDICTS, asked)) if reply is not None}
         roles = tuple(mine)
-        asks = [
-            _against(context.text, statements[role])
+        asked = [
+            _against(context.text, stated[role])
             for context in sample.contexts
-            for statements in (theirs, mine)
+            for stated in (theirs, mine)
             for role in roles
         ]
-        replies = yield from panel.read(asks, _verdicts)
+        replies = yield from panel.read(_VERDICTS, asked)
         scores: dict[str, float] = {}
         evidence: list[Evidence] = []
         for place, role in enumerate(roles):
@@ -417,14 +415,6 @@ class NoiseSensitivity(ScoresEmpty):
         return self.outcome(panel, scores, evidence, {"statements": len(evidence), "errors": wrong})
 
     @staticmethod
-    def _stated(
-        panel: Panel, roles: Sequence[str], user_input: str, text: str
-    ) -> Plan[dict[str, ReadReply[Statements]]]:
-        values = {"user_input": user_input, "text": text}
-        likely = '{"statements": ["A statement."]}'
-        return (yield from panel.ask(roles, "noise_sensitivity.statements", values, likely=likely, read=_statements))
-
-    @staticmethod
     def _filled(
         panel: Panel, replies: Sequence[ReadReply[Verdicts] | None], stated: ReadReply[Statements]
     ) -> list[Verdicts]:
@@ -436,7 +426,6 @@ class NoiseSensitivity(ScoresEmpty):
         return [(*each, *(False,) * (size - len(each))) for each in found]
 
 
-def _against(text: str, stated: ReadReply[Statements]) -> ModelRequest:
-    items = ", ".join('{"statement": "A statement.", "verdict": true, "reason": "A reason."}' for _ in stated.value)
-    values = {"context": text, "statements": "\n".join(stated.value)}
-    return ModelRequest(stated.role, "noise_sensitivity.verdicts", values, f'{{"verdicts": [{items}]}}')
+def _against(text: str, stated: ReadReply[Statements]) -> tuple[str, Mapping[str, str]]:
+    """Return the role and the values of the request for verdicts of a text on these statements."""
+    return stated.role, {"context": text, "statements": "\n".join(stated.value)}

@@ -236,6 +236,11 @@ class JudgedText:
     value: float
 
 
+def judged_texts(value: object, name: str, text: str, worth: Callable[[Fields], float]) -> tuple[JudgedText, ...]:
+    """Return the texts of the list `name` in a reply, each with the worth of its fields; none for a reply of null."""
+    return tuple(JudgedText(text_or_blank(each, text), worth(each)) for each in objects_in(or_nothing(value), name))
+
+
 def judged_evidence(replies: Iterable[ReadReply[tuple[JudgedText, ...]]]) -> list[Evidence]:
     """Return each judged text of each reply as evidence."""
     judged = [(reply.reply.verdict, [(each.value, each.text) for each in reply.value]) for reply in replies]
@@ -245,14 +250,9 @@ def judged_evidence(replies: Iterable[ReadReply[tuple[JudgedText, ...]]]) -> lis
 # -- asking all models --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
-    """One request to one model."""
-
-    role: str
-    rubric: str
-    values: Mapping[str, str]
-    likely: str
+def json_template(rubric: str, likely: str, read: Callable[[object], R]) -> RequestTemplate[R]:
+    """Return a request for JSON. `read` takes the JSON value of a reply and raises ReplyFault if it does not fit."""
+    return RequestTemplate(rubric, likely, lambda reply: read(json_of(reply.verdict.text)))
 
 
 @dataclass(slots=True)
@@ -269,29 +269,20 @@ class Panel:
     _last: Question[Any] | None = None
 
     def read(
-        self, requests: Sequence[ModelRequest], read: Callable[[object], R]
+        self, template: RequestTemplate[R], asked: Iterable[tuple[str, Mapping[str, str]]]
     ) -> Plan[tuple[ReadReply[R] | None, ...]]:
         """Return what was read of each reply, in order; None if there is nothing. All are asked side by side.
 
-        `read` takes the JSON value of a reply and raises ReplyFault for one that does not fit.
+        `asked`: the role and the values of each request.
         """
-        replies = yield from together(
-            [
-                self.asker.try_read(
-                    RequestTemplate(each.rubric, each.likely, lambda reply: read(json_of(reply.verdict.text))),
-                    each.values,
-                    role=each.role,
-                )
-                for each in requests
-            ]
-        )
-        return tuple(self._kept(reply) for reply in replies)
+        plans = [self.asker.try_read(template, values, role=role) for role, values in asked]
+        return tuple(self._kept(reply) for reply in (yield from together(plans)))
 
     def ask(
-        self, roles: Sequence[str], rubric: str, values: Mapping[str, str], *, likely: str, read: Callable[[object], R]
+        self, template: RequestTemplate[R], roles: Iterable[str], values: Mapping[str, str]
     ) -> Plan[dict[str, ReadReply[R]]]:
         """Return the reply of each model to the same request, by role; models without a reply are left out."""
-        replies = yield from self.read([ModelRequest(role, rubric, values, likely) for role in roles], read)
+        replies = yield from self.read(template, [(role, values) for role in roles])
         return {reply.role: reply for reply in replies if reply is not None}
 
     def lose(self, failed: AskFailed) -> None:

@@ -22,6 +22,7 @@ from merilo_published.spring_ai_ragas.models import (
     Panel,
     SeveralModels,
     fields_of,
+    json_template,
     text_or_blank,
     whole_or_none,
 )
@@ -142,7 +143,6 @@ def _cut(number: float, digits: int) -> float:
     return math.floor(number * scale + 1e-9) / scale
 
 
-_LIKELY: Final = '{"score": 1, "reasoning": "A reason of about one sentence."}'
 _LOST_CONTEXT: Final = "a context got no score and was left out"
 _NO_CONTEXT: Final = "no context was retrieved"
 _SHORTCUTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -203,8 +203,8 @@ class Rated(SeveralModels):
 
     def ratings(self, panel: Panel, rubric: str, values: Mapping[str, str]) -> Plan[tuple[ReadReply[_Rating], ...]]:
         """Return the rating of each model, in order; a lost one is left out."""
-        replies = yield from panel.ask(self.names, rubric, values, likely=_LIKELY, read=_rating)
-        return tuple(replies.values())
+        template = json_template(rubric, '{"score": 1, "reasoning": "A reason of about one sentence."}', _rating)
+        return tuple((yield from panel.ask(template, self.names, values)).values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,12 +19,13 @@ from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
     NULL,
     JudgedText,
-    ModelRequest,
     NoConsensus,
     Panel,
     ScoresEmpty,
     fields_of,
+    json_template,
     judged_evidence,
+    judged_texts,
     numbered,
     objects_in,
     or_nothing,
@@ -39,23 +40,23 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.matrix import MatrixVerdict
-    from merilo_published.asking import ReadReply
+    from merilo_published.asking import Fields, ReadReply
 
 
 _JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "it scores 0"})
 _UNSUPPORTED: Final = frozenset({"HALLUCINATED", "CONTRADICTED"})
-_LIKELY_STATEMENTS: Final = '{"statements": ["A statement of the response."]}'
-
-
-def _statements(value: object) -> tuple[str, ...]:
-    return texts_of(value, "statements")
-
-
-def _verdicts(value: object) -> tuple[JudgedText, ...]:
-    return tuple(
-        JudgedText(text_or_blank(fields, "statement"), float(whole_or_none(fields, "verdict") == 1))
-        for fields in objects_in(or_nothing(value), "verdicts")
-    )
+_STATED: Final = json_template(
+    "faithfulness.statements",
+    '{"statements": ["A statement of the response."]}',
+    lambda value: texts_of(value, "statements"),
+)
+_VERDICTS: Final = json_template(
+    "faithfulness.verdicts",
+    '{"verdicts": [{"statement": "A statement.", "reason": "A reason.", "verdict": 1}]}',
+    lambda value: judged_texts(
+        value, "verdicts", "statement", lambda fields: float(whole_or_none(fields, "verdict") == 1)
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,33 +83,24 @@ class Faithfulness(ScoresEmpty):
         user_input, response = sample.require("user_input"), sample.require("response")
         context = "\n".join(each.text for each in sample.contexts)
         values = {"user_input": user_input, "response": response}
-        stated = yield from panel.ask(
-            self.names, "faithfulness.statements", values, likely=_LIKELY_STATEMENTS, read=_statements
-        )
-        asks = [
-            ModelRequest(
-                role, "faithfulness.verdicts", {"context": context, "statements": numbered(each.value)}, _likely(each)
-            )
-            for role, each in stated.items()
-        ]
-        replies = [each for each in (yield from panel.read(asks, _verdicts)) if each is not None]
+        stated = yield from panel.ask(_STATED, self.names, values)
+        asked = [(role, {"context": context, "statements": numbered(each.value)}) for role, each in stated.items()]
+        replies = [each for each in (yield from panel.read(_VERDICTS, asked)) if each is not None]
         if any(len(each.value) != len(stated[each.role].value) for each in replies):
             panel.flags.add("a model gave another number of verdicts than statements")
         by_role = {reply.role: reply for reply in replies}
         return self.shares(panel, by_role, ("statements", "supported"), what="verdict")
 
 
-def _likely(stated: ReadReply[tuple[str, ...]]) -> str:
-    items = ", ".join('{"statement": "A statement.", "reason": "A reason.", "verdict": 1}' for _ in stated.value)
-    return f'{{"verdicts": [{items}]}}'
+def _unsupported(fields: Fields) -> float:
+    return float(text_or_blank(fields, "status").upper() in _UNSUPPORTED)
 
 
-def _claims(value: object) -> tuple[JudgedText, ...]:
-    """Return the claims, those that the contexts do not support as 1."""
-    return tuple(
-        JudgedText(text_or_blank(fields, "claim"), float(text_or_blank(fields, "status").upper() in _UNSUPPORTED))
-        for fields in objects_in(value, "claims")
-    )
+_CLAIMS: Final = json_template(
+    "hallucination",
+    '{"claims": [{"claim": "A claim.", "status": "SUPPORTED", "reason": "A reason."}]}',
+    lambda value: judged_texts(fields_of(value), "claims", "claim", _unsupported),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +126,7 @@ class Hallucination(ScoresEmpty):
         user_input, response = sample.require("user_input"), sample.require("response")
         context = "\n".join(each.text for each in sample.contexts)
         values = {"user_input": user_input, "context": context, "response": response}
-        likely = '{"claims": [{"claim": "A claim.", "status": "SUPPORTED", "reason": "A reason."}]}'
-        replies = yield from panel.ask(self.names, "hallucination", values, likely=likely, read=_claims)
+        replies = yield from panel.ask(_CLAIMS, self.names, values)
         return self.shares(panel, replies, ("claims", "unsupported"), what="claim")
 
 
@@ -152,6 +143,11 @@ def _questions(value: object) -> _Questions:
         raise ReplyFault(NULL)
     texts = tuple(text_or_blank(fields, "question") for fields in found)
     return _Questions(texts, bool(marks) and all(mark == 1 for mark in marks))
+
+
+_QUESTIONS: Final = json_template(
+    "response_relevancy", '{"questions": [{"question": "A question?", "noncommittal": 0}]}', _questions
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +190,7 @@ class ResponseRelevancy(ScoresEmpty):
             "response": sample.require("response"),
             "number_of_questions": str(self.number_of_questions),
         }
-        likely = '{"questions": [{"question": "A question?", "noncommittal": 0}]}'
-        replies = yield from panel.ask(self.names, "response_relevancy", values, likely=likely, read=_questions)
+        replies = yield from panel.ask(_QUESTIONS, self.names, values)
         asked = {role: reply for role, reply in replies.items() if reply.value.texts}
         if len(asked) < len(replies):
             panel.flags.add("a model gave no question and was left out")
@@ -257,16 +252,16 @@ def _facts(value: object) -> Claims:
     return texts_of(value, "claims")
 
 
-def _checks(value: object) -> _Checks:
-    return tuple(
-        JudgedText(text_or_blank(fields, "claim"), float(text_or_blank(fields, "verdict").upper() == "SUPPORTED"))
-        for fields in objects_in(or_nothing(value), "verdicts")
-    )
+def _is_supported(fields: Fields) -> float:
+    return float(text_or_blank(fields, "verdict").upper() == "SUPPORTED")
 
 
-def _likely_checks(claims: Claims) -> str:
-    items = ", ".join('{"claim": "A claim.", "verdict": "SUPPORTED", "reason": "A reason."}' for _ in claims)
-    return f'{{"verdicts": [{items}]}}'
+_FACTS: Final = json_template("factual_correctness.claims", '{"claims": ["A claim."]}', _facts)
+_CHECKS: Final = json_template(
+    "factual_correctness.verdicts",
+    '{"verdicts": [{"claim": "A claim.", "verdict": "SUPPORTED", "reason": "A reason."}]}',
+    lambda value: judged_texts(value, "verdicts", "claim", _is_supported),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,23 +290,15 @@ class Compared:
 
 def _compared(panel: Panel, names: tuple[str, ...], response: str, reference: str) -> Plan[Compared]:
     """Return the claims of both texts, checked against each other; a model that fails at a step drops out."""
-    likely = '{"claims": ["A claim."]}'
-    rubric = "factual_correctness.claims"
-    mine = yield from panel.ask(names, rubric, {"text": response}, likely=likely, read=_facts)
-    theirs = yield from panel.ask(tuple(mine), rubric, {"text": reference}, likely=likely, read=_facts)
-    checked = tuple(theirs)
-    asks = [
-        ModelRequest(
-            role,
-            "factual_correctness.verdicts",
-            {"context": against, "claims": numbered(side[role].value)},
-            _likely_checks(side[role].value),
-        )
-        for role in checked
+    mine = yield from panel.ask(_FACTS, names, {"text": response})
+    theirs = yield from panel.ask(_FACTS, mine, {"text": reference})
+    asked = [
+        (role, {"context": against, "claims": numbered(side[role].value)})
+        for role in theirs
         for side, against in ((mine, reference), (theirs, response))
     ]
-    replies = yield from panel.read(asks, _checks)
-    pairs = zip(checked, replies[::2], replies[1::2], strict=True)
+    replies = yield from panel.read(_CHECKS, asked)
+    pairs = zip(theirs, replies[::2], replies[1::2], strict=True)
     whole = {role: (own, other) for role, own, other in pairs if own is not None and other is not None}
     return Compared(
         {role: own for role, (own, _) in whole.items()}, {role: other for role, (_, other) in whole.items()}
