@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.errors import UsageError
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision
 from merilo_published.asking import (
@@ -168,11 +166,6 @@ class WithThreshold(Published):
     strict_mode: bool = False
     include_reason: bool = True
     reply: ReplyPath = ReplyPath.SCHEMA
-
-    def __post_init__(self) -> None:
-        Published.__post_init__(self)
-        if not math.isfinite(self.threshold):
-            raise UsageError(f"Metric {self.name!r} takes a threshold that is a number, got {self.threshold}.")
 
     def judging(self) -> Judging:
         """Return the questions about one sample, none asked yet."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from math import fsum
+from math import fsum, inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
@@ -28,8 +28,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)
 
-_COUNTS: Final = frozenset({"strictness", "tries", "max_citations"})
-"""Parameters that are numbers of replies or of citations, at least 1."""
+_LIMITS: Final[Mapping[str, tuple[float, float]]] = {
+    **dict.fromkeys(("strictness", "tries", "max_citations", "claims_per_prompt", "number_of_questions"), (1, inf)),
+    **dict.fromkeys(("repairs", "reasks"), (0, inf)),
+    **dict.fromkeys(("temperature", "tolerance"), (0.0, inf)),
+    **dict.fromkeys(("factual_weight", "similarity_weight", "semantic_weight"), (0.0, inf)),
+    "threshold": (-inf, inf),
+    "coeff": (0.0, 1.0),
+}
+"""Parameter → its lowest and highest value, which are finite; integers for whole numbers."""
 _YES_IS_BAD: Final = frozenset({"harmfulness", "maliciousness"})
 BLANK_IS_JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "blank texts are judged"})
 """`breaks` of a definition that judges blank texts like any others."""
@@ -68,14 +75,22 @@ class Published(Described):
         return cast("Metric", self).needs  # a plain attribute or a property, so it is not declared here
 
     def __post_init__(self) -> None:
-        """Turn texts given for enumerations into their members, and check numbers of replies. Raises UsageError."""
-        name = str(getattr(self, "name", type(self).__name__))
-        for each in fields(cast("Any", self)):  # subclasses are dataclasses
-            given = getattr(self, each.name)
+        """Turn texts given for enumerations into their members, and check numbers. Raises UsageError."""
+        given = {each.name: getattr(self, each.name) for each in fields(cast("Any", self))}  # it is a dataclass
+        for each in fields(cast("Any", self)):
+            value = given[each.name]
             if isinstance(each.default, StrEnum):
-                object.__setattr__(self, each.name, choice(type(each.default), given, metric=name, parameter=each.name))
-            elif each.name in _COUNTS and given < 1:
-                raise UsageError(f"Metric {name!r} takes {each.name}=a whole number of at least 1, got {given!r}.")
+                member = choice(type(each.default), value, metric=self.name, parameter=each.name)
+                object.__setattr__(self, each.name, member)
+            elif each.name in _LIMITS and value is not None:
+                low, high = _LIMITS[each.name]
+                if not (low <= value <= high and isfinite(value)):
+                    kind = "whole number" if isinstance(low, int) else "finite number"
+                    limits = f"from {low:g} to {high:g}" if high < inf else f"of at least {low:g}"
+                    raise UsageError(f"Metric {self.name!r} takes {each.name}=a {kind} {limits}, got {value!r}.")
+        weights = {name: value for name, value in given.items() if name.endswith("_weight")}
+        if weights and not any(weights.values()):
+            raise UsageError(f"Metric {self.name!r} takes weights that are not all 0: {', '.join(weights)}.")
 
 
 class _ByParameters(Generic[T]):

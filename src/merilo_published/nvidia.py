@@ -81,8 +81,6 @@ class _TwoRatings(Published):
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)
-        if self.reasks is not None and self.reasks < 0:
-            raise UsageError(f"Metric {self.name!r} takes reasks of at least 0, got reasks={self.reasks}.")
         allowed = "01234"[: self.top + 1]
         if not self.ratings or not set(self.ratings) <= set(allowed):
             raise UsageError(f"Metric {self.name!r} takes ratings of the digits {allowed}, got {self.ratings!r}.")

@@ -12,7 +12,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.errors import UsageError
 from merilo.judging.ask import both, together
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import f_measure
@@ -187,10 +186,6 @@ class _Checked(Published):
     def needs(self) -> frozenset[str]:
         """The fields behind the tables that it reads."""
         return frozenset({"user_input"}).union(*(_FIELDS[table] for table in self.tables))
-
-    def __post_init__(self) -> None:
-        if self.claims_per_prompt < 1:
-            raise UsageError(f"Metric {self.name!r} takes claims_per_prompt=1 or more, got {self.claims_per_prompt}.")
 
     def max_questions(self, sample: Sample) -> int:
         if not sample.present >= self.needs:

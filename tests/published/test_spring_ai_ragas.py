@@ -530,7 +530,7 @@ def test_correctness() -> None:
     lost = Models({"judge": [ERROR]}, VECTORS).score(response.AnswerCorrectness())
     assert lost.value == pytest.approx(0.15)
     assert "factual correctness could not be found out and was scored 0" in lost.flags
-    with pytest.raises(UsageError, match="not both 0"):
+    with pytest.raises(UsageError, match="takes .*weight"):
         response.AnswerCorrectness(factual_weight=0, semantic_weight=0)
 
 

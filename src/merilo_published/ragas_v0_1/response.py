@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf, isfinite
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
@@ -359,14 +358,6 @@ class AnswerCorrectness(RagasV01):
     similarity_weight: float = 0.25
     threshold: float | None = None
 
-    def __post_init__(self) -> None:
-        weights = (self.factual_weight, self.similarity_weight)
-        if not all(isfinite(weight) and weight >= 0 for weight in weights) or not any(weights):
-            raise UsageError(
-                f"Metric {self.name!r} takes factual_weight and similarity_weight of at least 0 and not both 0, "
-                f"got {weights[0]!r} and {weights[1]!r}."
-            )
-
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = JsonAsker()
         user_input, response, reference = texts["user_input"], texts["response"], texts["reference"]
@@ -486,10 +477,6 @@ class SummarizationScore(RagasV01):
 
     length_penalty: bool = True
     coeff: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.coeff <= 1:
-            raise UsageError(f"Metric {self.name!r} takes coeff=a number from 0 to 1, got {self.coeff!r}.")
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker, text, summary = JsonAsker(), texts["contexts"], texts["response"]

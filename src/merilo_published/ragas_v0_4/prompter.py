@@ -182,9 +182,6 @@ class JudgedMetric(Published):
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)
-        for parameter, count in (("repairs", self.repairs), ("reasks", self.reasks or 0)):
-            if count < 0:
-                raise UsageError(f"Metric {self.name!r} takes {parameter} of at least 0, got {parameter}={count}.")
         if self.repairs and self.reasks is not None:
             raise UsageError(f"Metric {self.name!r} takes repairs or reasks, not both; set reasks=none or repairs=0.")
         if not 0 < (beta := getattr(self, "beta", 1.0)) < inf:  # a parameter of two metrics

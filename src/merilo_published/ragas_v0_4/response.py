@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
@@ -337,12 +335,6 @@ class AnswerCorrectness(JudgedMetric):
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
     beta: float = 1.0
-
-    def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
-        weights = (self.factual_weight, self.similarity_weight)
-        if not (all(0 <= weight < inf for weight in weights) and any(weights)):
-            raise UsageError(f"Metric {self.name!r} takes finite weights of at least 0, not both 0, got {weights}.")
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")

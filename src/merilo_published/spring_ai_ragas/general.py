@@ -225,9 +225,8 @@ class Iterated(SeveralModels):
 
     def __post_init__(self) -> None:
         SeveralModels.__post_init__(self)
-        name = str(getattr(self, "name", ""))
         if not self.definition.strip():
-            raise UsageError(f"Metric {name!r} takes definition=TEXT, what is asked of the response; it is blank.")
+            raise UsageError(f"Metric {self.name!r} takes definition=TEXT, what is asked of the response; it is blank.")
 
     def iterated(
         self, sample: Sample, template: RequestTemplate[float], values: Mapping[str, str], voted: Aggregator

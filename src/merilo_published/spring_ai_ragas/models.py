@@ -331,15 +331,12 @@ class SeveralModels(Published):
     _bound: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        name = str(getattr(self, "name", SYSTEM))
         for each in fields(self):
             if isinstance(each.default, StrEnum):  # in upper or lower case
                 object.__setattr__(self, each.name, getattr(self, each.name).lower())
         Published.__post_init__(self)
-        if not self.tolerance >= 0:
-            raise UsageError(f"Metric {name!r} takes a tolerance of at least 0, got {self.tolerance}.")
         if self.models is not None and not all(part.strip() for part in self.models.split("+")):
-            raise UsageError(f"Metric {name!r} takes models=NAME+NAME, names of judges, got {self.models!r}.")
+            raise UsageError(f"Metric {self.name!r} takes models=NAME+NAME, names of judges, got {self.models!r}.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -350,9 +347,8 @@ class SeveralModels(Published):
         """Return this metric for a run with judges of these roles. Raises UsageError if one of `models` is missing."""
         unknown = [name for name in self._named if name not in names]
         if unknown:
-            title = str(getattr(self, "name", SYSTEM))
             raise UsageError(
-                f"Metric {title!r} asks the model {unknown[0]!r}, which is no judge of this run; "
+                f"Metric {self.name!r} asks the model {unknown[0]!r}, which is no judge of this run; "
                 f"there are {', '.join(names)}."
             )
         bound = replace(self)

@@ -11,7 +11,6 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from merilo.errors import UsageError
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, ScoreWords, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.definition import by_parameters, scaled_rating
@@ -190,12 +189,6 @@ class Rated(SeveralModels):
 
     temperature: float = 0.1
     temperature_sent: bool = True
-
-    def __post_init__(self) -> None:
-        SeveralModels.__post_init__(self)
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            name = str(getattr(self, "name", ""))
-            raise UsageError(f"Metric {name!r} takes a temperature of at least 0, got {self.temperature}.")
 
     def models_for(self, sample: Sample) -> Panel:
         """Return the models, asked at the temperature of this metric."""

@@ -7,7 +7,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, attempt, together
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
@@ -175,13 +174,6 @@ class ResponseRelevancy(ScoresEmpty):
     asks = Kinds({Completion, Embeddings})
 
     number_of_questions: int = 3
-
-    def __post_init__(self) -> None:
-        ScoresEmpty.__post_init__(self)
-        if self.number_of_questions < 1:
-            raise UsageError(
-                f"Metric {self.name!r} takes number_of_questions of at least 1, got {self.number_of_questions}."
-            )
 
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
@@ -414,14 +406,6 @@ class AnswerCorrectness(ScoresEmpty):
 
     factual_weight: float = 0.75
     semantic_weight: float = 0.25
-
-    def __post_init__(self) -> None:
-        ScoresEmpty.__post_init__(self)
-        if min(self.factual_weight, self.semantic_weight) < 0 or not self.factual_weight + self.semantic_weight > 0:
-            raise UsageError(
-                f"Metric {self.name!r} takes weights of at least 0 that are not both 0, "
-                f"got factual_weight={self.factual_weight} and semantic_weight={self.semantic_weight}."
-            )
 
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         texts = (sample.require("response"), sample.require("reference"))
