@@ -14,15 +14,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from merilo.errors import UsageError
+from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.embeddings import Embeddings
 from merilo.metrics.base import Card, Kinds, choice
+from merilo.metrics.formulas import cosine
 from merilo.metrics.variants import D, Described, camel_case, variant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.judging.matrix import MatrixVerdict
     from merilo.metrics.base import Metric, Score, Undefined
 
 T = TypeVar("T")
@@ -193,6 +197,16 @@ def ragas_variant(
         card=card,
         **changes,
     )
+
+
+def cosines(
+    text: str, others: Iterable[str], *, role: str = "judge"
+) -> Plan[tuple[tuple[float, ...] | None, MatrixVerdict]]:
+    """Return the cosine of a text with each of the others, None if a vector has no length; and the vectors."""
+    matrix = yield from ask(Embeddings((text, *others), role=role))
+    found = [cosine(matrix.row(0), matrix.row(at)) for at in range(1, matrix.rows)]
+    known = tuple(each for each in found if each is not None)
+    return known if len(known) == len(found) else None, matrix
 
 
 # -- formulas -----------------------------------------------------------------------------------------

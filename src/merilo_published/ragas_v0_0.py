@@ -16,13 +16,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from merilo.errors import UsageError
-from merilo.judging.ask import ask, ask_each
+from merilo.judging.ask import ask_each
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.formulas import mean
 from merilo_published.asking import Asker, ReplyFault, RequestTemplate, ask_similarities, evidence_of, on_statements
 from merilo_published.definition import (
     BLANK_IS_JUDGED,
@@ -30,6 +30,7 @@ from merilo_published.definition import (
     JudgesBlank,
     by_parameters,
     capped_fraction,
+    cosines,
     fraction,
     majority,
     ragas_variant,
@@ -130,14 +131,11 @@ class AnswerRelevancy(RagasV00):
         replies = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
             "answer_relevancy", {"response": texts["response"]}, self.strictness, likely="What is it?"
         )
-        vectors = yield from ask(Embeddings((texts["user_input"], *(reply.text for reply in replies))))
-        cosines = [cosine(vectors.row(0), vectors.row(at)) for at in range(1, vectors.rows)]
-        known = [value for value in cosines if value is not None]
-        if len(known) < len(cosines):
+        found, _ = yield from cosines(texts["user_input"], (reply.text for reply in replies))
+        if found is None:
             return Undefined(_NO_LENGTH)
-        return Score(
-            mean(known), evidence=evidence_of(EvidenceTarget.TEXT, replies, known), counts={"questions": len(known)}
-        )
+        evidence = evidence_of(EvidenceTarget.TEXT, replies, found)
+        return Score(mean(found), evidence, {"questions": len(found)})
 
 
 class Aspect(StrEnum):

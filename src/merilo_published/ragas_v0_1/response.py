@@ -15,15 +15,14 @@ from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.sentences import Sentences
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.formulas import mean
 from merilo_published.asking import ask_similarities, json_array, on_statements
-from merilo_published.definition import BLANK_IS_JUDGED, Critique, JudgesBlank, by_parameters, fraction
+from merilo_published.definition import BLANK_IS_JUDGED, Critique, JudgesBlank, by_parameters, cosines, fraction
 from merilo_published.definition import ragas_variant as _row
 from merilo_published.ragas_v0_1.asking import (
     SUPPORT,
@@ -50,12 +49,11 @@ from merilo_published.ragas_v0_1.retrieval import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from merilo.judging.ask import Plan
-    from merilo.judging.matrix import MatrixVerdict
     from merilo.metrics.base import Metric
-    from merilo_published.ragas_v0_1.asking import Generated, MaybeRead
+    from merilo_published.ragas_v0_1.asking import MaybeRead
 
 
 _NO_STATEMENT: Final = "the response makes no statement"
@@ -184,22 +182,15 @@ class AnswerRelevancy(RagasV01):
         made = [one.or_raise() for one in read]
         if not any(one.question for one in made):
             return Undefined(_NO_QUESTION)
-        vectors = yield from ask(Embeddings((texts["user_input"], *(one.question for one in made))))
-        return self._scored(read, made, vectors)
-
-    def _scored(
-        self, read: Sequence[MaybeRead[Generated]], made: Sequence[Generated], vectors: MatrixVerdict
-    ) -> Score | Undefined:
-        cosines = [cosine(vectors.row(0), vectors.row(at)) for at in range(1, vectors.rows)]
-        known = [value for value in cosines if value is not None]
-        if len(known) < len(cosines):
+        found, _ = yield from cosines(texts["user_input"], (one.question for one in made))
+        if found is None:
             return Undefined(_NO_LENGTH)
         evading = [one.noncommittal for one in made]
         return Score(
-            0.0 if any(evading) else mean(known),
+            0.0 if any(evading) else mean(found),
             evidence=tuple(
                 Evidence(EvidenceTarget.TEXT, at, one.reply.verdict, text=question.question, value=value)
-                for at, (one, question, value) in enumerate(zip(read, made, known, strict=True))
+                for at, (one, question, value) in enumerate(zip(read, made, found, strict=True))
             ),
             counts={"questions": len(made), "noncommittal": sum(evading)},
         )
@@ -422,15 +413,14 @@ def _similarity(texts: Mapping[str, str], threshold: float | None) -> Plan[_Like
 
     None if a vector has no length and there is no threshold.
     """
-    vectors = yield from ask(Embeddings((texts["reference"], texts["response"])))
-    value = cosine(vectors.row(0), vectors.row(1))
-    if value is None and not threshold:
+    found, vectors = yield from cosines(texts["reference"], [texts["response"]])
+    if found is None and not threshold:
         return None
-    likeness = value or 0.0
+    likeness = found[0] if found else 0.0
     if threshold:
-        likeness = float(value is not None and value >= threshold)
+        likeness = float(found is not None and likeness >= threshold)
     evidence = Evidence(EvidenceTarget.TEXT, 0, vectors, value=likeness)
-    return _Likeness(likeness, evidence, () if value is not None else (f"{_NO_COSINE}: below the threshold",))
+    return _Likeness(likeness, evidence, () if found else (f"{_NO_COSINE}: below the threshold",))
 
 
 _EPSILON: Final = 1e-10

@@ -8,14 +8,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import ask
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
-from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.formulas import mean
 from merilo_published.asking import ask_similarities, fields_of, given, items_of, json_array, on_statements, text_in
-from merilo_published.definition import Published, by_parameters
+from merilo_published.definition import Published, by_parameters, cosines
 from merilo_published.ragas_v0_4.prompter import (
     CLAIMS,
     VERDICT,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.matrix import MatrixVerdict
     from merilo_published.asking import Fields, ReadReply
     from merilo_published.ragas_v0_4.prompter import Whole
 
@@ -175,12 +173,10 @@ class AnswerRelevancy(RefusesEmpty):
             return Score(0.0, evidence, counts, ("every generated question was empty and scored 0",))
         if any(declined) if self.one_zeroes else all(declined):
             return Score(0.0, evidence, counts)
-        vectors = yield from ask(Embeddings((texts["user_input"], *(read.value.question for read in kept))))
-        found = [cosine(vectors.row(0), vectors.row(row)) for row in range(1, vectors.rows)]
-        cosines = [each for each in found if each is not None]
-        if len(cosines) < len(found):
-            return Undefined("an embedding has no length")
-        return Score(mean(cosines), (*evidence, Evidence(EvidenceTarget.TEXT, 0, vectors)), counts)
+        found, vectors = yield from cosines(texts["user_input"], (read.value.question for read in kept))
+        if found is None:
+            return Undefined(_NO_LENGTH)
+        return Score(mean(found), (*evidence, Evidence(EvidenceTarget.TEXT, 0, vectors)), counts)
 
     def _made_up(self, response: str) -> Plan[tuple[ReadReply[_Guessed], ...]]:
         prompter, values = self._prompter(), {"response": response}
@@ -229,18 +225,11 @@ _KINDS: Final = Kinds({Completion, Embeddings})
 _NO_LENGTH: Final = "an embedding has no length"
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """The cosine of two texts, None if an embedding has no length, with the embeddings."""
-
-    cosine: float | None
-    evidence: Evidence
-
-
-def _compared(reference: str, response: str, *, space_for_empty: bool = True) -> Plan[_Compared]:
-    texts = (reference, response)
-    matrix: MatrixVerdict = yield from ask(Embeddings(tuple(text or " " * space_for_empty for text in texts)))
-    return _Compared(cosine(matrix.row(0), matrix.row(1)), Evidence(EvidenceTarget.TEXT, 0, matrix))
+def _likeness(reference: str, response: str, *, space_for_empty: bool = True) -> Plan[tuple[float | None, Evidence]]:
+    """Return the cosine of two texts, None if an embedding has no length; and the embeddings."""
+    first, second = (text or " " * space_for_empty for text in (reference, response))
+    found, matrix = yield from cosines(first, [second])
+    return found[0] if found else None, Evidence(EvidenceTarget.TEXT, 0, matrix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,12 +258,10 @@ class SemanticSimilarity(Published):
     threshold: float | None = None
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        reference, response = sample.require("reference"), sample.require("response")
-        found = yield from _compared(reference, response)
-        if found.cosine is None:
-            return Score(0.0, (found.evidence,), flags=(_NO_LENGTH,)) if self.threshold else Undefined(_NO_LENGTH)
-        value = float(found.cosine >= self.threshold) if self.threshold else found.cosine
-        return Score(value, (found.evidence,))
+        likeness, evidence = yield from _likeness(sample.require("reference"), sample.require("response"))
+        if likeness is None:
+            return Score(0.0, (evidence,), flags=(_NO_LENGTH,)) if self.threshold else Undefined(_NO_LENGTH)
+        return Score(float(likeness >= self.threshold) if self.threshold else likeness, (evidence,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,13 +346,13 @@ class AnswerCorrectness(JudgedMetric):
             evidence = on_statements(read.reply.verdict, ((value, text) for texts, value in classes for text in texts))
         if not self.similarity_weight:
             return Score(f, evidence, counts)
-        found = yield from _compared(reference, response, space_for_empty=not self.collected)
-        if found.cosine is None and not self.collected:
+        likeness, vectors = yield from _likeness(reference, response, space_for_empty=not self.collected)
+        if likeness is None and not self.collected:
             return Undefined(_NO_LENGTH)
         total = self.factual_weight + self.similarity_weight
-        value = (self.factual_weight * f + self.similarity_weight * (found.cosine or 0.0)) / total
-        flags = (f"{_NO_LENGTH} and was scored 0",) if found.cosine is None else ()
-        return Score(value, (*evidence, found.evidence), counts, flags)
+        value = (self.factual_weight * f + self.similarity_weight * (likeness or 0.0)) / total
+        flags = (f"{_NO_LENGTH} and was scored 0",) if likeness is None else ()
+        return Score(value, (*evidence, vectors), counts, flags)
 
 
 _EPSILON: Final = 1e-8

@@ -7,13 +7,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import AskFailed, ask, attempt, together
+from merilo.judging.ask import AskFailed, attempt, together
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure, mean
 from merilo_published.asking import ReplyFault
+from merilo_published.definition import cosines
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
     NULL,
@@ -214,11 +215,11 @@ class ResponseRelevancy(ScoresEmpty):
             if isinstance(matrix, Failure):
                 panel.lose(AskFailed(question, matrix))
             else:
-                scores[role] = _likeness(matrix)
+                scores[role] = _mean_cosine(matrix)
         return {role: scores[role] for role in asked if role in scores}
 
 
-def _likeness(matrix: MatrixVerdict) -> float:
+def _mean_cosine(matrix: MatrixVerdict) -> float:
     first = matrix.row(0)
     return mean(cosine(first, matrix.row(index)) or 0.0 for index in range(1, matrix.rows))
 
@@ -371,12 +372,13 @@ class SemanticSimilarity(ScoresEmpty):
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         del panel
         texts = (sample.require("response"), sample.require("reference"))
-        likeness = _cosine((yield from ask(Embeddings(texts, role=self.names[0]))))
+        likeness = yield from _likeness(*texts, self.names[0])
         return Score(float(likeness >= self.threshold) if self.threshold and self.threshold > 0 else likeness)
 
 
-def _cosine(matrix: MatrixVerdict) -> float:
-    return cosine(matrix.row(0), matrix.row(1)) or 0.0
+def _likeness(response: str, reference: str, role: str) -> Plan[float]:
+    found, _ = yield from cosines(response, [reference], role=role)
+    return found[0] if found else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -416,7 +418,7 @@ class AnswerCorrectness(ScoresEmpty):
         except NoConsensus:
             return Undefined(DISAGREE)
         try:
-            likeness = _cosine((yield from ask(Embeddings(texts, role=self.names[0]))))
+            likeness = yield from _likeness(*texts, self.names[0])
         except AskFailed:
             likeness = self._zero(panel, "semantic similarity")
         total = self.factual_weight + self.semantic_weight
