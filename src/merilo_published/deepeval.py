@@ -14,7 +14,6 @@ from merilo.metrics.formulas import average_precision
 from merilo_published.asking import (
     Asker,
     Fields,
-    Flags,
     Listed,
     ReadReply,
     ReplyFault,
@@ -42,12 +41,8 @@ if TYPE_CHECKING:
 SYSTEM: Final = "deepeval"
 """The folder of the rubrics."""
 
-YES: Final = "yes"
-NO: Final = "no"
-BORDERLINE: Final = "borderline"
 _WORD: Final = re.compile(r"[a-z]+")
 _SPARE_COMMA: Final = re.compile(r",\s*([\]}])")
-_DROPPED: Final = "a verdict outside the vocabulary was left out"
 
 
 class ReplyPath(StrEnum):
@@ -65,24 +60,49 @@ class ReplyPath(StrEnum):
 class DeepEvalVerdict:
     """One item of a list of verdicts: yes, no or borderline."""
 
+    reply: Reply
     place: int
     """Its index in the reply, those that were dropped counted too."""
     word: str
     reason: str | None
-    statement: str = ""
+    statement: str
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
-    """The verdicts of one reply, in their order, and how many were dropped."""
+class VerdictForm:
+    """The required fields of an item in a list of verdicts."""
 
-    reply: Reply
-    items: tuple[DeepEvalVerdict, ...]
-    dropped: int = 0
+    words: tuple[str, ...]
+    statement: bool = False
+    """It names its statement."""
+    reason: bool = False
+    """Its reason may not be missing."""
 
-    def words(self) -> list[str]:
-        """Return the words of all verdicts."""
-        return [item.word for item in self.items]
+    @property
+    def schema(self) -> Mapping[str, object]:
+        """The JSON Schema of an item."""
+        properties: dict[str, object] = {"statement": _TEXT} if self.statement else {}
+        properties["verdict"] = {"type": "string", "enum": list(self.words)}
+        properties["reason"] = _TEXT if self.reason else {"anyOf": [_TEXT, {"type": "null"}]}
+        return _closed(properties)
+
+    def read(self, fields: Fields, *, strict: bool) -> tuple[str, str | None, str] | None:
+        """Return the verdict, reason and statement of an item; None for one to drop. Raises ReplyFault."""
+        word = text_in(fields, "verdict") if strict else leading_word(fields.get("verdict"), self.words)
+        if word is None:
+            return None
+        if word not in self.words:
+            raise ReplyFault(f"The reply gives the verdict {word!r}; allowed: {', '.join(self.words)}.")
+        reason = text_in(fields, "reason") if self.reason or fields.get("reason") is not None else None
+        return word, reason, text_in(fields, "statement") if self.statement else ""
+
+
+YES: Final = "yes"
+NO: Final = "no"
+BORDERLINE: Final = "borderline"
+ON_STATEMENTS: Final = VerdictForm((YES, NO), statement=True)
+ON_CONTEXTS: Final = VerdictForm((YES, NO), reason=True)
+ON_CLAIMS: Final = VerdictForm((YES, NO, BORDERLINE))
 
 
 @dataclass(slots=True)
@@ -92,15 +112,13 @@ class Judging:
     path: ReplyPath
     asker: Asker = field(default_factory=lambda: Asker(SYSTEM))
     evidence: list[Evidence] = field(default_factory=list[Evidence])
-    flags: Flags = field(default_factory=Flags)
+    flags: list[str] = field(default_factory=list[str])
 
     def texts(self, rubric: str, values: Mapping[str, str], name: str, likely: str) -> Plan[Sequence[str]]:
         """Return the list of texts in this field of a reply. Raises AskFailed."""
         read = texts_in if self.path is ReplyPath.SCHEMA else each_text
         schema = {name: {"type": "array", "items": _TEXT}}
-        found = yield from self.ask(
-            rubric, values, lambda fields: read(fields, name), likely={name: [likely]}, schema=schema
-        )
+        found = yield from self.ask(rubric, values, lambda fields: read(fields, name), {name: [likely]}, schema)
         return found.value
 
     def ask(
@@ -108,7 +126,6 @@ class Judging:
         rubric: str,
         values: Mapping[str, str],
         read: Callable[[Fields], T],
-        *,
         likely: object,
         schema: Mapping[str, object],
     ) -> Plan[ReadReply[T]]:
@@ -116,31 +133,40 @@ class Judging:
 
         A reply that cannot be read fails at once: no path of DeepEval asks again.
         """
+        enforced = json.dumps(_closed(schema), sort_keys=True) if self.path is ReplyPath.SCHEMA else ""
         template = RequestTemplate(
-            rubric,
-            json.dumps(likely),
-            lambda reply: read(object_of(reply.text)),
-            schema=_object_schema(schema) if self.path is ReplyPath.SCHEMA else "",
+            rubric, json.dumps(likely), lambda reply: read(object_of(reply.text)), schema=enforced
         )
         return (yield from self.asker.read(template, values))
 
-    def statements(self, verdicts: Sequence[Verdicts], passing: Collection[str], texts: Sequence[str] = ()) -> None:
+    def verdicts(
+        self, rubric: str, values: Mapping[str, str], form: VerdictForm, expected: int | None = None
+    ) -> Plan[list[DeepEvalVerdict]]:
+        """Return the verdicts of one reply. `expected`: their number; None if the judge decides it."""
+        strict = self.path is ReplyPath.SCHEMA
+
+        def read(fields: Fields) -> list[tuple[str, str | None, str] | None]:
+            value = given(fields, "verdicts") if strict else fields.get("verdicts")
+            return [form.read(fields_of(item), strict=strict) for item in (items_of(value) if value or strict else ())]
+
+        likely = {"verdicts": [{"statement": "s", "verdict": YES, "reason": "A reason."}] * (expected or 1)}
+        schema = {"verdicts": {"type": "array", "items": form.schema}}
+        found = yield from self.ask(rubric, values, read, likely, schema)
+        if expected is not None and len(found.value) != expected:
+            self.flags.append("a reply gave another number of verdicts than there was to judge")
+        if None in found.value:
+            self.flags.append("a verdict outside the vocabulary was left out")
+        return [DeepEvalVerdict(found.reply, at, *each) for at, each in enumerate(found.value) if each is not None]
+
+    def statements(
+        self, verdicts: Sequence[DeepEvalVerdict], passing: Collection[str], texts: Sequence[str] = ()
+    ) -> None:
         """Note each verdict as evidence on a statement: the one it names, else that of its place in `texts`."""
-        for group in verdicts:
-            for item in group.items:
-                at = item.place if texts else len(self.evidence)
-                text = texts[at] if at < len(texts) else item.statement
-                value = float(item.word in passing)
-                self.evidence.append(group.reply.evidence(EvidenceTarget.STATEMENT, at, value, text))
-
-    def note_dropped(self, verdicts: Sequence[Verdicts]) -> None:
-        """Flag what was left out."""
-        if any(group.dropped for group in verdicts):
-            self.flags.add(_DROPPED)
-
-    def note_empty(self, what: str, score: float) -> None:
-        """Flag the score of nothing to judge."""
-        self.flags.add(f"{what} and that was scored {score:g}")
+        for item in verdicts:
+            at = item.place if texts else len(self.evidence)
+            text = texts[at] if at < len(texts) else item.statement
+            value = float(item.word in passing)
+            self.evidence.append(item.reply.evidence(EvidenceTarget.STATEMENT, at, value, text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,31 +193,6 @@ class WithThreshold(Published):
     include_reason: bool = True
     reply: ReplyPath = ReplyPath.SCHEMA
 
-    def judging(self) -> Judging:
-        """Return the questions about one sample, none asked yet."""
-        return Judging(self.reply)
-
-    def verdicts(
-        self,
-        judging: Judging,
-        rubric: str,
-        values: Mapping[str, str],
-        *,
-        layout: DeepEvalReplySchema,
-        expected: int | None = None,
-    ) -> Plan[Verdicts]:
-        """Return the verdicts of one reply. `expected`: their number; None if the judge decides it."""
-        likely = {"verdicts": [{"statement": "s", "verdict": YES, "reason": "A reason."}] * (expected or 1)}
-        schema = {"verdicts": {"type": "array", "items": layout.schema}}
-        read = yield from judging.ask(
-            rubric, values, lambda fields: self._read(fields, layout), likely=likely, schema=schema
-        )
-        found = read.value
-        kept = tuple(verdict for verdict in found if verdict is not None)
-        if expected is not None and len(found) != expected:
-            judging.flags.add("a reply gave another number of verdicts than there was to judge")
-        return Verdicts(read.reply, kept, len(found) - len(kept))
-
     def scored(
         self, judging: Judging, score: float, counts: Mapping[str, int | None], reason: tuple[str, Mapping[str, str]]
     ) -> Plan[Score]:
@@ -202,62 +203,21 @@ class WithThreshold(Published):
         evidence = judging.evidence
         if self.include_reason:
             rubric, values = reason
+            read = text_in if self.reply is ReplyPath.SCHEMA else _text_or_json
             reply = yield from judging.ask(
                 rubric,
                 {"score": f"{score:.2f}", **values},
-                _loose_reason if self.reply is ReplyPath.LOOSE else _reason,
-                likely={"reason": "A reason."},
-                schema={"reason": _TEXT},
+                lambda fields: read(fields, "reason"),
+                {"reason": "A reason."},
+                {"reason": _TEXT},
             )
             evidence = [*evidence, reply.evidence(EvidenceTarget.TEXT, 0, text=reply.value)]
-        return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, judging.flags.phrases)
-
-    def _read(self, fields: Fields, layout: DeepEvalReplySchema) -> list[DeepEvalVerdict | None]:
-        """Return the verdicts in order, None for each to drop. Raises ReplyFault."""
-        required = self.reply is ReplyPath.SCHEMA
-        value = given(fields, "verdicts") if required else fields.get("verdicts")
-        items = items_of(value) if value or required else []
-        return [self._verdict(place, fields_of(item), layout) for place, item in enumerate(items)]
-
-    def _verdict(self, place: int, fields: Fields, layout: DeepEvalReplySchema) -> DeepEvalVerdict | None:
-        word = self._word(fields, layout)
-        if word is None:
-            return None
-        statement = text_in(fields, "statement") if layout.statement else ""
-        reason = text_in(fields, "reason") if layout.reason or fields.get("reason") is not None else None
-        return DeepEvalVerdict(place, word, reason, statement)
-
-    def _word(self, fields: Fields, layout: DeepEvalReplySchema) -> str | None:
-        if self.reply is ReplyPath.LOOSE:
-            return leading_word(fields.get("verdict"), layout.words)
-        raw = text_in(fields, "verdict")
-        if raw not in layout.words:
-            raise ReplyFault(f"The reply gives the verdict {raw!r}; allowed: {', '.join(_in_order(layout.words))}.")
-        return raw
-
-
-@dataclass(frozen=True, slots=True)
-class DeepEvalReplySchema:
-    """The required fields of an item in a list of verdicts."""
-
-    words: frozenset[str]
-    statement: bool = False
-    """It names its statement."""
-    reason: bool = False
-    """Its reason may not be missing."""
-
-    @property
-    def schema(self) -> Mapping[str, object]:
-        """The JSON Schema of an item."""
-        properties: dict[str, object] = {"statement": _TEXT} if self.statement else {}
-        properties["verdict"] = {"type": "string", "enum": _in_order(self.words)}
-        properties["reason"] = _TEXT if self.reason else {"anyOf": [_TEXT, {"type": "null"}]}
-        return _closed(properties)
+        return Score(
+            score, tuple(evidence), {**counts, "success": int(score >= threshold)}, tuple(dict.fromkeys(judging.flags))
+        )
 
 
 _TEXT: Final[dict[str, object]] = {"type": "string"}
-ON_CONTEXTS: Final = frozenset({YES, NO})
-ON_CLAIMS: Final = frozenset({YES, NO, BORDERLINE})
 
 
 def leading_word(raw: object, words: Collection[str]) -> str | None:
@@ -299,12 +259,7 @@ def listed(texts: Sequence[str | None], label: str = "", items: Sequence[object]
 
 def each_text(fields: Fields, name: str) -> list[str]:
     """Return the items of the list in a field; an item that is not text as its JSON. Raises ReplyFault."""
-    items = items_of(given(fields, name))
-    return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
-
-
-def _in_order(words: Collection[str]) -> list[str]:
-    return [word for word in (YES, NO, BORDERLINE) if word in words]
+    return [_text_or_json({name: item}, name) for item in items_of(given(fields, name))]
 
 
 def _closed(properties: Mapping[str, object]) -> Mapping[str, object]:
@@ -312,21 +267,14 @@ def _closed(properties: Mapping[str, object]) -> Mapping[str, object]:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
-def _object_schema(properties: Mapping[str, object]) -> str:
-    return json.dumps(_closed(properties), sort_keys=True)
-
-
-def _reason(fields: Fields) -> str:
-    return text_in(fields, "reason")
-
-
-def _loose_reason(fields: Fields) -> str:
-    value = given(fields, "reason")
+def _text_or_json(fields: Fields, name: str) -> str:
+    value = given(fields, name)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "it scores 0"})
 _EMPTY_RESPONSE: Final = "the response is empty"
+_NO_VERDICT: Final = "there was no verdict and that was scored 0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,21 +300,19 @@ class ContextualRelevancy(WithThreshold):
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
-        judging, found = self.judging(), list[Verdicts]()
-        layout = DeepEvalReplySchema(ON_CONTEXTS, statement=True)
+        judging, items = Judging(self.reply), list[DeepEvalVerdict]()
         for context in contexts:
             values = {"user_input": user_input, "context": context.text}
-            found.append((yield from self.verdicts(judging, "contextual_relevancy.verdicts", values, layout=layout)))
-        judging.note_dropped(found)
-        judging.statements(found, {YES})
-        items = [item for group in found for item in group.items]
+            items += yield from judging.verdicts("contextual_relevancy.verdicts", values, ON_STATEMENTS)
+        judging.statements(items, {YES})
         relevant = [item.statement for item in items if item.word == YES]
         score = fraction(len(relevant), len(items))
         if not items:
-            judging.note_empty("there was no verdict" if contexts else "no context was retrieved", 0)
+            what = "there was no verdict" if contexts else "no context was retrieved"
+            judging.flags.append(f"{what} and that was scored 0")
         reason = {
             "user_input": user_input,
-            "irrelevant": listed([item.reason for item in items if item.word == NO]),
+            "irrelevant": _reasons(items, NO),
             "relevant": listed(relevant),
         }
         counts = {"contexts": len(contexts), "statements": len(items), "relevant": len(relevant)}
@@ -394,21 +340,19 @@ class ContextualPrecision(WithThreshold):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, reference = sample.require("user_input"), sample.require("reference")
         contexts = [context.text for context in sample.contexts]
-        judging, layout = self.judging(), DeepEvalReplySchema(ON_CONTEXTS, reason=True)
+        judging = Judging(self.reply)
         values = {"user_input": user_input, "expected_output": reference, "nodes": listed(contexts, "Node")}
-        rubric = "contextual_precision.verdicts"
-        found = yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(contexts))
-        judging.note_dropped([found])
-        flags = [word == YES for word in found.words()]
+        items = yield from judging.verdicts("contextual_precision.verdicts", values, ON_CONTEXTS, len(contexts))
+        flags = [item.word == YES for item in items]
         if not flags:
-            judging.note_empty("there was no verdict", 0)
+            judging.flags.append(_NO_VERDICT)
         judging.evidence += [
-            found.reply.evidence(EvidenceTarget.CONTEXT, item.place, float(item.word == YES))
-            for item in found.items
+            item.reply.evidence(EvidenceTarget.CONTEXT, item.place, float(item.word == YES))
+            for item in items
             if item.place < len(contexts)
         ]
-        judged = [{"verdict": item.word, "reason": item.reason} for item in found.items]
-        shown = listed([f"{item.word}: {item.reason}" for item in found.items], "Node", judged)
+        judged = [{"verdict": item.word, "reason": item.reason} for item in items]
+        shown = listed([f"{item.word}: {item.reason}" for item in items], "Node", judged)
         reason = {"user_input": user_input, "verdicts": shown}
         counts = {"contexts": len(contexts), "verdicts": len(flags), "useful": sum(flags)}
         score = average_precision(flags)
@@ -436,18 +380,17 @@ class ContextualRecall(WithThreshold):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("user_input")
         reference, contexts = sample.require("reference"), [context.text for context in sample.contexts]
-        judging, layout = self.judging(), DeepEvalReplySchema(ON_CONTEXTS, reason=True)
+        judging = Judging(self.reply)
         values = {"expected_output": reference, "nodes": listed(contexts, "Node")}
-        found = yield from self.verdicts(judging, "contextual_recall.verdicts", values, layout=layout)
-        judging.note_dropped([found])
-        judging.statements([found], {YES})
-        size, attributed = len(found.items), found.words().count(YES)
+        items = yield from judging.verdicts("contextual_recall.verdicts", values, ON_CONTEXTS)
+        judging.statements(items, {YES})
+        size, attributed = len(items), sum(item.word == YES for item in items)
         if not size:
-            judging.note_empty("there was no verdict", 0)
+            judging.flags.append(_NO_VERDICT)
         reason = {
             "expected_output": reference,
-            "supportive": _reasons(found.items, {YES}),
-            "unsupportive": _reasons(found.items, {NO}),
+            "supportive": _reasons(items, YES),
+            "unsupportive": _reasons(items, NO),
         }
         counts = {"sentences": size, "attributed": attributed}
         score = fraction(attributed, size)
@@ -485,33 +428,32 @@ class Faithfulness(WithThreshold):
         response, contexts = sample.require("response"), sample.contexts
         if not response:
             return Undefined(_EMPTY_RESPONSE)
-        judging = self.judging()
-        truths, claims = yield from self._extracted(judging, response, "\n\n".join(each.text for each in contexts))
-        found: list[Verdicts] = []
-        if claims:
-            values = {"facts": "\n\n".join(truths), "claims": listed(claims), "unsure": BORDERLINE}
-            layout, rubric = DeepEvalReplySchema(ON_CLAIMS), "faithfulness.verdicts"
-            found.append((yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(claims))))
-        passing = {YES} if self.penalize_ambiguous_claims else {YES, BORDERLINE}
-        items = [item for group in found for item in group.items]
-        judging.note_dropped(found)
-        judging.statements(found, passing, claims)
-        if not items:
-            judging.note_empty("there was no claim with a verdict", 1)
-        counts = {"truths": len(truths), "claims": len(claims)} | _tallied(items)
-        ambiguous = self.penalize_ambiguous_claims
-        against = [item for item in items if item.word == NO or (ambiguous and item.word == BORDERLINE)]
-        reason = {"contradictions": listed(_against(items, ambiguous=ambiguous), items=[*map(_contradiction, against)])}
-        score = fraction(sum(item.word in passing for item in items), len(items), of_nothing=1.0)
-        return (yield from self.scored(judging, score, counts, ("faithfulness.reason", reason)))
-
-    def _extracted(self, judging: Judging, response: str, context: str) -> Plan[tuple[Sequence[str], Sequence[str]]]:
-        limit = self.truths_extraction_limit
+        judging, limit = Judging(self.reply), self.truths_extraction_limit
         wanted = "all of them" if limit is None else f"the {max(limit, 0)} most important of each document"
-        values = {"limit": wanted, "retrieval_context": context}
+        values = {"limit": wanted, "retrieval_context": "\n\n".join(each.text for each in contexts)}
         truths = yield from judging.texts("faithfulness.truths", values, "truths", "A fact.")
         claims = yield from judging.texts("faithfulness.claims", {"actual_output": response}, "claims", "A claim.")
-        return truths, claims
+        items: list[DeepEvalVerdict] = []
+        if claims:
+            values = {"facts": "\n\n".join(truths), "claims": listed(claims), "unsure": BORDERLINE}
+            items = yield from judging.verdicts("faithfulness.verdicts", values, ON_CLAIMS, len(claims))
+        passing = {YES} if self.penalize_ambiguous_claims else {YES, BORDERLINE}
+        judging.statements(items, passing, claims)
+        if not items:
+            judging.flags.append("there was no claim with a verdict and that was scored 1")
+        counts = {"truths": len(truths), "claims": len(claims)} | _tallied(items)
+        unsure = [item for item in items if item.word == BORDERLINE and self.penalize_ambiguous_claims]
+        shown = [item.reason or "" for item in items if item.word == NO]
+        shown += [f"(ambiguous) {item.reason or ''}" for item in unsure]
+        # DeepEval's own prompt lists the reasons in the order of the claims
+        own = [
+            f"(Ambiguous) {item.reason}" if item in unsure else item.reason
+            for item in items
+            if item.word == NO or item in unsure
+        ]
+        reason = {"contradictions": listed(shown, items=own)}
+        score = fraction(sum(item.word in passing for item in items), len(items), of_nothing=1.0)
+        return (yield from self.scored(judging, score, counts, ("faithfulness.reason", reason)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -537,37 +479,23 @@ class AnswerRelevancy(WithThreshold):
         user_input, response = sample.require("user_input"), sample.require("response")
         if not response:
             return Undefined(_EMPTY_RESPONSE)
-        judging, found = self.judging(), list[Verdicts]()
+        judging, items = Judging(self.reply), list[DeepEvalVerdict]()
         values = {"actual_output": response}
         statements = yield from judging.texts("answer_relevancy.statements", values, "statements", "A statement.")
         if statements:
             values = {"user_input": user_input, "statements": listed(statements), "unsure": BORDERLINE}
-            layout, rubric = DeepEvalReplySchema(ON_CLAIMS), "answer_relevancy.verdicts"
-            found.append((yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(statements))))
-        items = [item for group in found for item in group.items]
-        judging.note_dropped(found)
-        judging.statements(found, {YES, BORDERLINE}, statements)
+            items = yield from judging.verdicts("answer_relevancy.verdicts", values, ON_CLAIMS, len(statements))
+        judging.statements(items, {YES, BORDERLINE}, statements)
         if not items:
-            judging.note_empty("there was no statement with a verdict", 1)
+            judging.flags.append("there was no statement with a verdict and that was scored 1")
         counts = {"statements": len(statements)} | _tallied(items)
-        reason = {"user_input": user_input, "irrelevant": _reasons(items, {NO})}
+        reason = {"user_input": user_input, "irrelevant": _reasons(items, NO)}
         score = fraction(sum(item.word != NO for item in items), len(items), of_nothing=1.0)
         return (yield from self.scored(judging, score, counts, ("answer_relevancy.reason", reason)))
 
 
-def _reasons(items: Sequence[DeepEvalVerdict], words: set[str]) -> str:
-    return listed([item.reason for item in items if item.word in words])
-
-
-def _against(items: Sequence[DeepEvalVerdict], *, ambiguous: bool) -> list[str]:
-    """Return the reasons why claims do not pass; with `ambiguous`, also for claims that the facts do not settle."""
-    found = [item.reason or "" for item in items if item.word == NO]
-    return found + [f"(ambiguous) {item.reason or ''}" for item in items if ambiguous and item.word == BORDERLINE]
-
-
-def _contradiction(item: DeepEvalVerdict) -> str | None:
-    """Return why a claim does not pass, as DeepEval's own prompt lists it."""
-    return item.reason if item.word == NO else f"(Ambiguous) {item.reason}"
+def _reasons(items: Sequence[DeepEvalVerdict], word: str) -> str:
+    return listed([item.reason for item in items if item.word == word])
 
 
 def _tallied(items: Sequence[DeepEvalVerdict]) -> dict[str, int]:
