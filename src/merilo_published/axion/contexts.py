@@ -1,44 +1,240 @@
-"""axion's metrics of contexts: relevancy, ranking, utilization, precision and sufficiency."""
+"""axion's requests, and its metrics of contexts: relevancy, ranking, utilization, precision and sufficiency.
+
+A list of items is judged in one request, or each item separately if that fails; replies are read as JSON.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from merilo.judging.ask import AskFailed, both, together
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision
-from merilo_published.asking import Asker, ReadReply
-from merilo_published.axion.steps import (
-    SYSTEM,
-    AxionMetric,
-    Mode,
-    Notes,
-    RelevancyMode,
-    RelevancyReply,
-    Strategy,
-    Verdicts,
-    blank,
-    model_template,
-    no_context,
-    read_batch,
-    relevancy_of,
-    sent_texts,
-)
-from merilo_published.definition import fraction, joined
+from merilo_published.asking import Asker, ReadReply, Reply, ReplyFault, RequestTemplate, json_array, object_in
+from merilo_published.definition import Published, fraction, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample, TextField
     from merilo.judging.ask import Plan
 
+R = TypeVar("R", bound=BaseModel)
 
-_NONE_RELEVANT: Final = "no context is relevant and that was scored 0"
+LOST: Final = "a judge call failed and was scored all the same"
+SHORT: Final = "the judge gave fewer verdicts than it was asked for; the rest left the denominator"
+LEFT_OUT: Final = "empty texts were not sent, and the verdicts count for the first texts"
+NOTHING_RETRIEVED: Final = Score(0.0, counts={"contexts": 0}, flags=("nothing was retrieved and that was scored 0",))
+NO_CLAIM: Final = "the response makes no statement and that was scored 1"
+NOTHING_CLAIMED: Final = Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,))
+
+
+class Mode(StrEnum):
+    """The evaluation mode that axion records."""
+
+    GRANULAR = "granular"
+    HOLISTIC = "holistic"
+
+
+class RelevancyMode(StrEnum):
+    """The rule for what is relevant to a question."""
+
+    TASK = "task"
+    """A text that answers it, or is closely related and needed for its task."""
+    STRICT = "strict"
+    """Only what answers it directly."""
+
+
+@dataclass(slots=True)
+class Judging:
+    """The requests about one sample and the flags of its score; one for each plan."""
+
+    failure_scored: bool = True
+    asker: Asker = field(default_factory=lambda: Asker("axion"))
+    flags: dict[str, None] = field(default_factory=dict[str, None])
+    """Problems that were scored anyway, each once, in order of appearance."""
+
+    def read(self, template: RequestTemplate[R], values: Mapping[str, str]) -> Plan[ReadReply[R] | None]:
+        """Return a reply, None for a failed call that is scored. Raises AskFailed for one that is not."""
+        found = yield from self.asker.try_read(template, values)
+        if isinstance(found, ReadReply):
+            return found
+        if not self.failure_scored:
+            raise found
+        self.flags[LOST] = None
+        return None
+
+    def note_length(self, got: int, wanted: int, texts: int) -> None:
+        """Flag a list of verdicts that is too short. `wanted`: one verdict for each of `texts` that was sent."""
+        if wanted < texts:
+            self.flags[LEFT_OUT] = None
+        if got < wanted:
+            self.flags[SHORT] = None
+
+    def score(self, value: float, evidence: Iterable[Evidence], counts: Mapping[str, int | None]) -> Score:
+        """Return a score with the flags."""
+        return Score(value, tuple(evidence), counts, tuple(self.flags))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedsTexts(Published):
+    """A metric of axion, which takes a blank text for a missing one.
+
+    Use: To compare with numbers of axion.
+    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
+    """
+
+    version: ClassVar[int] = 2
+    texts: ClassVar[tuple[TextField, ...]]
+    """The texts that must not be blank."""
+    scores_nothing: ClassVar[bool] = False
+    """True if nothing retrieved scores 0 without a question."""
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        contexts = sample.contexts if "retrieved_contexts" in self.needed else None
+        for name, text in [(name, sample.require(name)) for name in self.texts]:
+            if not text.strip():
+                return Undefined(f"the {name.replace('_', ' ')} is blank")
+        if self.scores_nothing and not contexts:
+            return NOTHING_RETRIEVED
+        return (yield from self.judged(sample, Judging(getattr(self, "failure_scored", True))))
+
+    def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
+        """Return the outcome of a sample whose texts are not blank."""
+        raise NotImplementedError  # each metric has its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxionMetric(NeedsTexts):
+    """A metric built on axion's analysis engine.
+
+    axion's serialiser leaves empty texts (not blank ones) out of a list that it sends, so fewer verdicts come than
+    there are texts, and they count for the first texts. Items without a verdict leave the denominator.
+
+    `mode` is recorded in the metric's text and moves no number, as in axion's code. `force_granular` and
+    `allow_fallback` are options of the engine that every metric takes; they matter to recall, utilization and
+    faithfulness, which alone can be judged in a batch or item by item.
+    """
+
+    mode: Mode = Mode.GRANULAR
+    failure_scored: bool = True
+    """A judge call that fails is scored, with a flag, as published; False: the outcome is Failed."""
+    force_granular: bool = False
+    """Ask item by item from the start."""
+    allow_fallback: bool = True
+    """Ask item by item where the batch fails; False: the outcome is Failed then."""
+
+    def batch(
+        self,
+        judging: Judging,
+        template: RequestTemplate[R],
+        whole: type[Verdicts[R]],
+        *,
+        item: str,
+        texts: Sequence[str],
+        fixed: Mapping[str, str],
+        most: int,
+    ) -> Plan[list[ReadReply[R] | None]]:
+        """Return the reply on each text, None for a failed call; fewer if the batch reply was short, never more.
+
+        `template`: the request about one text, under the name `item`; `whole`: the reply to the batch, which shows the
+        texts that are not empty. `fixed`: the values of every request. `most`: the maximum number of single requests.
+        Raises AskFailed when the batch fails and there is no fallback, or when there are too many texts.
+        """
+        sent = [text for text in texts if text]
+        if not self.force_granular:
+            likely = {"verdicts": [json.loads(template.likely) for _ in sent]}
+            request = model_template(f"{template.rubric}_batch", whole, likely)
+            found = yield from judging.asker.try_read(request, {f"{item}s": json_array(sent), **fixed})
+            if isinstance(found, ReadReply):
+                verdicts = found.value.verdicts[: len(texts)]
+                if verdicts:
+                    judging.note_length(len(verdicts), len(sent), len(texts))
+                return [ReadReply(found.reply, value) for value in verdicts]
+            if not self.allow_fallback:
+                raise found
+        if len(texts) > most:
+            question = judging.asker.question(template.rubric, {item: texts[0], **fixed}, likely="{}")
+            message = f"{len(texts)} statements were named of a text that can make at most {most}."
+            raise AskFailed(question, Failure(FailureKind.UNREADABLE, message))
+        read = yield from together([judging.read(template, {item: text, **fixed}) for text in texts])
+        if read[0] is not None:
+            judging.note_length(len(read), len(sent), len(texts))
+        return list(read)
+
+
+def max_statements(text: str | None) -> int:
+    """Return the maximum number of statements of a text to ask about one by one: generous, but bounded."""
+    return 0 if text is None else 8 + len(text) // 4
+
+
+# -- replies ------------------------------------------------------------------------------------------
+
+
+class StatementsReply(BaseModel):
+    """The statements of a text."""
+
+    statements: list[str]
+
+
+class RelevancyReply(BaseModel):
+    """The verdict on the relevance of one text."""
+
+    verdict: Literal["yes", "no", "idk"]
+    reason: str = ""
+
+
+class Verdicts(BaseModel, Generic[R]):
+    """A verdict for each item of a list."""
+
+    verdicts: list[R]
+
+
+def model_template(rubric: str, model: type[R], likely: object) -> RequestTemplate[R]:
+    """Return a request for JSON that this model accepts. `likely`: a reply of the likely form, not yet as JSON."""
+
+    def read(reply: Reply) -> R:
+        try:
+            return model.model_validate(object_in(reply.text))
+        except ValidationError as error:
+            raise ReplyFault(f"The reply has not the form asked for ({_first_fault(error)}).") from None
+
+    return RequestTemplate(rubric, json.dumps(likely, ensure_ascii=False), read)
+
+
+def _first_fault(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+def statements_of(text: str) -> RequestTemplate[StatementsReply]:
+    """Return the request for the statements that a text makes."""
+    return model_template("statements", StatementsReply, {"statements": [text]})
+
+
+def relevancy_of(
+    judging: Judging, user_input: str, texts: Sequence[str], mode: RelevancyMode
+) -> Plan[ReadReply[Verdicts[RelevancyReply]] | None]:
+    """Return verdicts on texts from one request, which is the same for contexts and statements and all metrics.
+
+    axion sends the texts that are not empty, and the verdicts count for the first texts. None for a failed call.
+    """
+    sent = [text for text in texts if text]
+    likely = {"verdicts": [{"verdict": "yes", "reason": ""} for _ in sent]}
+    template = model_template(f"relevancy_{mode}", Verdicts[RelevancyReply], likely)
+    found = yield from judging.read(template, {"user_input": user_input, "texts": json_array(sent)})
+    if found is None:
+        return None
+    verdicts = found.value.verdicts[: len(texts)]
+    judging.note_length(len(verdicts), len(sent), len(texts))
+    return ReadReply(found.reply, Verdicts(verdicts=verdicts))
 
 
 class ModeEffect(StrEnum):
@@ -63,12 +259,8 @@ class _OfContexts(AxionMetric):
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
 
-    def _nothing(self, sample: Sample, *names: TextField) -> Score | Undefined | None:
-        """Return the outcome if one of these texts is blank or nothing was retrieved; otherwise None."""
-        contexts, reason = sample.contexts, blank(sample, *names)
-        if reason is not None:
-            return Undefined(reason)
-        return None if contexts else no_context()
+    texts: ClassVar[tuple[TextField, ...]] = ("user_input",)
+    scores_nothing: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,22 +269,14 @@ class _ChunkMetric(_OfContexts):
 
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
 
-    def _relevant(
-        self, asker: Asker, sample: Sample, notes: Notes
-    ) -> Plan[tuple[tuple[bool, ...], tuple[Evidence, ...]]]:
+    def _relevant(self, judging: Judging, sample: Sample) -> Plan[tuple[tuple[bool, ...], tuple[Evidence, ...]]]:
         """Return for each judged context whether it is relevant; no context is if the call failed."""
         texts = [context.text for context in sample.contexts]
-        sent = sent_texts(texts)
-        found = yield from relevancy_of(asker, sample.require("user_input"), sent, self.relevancy_mode)
-        if isinstance(found, AskFailed):
-            notes.lost(found)
+        found = yield from relevancy_of(judging, sample.require("user_input"), texts, self.relevancy_mode)
+        if found is None:
             return (False,) * len(texts), ()
-        verdicts = found.value.verdicts[: len(texts)]
-        notes.length(len(verdicts), len(sent), len(texts))
-        flags = tuple(verdict.verdict == "yes" for verdict in verdicts)
-        return flags, tuple(
-            found.evidence(EvidenceTarget.CONTEXT, index, float(flag)) for index, flag in enumerate(flags)
-        )
+        flags = tuple(verdict.verdict == "yes" for verdict in found.value.verdicts)
+        return flags, tuple(found.evidence(EvidenceTarget.CONTEXT, at, float(flag)) for at, flag in enumerate(flags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,28 +300,15 @@ class ContextualRelevancy(_ChunkMetric):
 
     mode_effect: ModeEffect = ModeEffect.RECORDED
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self._nothing(sample, "user_input")) is not None:
-            return nothing
-        notes, asker = Notes(self.failure_scored), Asker(SYSTEM)
+    def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         if self.mode is Mode.HOLISTIC and self.mode_effect is ModeEffect.DOCUMENTED:
-            return (yield from self._together(asker, sample, notes))
-        flags, evidence = yield from self._relevant(asker, sample, notes)
-        value = fraction(sum(flags), len(flags))
-        return Score(value, evidence, _relevant_counts(sample, flags), notes.flags)
-
-    def _together(self, asker: Asker, sample: Sample, notes: Notes) -> Plan[Score | Undefined]:
-        values = {"user_input": sample.require("user_input"), "context": joined(sample)}
-        likely = {"verdict": "yes", "reason": ""}
-        found = yield from asker.try_read(
-            model_template(f"relevancy_joined_{self.relevancy_mode}", RelevancyReply, likely), values
-        )
-        counts = {"contexts": len(sample.contexts), "judged": None, "relevant": None}
-        if isinstance(found, AskFailed):
-            notes.lost(found)
-            return Score(0.0, (), counts, notes.flags)
-        value = float(found.value.verdict == "yes")
-        return Score(value, (found.evidence(EvidenceTarget.TEXT, 0, value),), counts, notes.flags)
+            template = model_template(
+                f"relevancy_joined_{self.relevancy_mode}", RelevancyReply, {"verdict": "yes", "reason": ""}
+            )
+            counts = {"contexts": len(sample.contexts), "judged": None, "relevant": None}
+            return (yield from _of_joined(judging, sample, template, lambda reply: reply.verdict == "yes", counts))
+        flags, evidence = yield from self._relevant(judging, sample)
+        return judging.score(fraction(sum(flags), len(flags)), evidence, _relevant_counts(sample, flags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,12 +328,9 @@ class ContextualRanking(_ChunkMetric):
     name: ClassVar[str] = "axion:contextual_ranking"
     ranked: ClassVar[bool] = True
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self._nothing(sample, "user_input")) is not None:
-            return nothing
-        notes = Notes(self.failure_scored)
-        flags, evidence = yield from self._relevant(Asker(SYSTEM), sample, notes)
-        return Score(average_precision(flags), evidence, _relevant_counts(sample, flags), notes.flags)
+    def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
+        flags, evidence = yield from self._relevant(judging, sample)
+        return judging.score(average_precision(flags), evidence, _relevant_counts(sample, flags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,53 +355,35 @@ class ContextualUtilization(_ChunkMetric):
 
     name: ClassVar[str] = "axion:contextual_utilization"
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
+    texts: ClassVar[tuple[TextField, ...]] = ("user_input", "response")
     most = 2
     each_context = 1
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self._nothing(sample, "user_input", "response")) is not None:
-            return nothing
-        notes, asker = Notes(self.failure_scored), Asker(SYSTEM)
+    def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         (relevant, evidence), used = yield from both(
-            self._relevant(asker, sample, notes), self._used(asker, sample, notes)
+            self._relevant(judging, sample),
+            self.batch(
+                judging,
+                model_template("utilization", UtilizationReply, {"is_utilized": True, "reasoning": ""}),
+                Verdicts[UtilizationReply],
+                item="context",
+                texts=[context.text for context in sample.contexts],
+                fixed={"response": sample.require("response")},
+                most=len(sample.contexts),
+            ),
         )
-        judged = [
-            (index, each) for index, (flag, each) in enumerate(zip(relevant, used, strict=False)) if flag
-        ]  # the shorter list decides
-        of_use = tuple(
+        pairs = enumerate(zip(relevant, used, strict=False))  # the shorter list decides
+        judged = [(index, reply) for index, (flag, reply) in pairs if flag]
+        of_use = [
             each.evidence(EvidenceTarget.CONTEXT, index, float(each.value.is_utilized))
             for index, each in judged
-            if isinstance(each, ReadReply)
-        )
+            if each is not None
+        ]
         utilized = sum(bool(piece.value) for piece in of_use)
         counts = {"contexts": len(sample.contexts), "relevant": len(judged), "utilized": utilized}
-        if judged:
-            return Score(utilized / len(judged), (*evidence, *of_use), counts, notes.flags)
-        notes.add(_NONE_RELEVANT)
-        return Score(0.0, evidence, counts, notes.flags)
-
-    def _used(
-        self, asker: Asker, sample: Sample, notes: Notes
-    ) -> Plan[tuple[ReadReply[UtilizationReply] | AskFailed, ...]]:
-        texts, response = [context.text for context in sample.contexts], sample.require("response")
-        sent = sent_texts(texts)
-        found = yield from read_batch(
-            asker,
-            "utilization_batch",
-            model_template("utilization", UtilizationReply, {"is_utilized": True, "reasoning": ""}),
-            Verdicts[UtilizationReply],
-            item="context",
-            texts=texts,
-            sent=sent,
-            fixed={"response": response},
-            strategy=Strategy(self.force_granular, self.allow_fallback, len(texts)),
-        )
-        for each in found:
-            if isinstance(each, AskFailed):
-                notes.lost(each)
-        if found and isinstance(found[0], ReadReply):
-            notes.length(len(found), len(sent), len(texts))
-        return found
+        if not judged:
+            judging.flags["no context is relevant and that was scored 0"] = None
+        return judging.score(fraction(utilized, len(judged)), (*evidence, *of_use), counts)
 
 
 def _relevant_counts(sample: Sample, flags: tuple[bool, ...]) -> dict[str, int | None]:
@@ -271,27 +421,21 @@ class ContextualPrecision(_OfContexts):
     name: ClassVar[str] = "axion:contextual_precision"
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "reference", "retrieved_contexts"})
+    texts: ClassVar[tuple[TextField, ...]] = ("user_input", "reference")
     most = 0
     each_context = 1
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self._nothing(sample, "user_input", "reference")) is not None:
-            return nothing
-        contexts, notes, asker = sample.contexts, Notes(self.failure_scored), Asker(SYSTEM)
-        reference = sample.require("reference")
+    def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         template = model_template("usefulness", UsefulnessReply, {"is_useful": True})
-        asked = [{"context": context.text, "reference": reference} for context in contexts]
-        found = yield from together([asker.try_read(template, values) for values in asked])
-        flags: list[bool] = []
-        evidence: list[Evidence] = []
-        for index, each in enumerate(found):
-            if isinstance(each, AskFailed):
-                notes.lost(each)
-            else:
-                evidence.append(each.evidence(EvidenceTarget.CONTEXT, index, float(each.value.is_useful)))
-            flags.append(isinstance(each, ReadReply) and each.value.is_useful)
-        counts = {"contexts": len(flags), "useful": sum(flags)}
-        return Score(average_precision(flags), tuple(evidence), counts, notes.flags)
+        asked = [{"context": context.text, "reference": sample.require("reference")} for context in sample.contexts]
+        found = yield from together([judging.read(template, values) for values in asked])
+        flags = [each is not None and each.value.is_useful for each in found]
+        evidence = [
+            each.evidence(EvidenceTarget.CONTEXT, index, float(each.value.is_useful))
+            for index, each in enumerate(found)
+            if each is not None
+        ]
+        return judging.score(average_precision(flags), evidence, {"contexts": len(flags), "useful": sum(flags)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,15 +455,23 @@ class ContextualSufficiency(_OfContexts):
     name: ClassVar[str] = "axion:contextual_sufficiency"
     needs = frozenset({"user_input", "retrieved_contexts"})
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if (nothing := self._nothing(sample, "user_input")) is not None:
-            return nothing
-        values = {"user_input": sample.require("user_input"), "context": joined(sample)}
-        likely = {"is_sufficient": True, "reasoning": ""}
-        found = yield from Asker(SYSTEM).try_read(model_template("sufficiency", SufficiencyReply, likely), values)
-        notes, counts = Notes(self.failure_scored), {"contexts": len(sample.contexts)}
-        if isinstance(found, AskFailed):
-            notes.lost(found)
-            return Score(0.0, (), counts, notes.flags)
-        value = float(found.value.is_sufficient)
-        return Score(value, (found.evidence(EvidenceTarget.TEXT, 0, value),), counts, notes.flags)
+    def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
+        template = model_template("sufficiency", SufficiencyReply, {"is_sufficient": True, "reasoning": ""})
+        counts = {"contexts": len(sample.contexts)}
+        return (yield from _of_joined(judging, sample, template, lambda reply: reply.is_sufficient, counts))
+
+
+def _of_joined(
+    judging: Judging,
+    sample: Sample,
+    template: RequestTemplate[R],
+    holds: Callable[[R], bool],
+    counts: Mapping[str, int | None],
+) -> Plan[Score]:
+    """Return 1 or 0 from one request about all contexts joined, 0 for a failed call."""
+    values = {"user_input": sample.require("user_input"), "context": joined(sample)}
+    found = yield from judging.read(template, values)
+    if found is None:
+        return judging.score(0.0, (), counts)
+    value = float(holds(found.value))
+    return judging.score(value, [found.evidence(EvidenceTarget.TEXT, 0, value)], counts)

@@ -11,42 +11,35 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pydantic import BaseModel
 
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed
 from merilo.judging.json_types import as_list, as_mapping, as_object
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
-from merilo_published.asking import Asker, ReadReply, json_array, on_statements
+from merilo_published.asking import json_array, on_statements
 from merilo_published.axion.contexts import (
+    NO_CLAIM,
+    NOTHING_CLAIMED,
+    AxionMetric,
     ContextualPrecision,
     ContextualRanking,
     ContextualRelevancy,
     ContextualSufficiency,
     ContextualUtilization,
-)
-from merilo_published.axion.steps import (
-    NO_CLAIM,
-    NOTHING_CLAIMED,
-    SYSTEM,
-    AxionMetric,
-    Notes,
+    Judging,
+    NeedsTexts,
     RelevancyMode,
     RelevancyReply,
     StatementsReply,
-    Strategy,
     Verdicts,
-    blank,
     max_statements,
     model_template,
-    read_batch,
     relevancy_of,
-    sent_texts,
-    statements_in,
+    statements_of,
 )
-from merilo_published.definition import Published, clipped_mean, fraction, joined
+from merilo_published.definition import clipped_mean, fraction, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from merilo.data.sample import Sample
+    from merilo.data.sample import Sample, TextField
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
 
@@ -74,23 +67,6 @@ class ExplanationReply(BaseModel):
 _EXPLANATION: Final = model_template("explanation", ExplanationReply, {"explanation": "It answers what was asked."})
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A question and its answer."""
-
-    user_input: str
-    response: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """A statement of a response, and the verdict on it, or None."""
-
-    text: str
-    reply: RelevancyReply | None
-    evidence: Evidence | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRelevancy(AxionMetric):
     """Share of the response's statements that are relevant to the user input.
@@ -115,6 +91,7 @@ class AnswerRelevancy(AxionMetric):
 
     name: ClassVar[str] = "axion:answer_relevancy"
     needs = frozenset({"user_input", "response"})
+    texts: ClassVar[tuple[TextField, ...]] = ("user_input", "response")
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
 
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
@@ -126,76 +103,51 @@ class AnswerRelevancy(AxionMetric):
             return 0
         return 1 + 2 * max(1, len(_turns(sample) or ()))
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if reason := blank(sample, "user_input", "response"):
-            return Undefined(reason)
+    def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         turns = _turns(sample) if self.multi_turn_strategy is MultiTurn.ALL_TURNS else None
         whole = turns is not None
         if turns is None:
-            turns = (_Turn(sample.require("user_input"), sample.require("response")),)
+            turns = ((sample.require("user_input"), sample.require("response")),)
         elif not turns:
             return Undefined(_NO_TURN)
-        asker, notes = Asker(SYSTEM), Notes(self.failure_scored)
-        claims: list[_Claim] = []
-        for turn in turns:
-            claims += yield from self._claims(asker, turn, len(claims), notes)
-        if not claims:
-            return Score(1.0, flags=notes.flags) if notes.flags else NOTHING_CLAIMED
-        asked = _asked(turns) if whole else turns[0].user_input
-        return (yield from self._scored(asker, asked, claims, notes, whole=whole))
-
-    def _claims(self, asker: Asker, turn: _Turn, first: int, notes: Notes) -> Plan[list[_Claim]]:
-        extracted = yield from statements_in(asker, turn.response)
-        if isinstance(extracted, AskFailed):
-            notes.lost(extracted)
-            return []
-        texts = extracted.value.statements
-        if not texts:
-            return []
-        sent = sent_texts(texts)
-        found = yield from relevancy_of(asker, turn.user_input, sent, self.relevancy_mode)
-        if isinstance(found, AskFailed):
-            notes.lost(found)
-            return [_Claim(text, None, None) for text in texts]
-        replies = found.value.verdicts[: len(texts)]
-        notes.length(len(replies), len(sent), len(texts))
-        claims: list[_Claim] = []
-        for place, text in enumerate(texts):
-            reply = replies[place] if place < len(replies) else None
-            piece = (
-                None
-                if reply is None
-                else found.evidence(EvidenceTarget.STATEMENT, first + place, float(self._counts(reply)), text)
-            )
-            claims.append(_Claim(text, reply, piece))
-        return claims
+        statements, verdicts, evidence = 0, list[RelevancyReply](), list[Evidence]()
+        for user_input, response in turns:
+            extracted = yield from judging.read(statements_of(response), {"text": response})
+            texts = extracted.value.statements if extracted is not None else []
+            if not texts:
+                continue
+            found = yield from relevancy_of(judging, user_input, texts, self.relevancy_mode)
+            if found is not None:
+                verdicts += found.value.verdicts
+                evidence += [
+                    found.evidence(EvidenceTarget.STATEMENT, statements + at, float(self._counts(reply)), texts[at])
+                    for at, reply in enumerate(found.value.verdicts)
+                ]
+            statements += len(texts)
+        if not statements:
+            return Score(1.0, flags=tuple(judging.flags)) if judging.flags else NOTHING_CLAIMED
+        total = statements if whole else len(verdicts)
+        relevant = sum(map(self._counts, verdicts))
+        value = fraction(relevant, total, of_nothing=1.0)
+        asked = [f"Turn {place}: {user_input}" if whole else user_input for place, (user_input, _) in enumerate(turns)]
+        reasons = [f"Relevancy: {reply.reason}" for reply in verdicts if reply.verdict == "no" and reply.reason]
+        values = {"user_input": "\n".join(asked), "reasons": json_array(reasons), "score": repr(value)}
+        explanation = yield from judging.asker.read(_EXPLANATION, values)
+        evidence.append(explanation.evidence(EvidenceTarget.TEXT, 0))
+        return judging.score(value, evidence, {"statements": statements, "counted": total, "relevant": relevant})
 
     def _counts(self, reply: RelevancyReply) -> bool:
         return reply.verdict == "yes" or (reply.verdict == "idk" and not self.penalize_ambiguity)
 
-    def _scored(
-        self, asker: Asker, asked: str, claims: Sequence[_Claim], notes: Notes, *, whole: bool
-    ) -> Plan[Score | Undefined]:
-        replies = [claim.reply for claim in claims if claim.reply is not None]
-        total = len(claims) if whole else len(replies)
-        relevant = sum(self._counts(reply) for reply in replies)
-        value = fraction(relevant, total, of_nothing=1.0)
-        evidence = tuple(claim.evidence for claim in claims if claim.evidence is not None)
-        counts = {"statements": len(claims), "counted": total, "relevant": relevant}
-        reasons = [f"Relevancy: {reply.reason}" for reply in replies if reply.verdict == "no" and reply.reason]
-        values = {"user_input": asked, "reasons": json_array(reasons), "score": repr(value)}
-        explanation = yield from asker.read(_EXPLANATION, values)
-        return Score(value, (*evidence, explanation.evidence(EvidenceTarget.TEXT, 0)), counts, notes.flags)
 
-
-def _turns(sample: Sample) -> tuple[_Turn, ...] | None:
-    """Return the answers that follow a question, in order; None if the sample has no conversation."""
+def _turns(sample: Sample) -> tuple[tuple[str, str], ...] | None:
+    """Return the questions with the answers that follow them, in order; None if the sample has no conversation."""
     given: object = sample.metadata.get("conversation")
     holder = as_object(given)
     messages = as_list(given if holder is None else holder.get("messages"))
     if messages is None:
         return None
-    turns: list[_Turn] = []
+    turns: list[tuple[str, str]] = []
     asked: str | None = None
     for message in messages:
         fields = as_object(message) or {}
@@ -205,13 +157,9 @@ def _turns(sample: Sample) -> tuple[_Turn, ...] | None:
         if role in _ASKED:
             asked = content
         elif role in _ANSWERED and content and asked is not None:
-            turns.append(_Turn(asked, content))
+            turns.append((asked, content))
             asked = None
     return tuple(turns)
-
-
-def _asked(turns: Sequence[_Turn]) -> str:
-    return "\n".join(f"Turn {place}: {turn.user_input}" for place, turn in enumerate(turns))
 
 
 class FactReply(BaseModel):
@@ -221,16 +169,14 @@ class FactReply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactualAccuracy(Published):
+class FactualAccuracy(NeedsTexts):
     """Share of the response's statements that the reference supports.
 
     Formula: Statements with the verdict 1 / verdicts.
     Questions: One Completion for the statements and one for the verdicts.
     Undefined: the user input is blank | the response is blank | the reference is blank
-    Use: To compare with numbers of axion.
     Not: To see what the response leaves out: it counts against nothing here.
     See: axion:faithfulness | axion:answer_relevancy
-    Source: axion, revision 7ab96dc of 15 August 2026: the metric's module and the analysis engine.
 
     Failed where either of the two requests fails, and where a verdict is neither 0 nor 1 (the published code adds up
     any whole number).
@@ -240,31 +186,28 @@ class FactualAccuracy(Published):
     """
 
     name: ClassVar[str] = "axion:factual_accuracy"
-    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "reference"})
+    texts: ClassVar[tuple[TextField, ...]] = ("user_input", "response", "reference")
     most = 2
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        if reason := blank(sample, "user_input", "response", "reference"):
-            return Undefined(reason)
-        asker, user_input, response = Asker(SYSTEM), sample.require("user_input"), sample.require("response")
+    def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
+        asker, user_input, response = judging.asker, sample.require("user_input"), sample.require("response")
         values = {"user_input": user_input, "response": response}
         extracted = yield from asker.read(model_template("facts", StatementsReply, {"statements": [response]}), values)
         statements = extracted.value.statements
         if not statements:
             return NOTHING_CLAIMED
-        sent = sent_texts(statements)
+        sent = [text for text in statements if text]
         values = {"user_input": user_input, "statements": json_array(sent), "reference": sample.require("reference")}
         likely = {"verdicts": [{"statement": text, "is_supported": 1, "reason": ""} for text in sent]}
         found = yield from asker.read(model_template("facts_checked", Verdicts[FactReply], likely), values)
         verdicts = [each.is_supported for each in found.value.verdicts]
         if odd := [number for number in verdicts if number not in {0, 1}]:
             raise found.reply.unreadable(f"The reply gives the verdict {odd[0]}, which is neither 0 nor 1.")
-        notes = Notes()
-        notes.length(len(verdicts), len(sent), len(statements))
+        judging.note_length(len(verdicts), len(sent), len(statements))
         evidence = on_statements(found.reply.verdict, zip(map(float, verdicts), statements, strict=False))
         counts = {"statements": len(statements), "judged": len(verdicts), "supported": sum(verdicts)}
-        return Score(fraction(sum(verdicts), len(verdicts)), evidence, counts, notes.flags)
+        return judging.score(fraction(sum(verdicts), len(verdicts)), evidence, counts)
 
 
 _NO_REQUIRED: Final = "the reference makes no statement"
@@ -313,57 +256,36 @@ class ContextualRecall(AxionMetric):
 
     name: ClassVar[str] = "axion:contextual_recall"
     needs = frozenset({"reference", "retrieved_contexts"})
+    texts: ClassVar[tuple[TextField, ...]] = ("reference",)
 
     def max_questions(self, sample: Sample) -> int:
         return 2 + max_statements(sample.reference) if sample.reference else 0
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        sample.require("retrieved_contexts")
-        if reason := blank(sample, "reference"):
-            return Undefined(reason)
-        asker, reference = Asker(SYSTEM), sample.require("reference")
-        extracted = yield from statements_in(asker, reference)
-        if isinstance(extracted, AskFailed):
-            raise extracted
+    def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
+        reference = sample.require("reference")
+        extracted = yield from judging.asker.read(statements_of(reference), {"text": reference})
         statements = extracted.value.statements
         if not statements:
             return Undefined(_NO_REQUIRED)
-        strategy = Strategy(self.force_granular, self.allow_fallback, max_statements(reference))
-        sent = sent_texts(statements)
-        found = yield from read_batch(
-            asker,
-            "recall_batch",
+        found = yield from self.batch(
+            judging,
             model_template("recall", SupportReply, {"is_supported": True}),
             Verdicts[SupportReply],
             item="statement",
             texts=statements,
-            sent=sent,
             fixed={"context": joined(sample)},
-            strategy=strategy,
+            most=max_statements(reference),
         )
-        return self._score(statements, extracted, found)
-
-    def _score(
-        self,
-        statements: Sequence[str],
-        extracted: ReadReply[StatementsReply],
-        found: Sequence[ReadReply[SupportReply] | AskFailed],
-    ) -> Score:
         if not found:
             raise extracted.reply.unreadable(f"None of its {len(statements)} statements got a verdict.")
-        notes = Notes(self.failure_scored)
-        if isinstance(found[0], ReadReply):
-            notes.length(len(found), len(sent_texts(statements)), len(statements))
-        evidence: list[Evidence] = []
-        for index, each in enumerate(found):
-            if isinstance(each, AskFailed):
-                notes.lost(each)
-            else:
-                value = float(each.value.is_supported)
-                evidence.append(each.evidence(EvidenceTarget.STATEMENT, index, value, statements[index]))
+        evidence = [
+            each.evidence(EvidenceTarget.STATEMENT, index, float(each.value.is_supported), statements[index])
+            for index, each in enumerate(found)
+            if each is not None
+        ]
         supported = sum(bool(piece.value) for piece in evidence)
         counts = {"statements": len(statements), "judged": len(found), "supported": supported}
-        return Score(fraction(supported, len(found)), tuple(evidence), counts, notes.flags)
+        return judging.score(fraction(supported, len(found)), evidence, counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,6 +313,7 @@ class Faithfulness(AxionMetric):
 
     name: ClassVar[str] = "axion:faithfulness"
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
+    texts: ClassVar[tuple[TextField, ...]] = ("user_input", "response")
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
 
     strict_mode: bool = False
@@ -407,44 +330,34 @@ class Faithfulness(AxionMetric):
     def max_questions(self, sample: Sample) -> int:
         return 2 + max_statements(sample.response) if sample.response else 0
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        sample.require("retrieved_contexts")
-        if reason := blank(sample, "user_input", "response"):
-            return Undefined(reason)
-        asker, response = Asker(SYSTEM), sample.require("response")
-        notes = Notes(self.failure_scored)
-        extracted = yield from statements_in(asker, response)
-        if isinstance(extracted, AskFailed):
-            notes.lost(extracted)
-            return Score(1.0, flags=notes.flags)
+    def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
+        response = sample.require("response")
+        extracted = yield from judging.read(statements_of(response), {"text": response})
+        if extracted is None:
+            return Score(1.0, flags=tuple(judging.flags))
         claims = extracted.value.statements
         if not claims:
             return Score(1.0, counts={"claims": 0}, flags=(NO_CLAIM,))
-        strategy = Strategy(self.force_granular, self.allow_fallback, max_statements(response))
-        sent = sent_texts(claims)
-        found = yield from read_batch(
-            asker,
-            "faithfulness_batch",
+        found = yield from self.batch(
+            Judging(failure_scored=False, asker=judging.asker),  # the published scorer breaks at a missing verdict
             model_template("faithfulness", FaithReply, {"verdict": Faith.FULLY_SUPPORTED.value, "reason": ""}),
             Verdicts[FaithReply],
             item="claim",
             texts=claims,
-            sent=sent,
             fixed={"context": joined(sample)},
-            strategy=strategy,
+            most=max_statements(response),
         )
-        return self._score(claims, _all_judged(claims, extracted, found))
-
-    def _score(self, claims: Sequence[str], read: Sequence[ReadReply[FaithReply]]) -> Score:
-        weights = self._weights()
+        read = [each for each in found if each is not None]
+        if len(read) < len(claims):
+            reply = read[0].reply if read else extracted.reply
+            raise reply.unreadable(f"Only {len(read)} of {len(claims)} claims got a verdict.")
+        weights, verdicts = self._weights(), [each.value.verdict for each in read]
         evidence = tuple(
             each.evidence(EvidenceTarget.STATEMENT, index, weights[each.value.verdict], claims[index])
             for index, each in enumerate(read)
         )
-        verdicts = [each.value.verdict for each in read]
-        value = clipped_mean([weights[verdict] for verdict in verdicts])
         counts = {"claims": len(verdicts)} | {verdict.name.lower(): verdicts.count(verdict) for verdict in Faith}
-        return Score(value, evidence, counts)
+        return Score(clipped_mean([weights[verdict] for verdict in verdicts]), evidence, counts)
 
     def _weights(self) -> dict[Faith, float]:
         own = _own_weights(self.verdict_scores, metric=self.name)
@@ -485,21 +398,6 @@ def _number(given: object) -> float | None:
     except ValueError:
         return None
     return number if isfinite(number) else None
-
-
-def _all_judged(
-    claims: Sequence[str], extracted: ReadReply[StatementsReply], found: Sequence[ReadReply[FaithReply] | AskFailed]
-) -> list[ReadReply[FaithReply]]:
-    """Return the verdicts on all claims. Raises AskFailed if one is missing, which breaks the published scorer."""
-    read: list[ReadReply[FaithReply]] = []
-    for each in found:
-        if isinstance(each, AskFailed):
-            raise each
-        read.append(each)
-    if len(read) < len(claims):
-        reply = read[0].reply if read else extracted.reply
-        raise reply.unreadable(f"Only {len(read)} of {len(claims)} claims got a verdict.")
-    return read
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (

@@ -17,8 +17,7 @@ from merilo.metrics.context_metrics import ContextPrecision, ContextRelevance, R
 from merilo.metrics.statement_metrics import ContextRecall
 from merilo.metrics.text import metric_text
 from merilo_published.axion import contexts, response
-from merilo_published.axion.contexts import ModeEffect
-from merilo_published.axion.steps import Mode, no_context
+from merilo_published.axion.contexts import NOTHING_RETRIEVED, Mode, ModeEffect
 
 from ..scoring import MadeOnce, RunSettings, Wanted, score, why_none
 from . import signals
@@ -137,7 +136,7 @@ class AxionMetric:
         """Return the result for an outcome; `metric` is the one that was computed."""
         instead = metric is not self.published
         if instead and isinstance(outcome, Undefined) and item.retrieved_content is not None:
-            outcome = outcome if item.retrieved_content else no_context()  # as published
+            outcome = outcome if item.retrieved_content else NOTHING_RETRIEVED  # as published
         score = outcome if isinstance(outcome, Score) else None
         found = type(self).read(item, score)
         return MetricResult(
