@@ -464,22 +464,6 @@ def evidence_of(
     return tuple(reply.evidence(about, index, float(value)) for index, (reply, value) in pairs)
 
 
-@dataclass(slots=True)
-class Flags:
-    """Flags of a score, for problems that were scored anyway: each phrase once, in order of appearance."""
-
-    _phrases: dict[str, None] = field(default_factory=dict[str, None])
-
-    def add(self, phrase: str) -> None:
-        """Note a phrase."""
-        self._phrases[phrase] = None
-
-    @property
-    def phrases(self) -> tuple[str, ...]:
-        """All phrases, as the flags of a score."""
-        return tuple(self._phrases)
-
-
 REASKS: Final = 2
 """Re-asks after an unreadable reply by instructor up to 1.15.1; 3 from 1.15.3 on."""
 

@@ -13,7 +13,6 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import drive
 from merilo_published.asking import (
     Asker,
-    Flags,
     ReadReply,
     Reask,
     Reply,
@@ -105,11 +104,3 @@ def test_an_unreadable_reply_has_no_value_and_raises_itself() -> None:
     with pytest.raises(UnreadableReply):
         read.or_raise()
     assert ReadReply(read.reply, 7).or_raise() == 7
-
-
-def test_flags_name_each_problem_once() -> None:
-    """Flags keep the order in which problems appear."""
-    flags = Flags()
-    for phrase in ("b", "a", "b"):
-        flags.add(phrase)
-    assert flags.phrases == ("b", "a")

@@ -98,7 +98,7 @@ class ContextPrecision(ScoresEmpty):
         asked = [(role, {**shared, "context": each.text}) for each in contexts for role in self.names]
         replies = yield from panel.read(template, asked)
         if None in replies:
-            panel.flags.add("a model's call failed and was scored as not relevant")
+            panel.flags["a model's call failed and was scored as not relevant"] = None
         flags = [each is not None and each.value for each in replies]
         scores = {role: average_precision(flags[at :: len(self.names)]) for at, role in enumerate(self.names)}
         evidence = [
@@ -421,7 +421,7 @@ class NoiseSensitivity(ScoresEmpty):
         size = len(stated.value)
         found = [() if each is None else each.value[:size] for each in replies]
         if any(len(each) < size or reply is None for each, reply in zip(found, replies, strict=True)):
-            panel.flags.add(_FEWER)
+            panel.flags[_FEWER] = None
         return [(*each, *(False,) * (size - len(each))) for each in found]
 
 

@@ -21,7 +21,6 @@ from merilo.metrics.formulas import mean
 from merilo_published.asking import (
     Asker,
     Fields,
-    Flags,
     ReadReply,
     ReplyFault,
     RequestTemplate,
@@ -265,7 +264,8 @@ class Panel:
 
     asker: Asker
     lost: list[AskFailed] = field(default_factory=list[AskFailed])
-    flags: Flags = field(default_factory=Flags)
+    flags: dict[str, None] = field(default_factory=dict[str, None])
+    """Problems that were scored anyway, each once, in order of appearance."""
     _last: Question[Any] | None = None
 
     def read(
@@ -288,7 +288,7 @@ class Panel:
     def lose(self, failed: AskFailed) -> None:
         """Note a question that got no usable answer."""
         self.lost.append(failed)
-        self.flags.add(LOST)
+        self.flags[LOST] = None
 
     def fail(self, what: str) -> NoReturn:
         """Raise AskFailed: the first lost reply, otherwise that the last reply holds nothing to score."""
@@ -378,7 +378,7 @@ class SeveralModels(Published):
             value = self.combined(tuple(scores.values()))
         except NoConsensus:
             return Undefined(DISAGREE)
-        return Score(value, tuple(evidence), counts, panel.flags.phrases)
+        return Score(value, tuple(evidence), counts, tuple(panel.flags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,7 +408,7 @@ class ScoresEmpty(SeveralModels):
     def share(self, panel: Panel, part: float, whole: int, what: str) -> float:
         """Return `part` of `whole`; of nothing 0, flagged."""
         if not whole:
-            panel.flags.add(f"a model found no {what} and that was scored 0")
+            panel.flags[f"a model found no {what} and that was scored 0"] = None
         return fraction(part, whole)
 
     def shares(

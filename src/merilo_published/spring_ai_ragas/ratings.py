@@ -238,7 +238,7 @@ class ContextRelevance(Rated):
             replies = yield from self.ratings(panel, "context_relevance", values)
             evidence += _evidence(replies, EvidenceTarget.CONTEXT, index)
             if not (rated := _rated(replies)):
-                panel.flags.add(_LOST_CONTEXT)
+                panel.flags[_LOST_CONTEXT] = None
                 continue
             try:
                 scores.append(self.combined(tuple(rated.values())))
@@ -247,7 +247,7 @@ class ContextRelevance(Rated):
         if not scores:
             panel.fail("No model gave a score for any context.")
         counts = {"contexts": len(contexts), "scored": len(scores)}
-        return Score(mean(scores), tuple(evidence), counts, panel.flags.phrases)
+        return Score(mean(scores), tuple(evidence), counts, tuple(panel.flags))
 
     def in_words(self, score: float, language: str) -> ScoreWords:
         return in_words(score, language)

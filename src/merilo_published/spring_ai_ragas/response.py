@@ -87,7 +87,7 @@ class Faithfulness(ScoresEmpty):
         asked = [(role, {"context": context, "statements": numbered(each.value)}) for role, each in stated.items()]
         replies = [each for each in (yield from panel.read(_VERDICTS, asked)) if each is not None]
         if any(len(each.value) != len(stated[each.role].value) for each in replies):
-            panel.flags.add("a model gave another number of verdicts than statements")
+            panel.flags["a model gave another number of verdicts than statements"] = None
         by_role = {reply.role: reply for reply in replies}
         return self.shares(panel, by_role, ("statements", "supported"), what="verdict")
 
@@ -186,7 +186,7 @@ class ResponseRelevancy(ScoresEmpty):
         replies = yield from panel.ask(_QUESTIONS, self.names, values)
         asked = {role: reply for role, reply in replies.items() if reply.value.texts}
         if len(asked) < len(replies):
-            panel.flags.add("a model gave no question and was left out")
+            panel.flags["a model gave no question and was left out"] = None
         scores = yield from self._scores(panel, user_input, asked)
         evidence = [
             reply.evidence(EvidenceTarget.STATEMENT, index, text=text)
@@ -423,11 +423,11 @@ class AnswerCorrectness(ScoresEmpty):
             likeness = self._zero(panel, "semantic similarity")
         total = self.factual_weight + self.semantic_weight
         value = self.factual_weight / total * factual + self.semantic_weight / total * likeness
-        return Score(min(1.0, max(-1.0, value)), tuple(found.evidence), found.counts, panel.flags.phrases)
+        return Score(min(1.0, max(-1.0, value)), tuple(found.evidence), found.counts, tuple(panel.flags))
 
     @staticmethod
     def _zero(panel: Panel, part: str) -> float:
-        panel.flags.add(f"{part} could not be found out and was scored 0")
+        panel.flags[f"{part} could not be found out and was scored 0"] = None
         return 0.0
 
 

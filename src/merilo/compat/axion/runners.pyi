@@ -1,1 +1,1 @@
-from merilo_published.compat.axion.runners import *
+from merilo_published.compat.axion.metrics import *

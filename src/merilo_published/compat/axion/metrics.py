@@ -25,7 +25,7 @@ from .dataset import FIELD_OF, DatasetItem, item_from
 from .signals import Interpretation, MetricResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from os import PathLike
 
     from merilo.data.sample import Sample
@@ -89,14 +89,10 @@ class AxionMetric:
         Raises DataError if a needed field is missing, UsageError if the judge cannot answer.
         """
         found = item_from(item)
-        self.check(found)
-        (result,) = await results_of([self], [found], Setting())
-        return result
-
-    def check(self, item: DatasetItem) -> None:
-        """Raise DataError if the item lacks a field that this metric needs."""
-        if lacking := self.lacking(item):
+        if lacking := self.lacking(found):
             raise DataError(lacking)
+        (result,) = await results_of([self], [found], None, {}, RunSettings())
+        return result
 
     def lacking(self, item: DatasetItem) -> str:
         """Return the missing fields of the item as one sentence; empty if there are none."""
@@ -146,14 +142,15 @@ class AxionMetric:
             threshold=threshold,
             signals=found.signals,
             explanation=why_none(outcome) if score is None else found.words,
-            interpretation=self.interpretation(score),
+            interpretation=self.interpretation(score) if score is not None else None,
             flags=() if score is None else score.flags,
             metadata={"mode": str(getattr(self.published, "mode", Mode.GRANULAR)), "judge": judge}
             | {"definition": metric_text(metric)},
             outcome=outcome,
         )
 
-    def interpretation(self, score: Score | None) -> Interpretation | None:
+    @staticmethod
+    def interpretation(score: Score) -> Interpretation | None:
         """Return the score in words, if axion's documentation has some."""
         del score
         return None
@@ -179,10 +176,10 @@ class ContextualRelevancy(AxionMetric):
         )
         return JoinedRelevance() if together else ContextRelevance(unit=Unit.CONTEXT)
 
-    def interpretation(self, score: Score | None) -> Interpretation | None:
+    @staticmethod
+    def interpretation(score: Score) -> Interpretation | None:
         """Return the words of the documentation; None if the chunks were judged together."""
-        together = score is not None and score.counts.get("relevant", 0) is None
-        return None if score is None or together else Interpretation.of(score.value)
+        return None if score.counts.get("relevant", 0) is None else Interpretation.of(score.value)
 
 
 def _metric(definition: type[Metric], read: Read, native: Metric | None = None, threshold: float = 0.5) -> Any:
@@ -222,37 +219,75 @@ def _listed(names: tuple[str, ...]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """The options of a run; the fields are those of `MetricRunner`."""
+class MetricRunner:
+    """A runner that computes several metrics over a data set.
 
-    judge: JudgeLike | None = None
-    max_concurrent: int = CONCURRENCY
-    thresholds: Mapping[str, float] | None = None
-    cache: bool | str | PathLike[str] = True
-    out: str | PathLike[str] | None = None
+    Args:
+        metrics: of this module.
+        judge: for every metric without its own judge: any value that `merilo.evaluate` accepts. None: "embedded".
+        max_concurrent: maximum requests in flight.
+        thresholds: name of a metric's class → score to reach; takes precedence over the metric's own.
+        cache: as in `merilo.evaluate`.
+        out: directory in which the run is stored, to resume and show it. None: the run is not stored.
+
+    Raises UsageError for invalid arguments.
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[AxionMetric],
+        *,
+        judge: JudgeLike | None = None,
+        max_concurrent: int = CONCURRENCY,
+        thresholds: Mapping[str, float] | None = None,
+        cache: bool | str | PathLike[str] = True,
+        out: str | PathLike[str] | None = None,
+    ) -> None:
+        self.metrics = tuple(metrics)
+        if not self.metrics:
+            raise UsageError("A MetricRunner needs at least one metric: MetricRunner(metrics=[ContextualRelevancy()]).")
+        for metric in self.metrics:
+            given: object = metric
+            if not isinstance(given, AxionMetric):
+                raise UsageError(f"A MetricRunner takes metrics of merilo.compat.axion, got {given!r}.")
+        unknown = [name for name in thresholds or {} if name not in {metric.name for metric in self.metrics}]
+        if unknown:
+            raise UsageError(f"thresholds names {unknown[0]!r}, which is not a metric of this runner.")
+        checked = {name: threshold_from(number) for name, number in (thresholds or {}).items()}
+        self._options = judge, checked, RunSettings(out is not None, out, cache, max_concurrent)
+
+    async def run(self, dataset: Iterable[DatasetItem | Mapping[str, object]]) -> list[MetricResult]:
+        """Return the results, item by item in the order of the data set; within an item in the order of the metrics.
+
+        The whole data set is one run (one for each judge). An item without a field that a metric needs has a result
+        without a score, with the reason. Raises UsageError if a judge cannot answer, DataError for bad records.
+        """
+        return await results_of(self.metrics, [item_from(item) for item in dataset], *self._options)
 
 
 async def results_of(
-    metrics: Sequence[AxionMetric], items: Sequence[DatasetItem], setting: Setting
+    metrics: Sequence[AxionMetric],
+    items: Sequence[DatasetItem],
+    judge: JudgeLike | None,
+    thresholds: Mapping[str, float],
+    settings: RunSettings,
 ) -> list[MetricResult]:
     """Return the results of all metrics on all items: item by item, metrics in order."""
     made = MadeOnce()
-    judges = [made.of(metric.judge or setting.judge or "embedded", judge_from) for metric in metrics]
+    judges = [made.of(metric.judge or judge or "embedded", judge_from) for metric in metrics]
     computed = [metric.metric_for(judge) for metric, judge in zip(metrics, judges, strict=True)]
     asked = [at for at, metric in enumerate(metrics) if any(not metric.lacking(item) for item in items)]
     outcomes: dict[int, Sequence[Outcome]] = {}
     if asked:
         samples = [item.sample(str(number)) for number, item in enumerate(items, start=1)]
-        kept = RunSettings(setting.out is not None, setting.out, setting.cache, setting.max_concurrent)
-        found = await score(samples, [Wanted(computed[at], judges[at]) for at in asked], kept)
+        found = await score(samples, [Wanted(computed[at], judges[at]) for at in asked], settings)
         outcomes = dict(zip(asked, zip(*found.outcomes, strict=True), strict=True))
     results: list[MetricResult] = []
     for place, item in enumerate(items):
         for at, metric in enumerate(metrics):
             sentence = metric.lacking(item)
             outcome = Undefined(sentence) if sentence else outcomes[at][place]
-            threshold = (setting.thresholds or {}).get(metric.name, metric.threshold)
+            threshold = thresholds.get(metric.name, metric.threshold)
             results.append(metric.result(item, outcome, computed[at], judge=judges[at].name, threshold=threshold))
     return results
 
