@@ -80,6 +80,11 @@ def json_array(texts: Sequence[str]) -> str:
     return json.dumps(list(texts), ensure_ascii=False)
 
 
+def numbered(texts: Sequence[str]) -> str:
+    """Return the texts one per line, numbered from 1."""
+    return "\n".join(f"{place}. {text}" for place, text in enumerate(texts, start=1))
+
+
 def without_halves(text: str) -> str:
     """Replace each JSON escape that is half of a character, which no request or file can hold, by U+FFFD."""
     if "\\u" not in text:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -16,7 +17,7 @@ from merilo.judging.ask import both, together
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.variants import variant
-from merilo_published.asking import Asker, ReplyFault, RequestTemplate, object_in, texts_in
+from merilo_published.asking import Asker, ReplyFault, RequestTemplate, numbered, object_in, texts_in
 from merilo_published.definition import Published, fraction, noisy
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample, TextField
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo_published.asking import ReadReply, Reply
+    from merilo_published.asking import Reply
 
 # The computation of RAGChecker: eleven metrics as pure functions of four tables of labels.
 #
@@ -54,13 +55,6 @@ class Tables:
     retrieved2response: tuple[tuple[bool, ...], ...] = ()
     """For each claim of the response, for each passage: by the passage?"""
 
-    def __post_init__(self) -> None:
-        widths = {len(row) for table in (self.retrieved2answer, self.retrieved2response) for row in table}
-        if len(widths) > 1:
-            raise ValueError(
-                f"Every claim is checked against the same passages, but there are {sorted(widths)} labels."
-            )
-
     @property
     def useful(self) -> tuple[bool, ...]:
         """For each passage: does it entail some claim of the reference?"""
@@ -80,18 +74,6 @@ def _recall(tables: Tables) -> float:
     return _share(tables.response2answer)
 
 
-def _f1(tables: Tables) -> float:
-    return f_measure(_precision(tables), _recall(tables))
-
-
-def _claim_recall(tables: Tables) -> float:
-    return _share([any(row) for row in tables.retrieved2answer])
-
-
-def _context_precision(tables: Tables) -> float:
-    return _share(tables.useful)
-
-
 def _context_utilization(tables: Tables) -> float:
     pairs = zip(tables.retrieved2answer, tables.response2answer, strict=True)
     return _share([used for row, used in pairs if any(row)])
@@ -104,43 +86,23 @@ def _noise(tables: Tables, *, from_useful: bool) -> float:
     return _share(noisy(tables.answer2response, tables.useful, by_passage, from_relevant=from_useful))
 
 
-def _noise_in_relevant(tables: Tables) -> float:
-    return _noise(tables, from_useful=True)
-
-
-def _noise_in_irrelevant(tables: Tables) -> float:
-    return _noise(tables, from_useful=False)
-
-
 def _baseless(tables: Tables, *, right: bool) -> float:
     rows = zip(tables.answer2response, tables.retrieved2response, strict=True)
     return _share([correct is right and bool(row) and not any(row) for correct, row in rows])  # no passage: none
 
 
-def _hallucination(tables: Tables) -> float:
-    return _baseless(tables, right=False)
-
-
-def _self_knowledge(tables: Tables) -> float:
-    return _baseless(tables, right=True)
-
-
-def _faithfulness(tables: Tables) -> float:
-    return _share([any(row) for row in tables.retrieved2response])
-
-
 FORMULAS: Final[Mapping[str, Formula]] = {
     "precision": _precision,
     "recall": _recall,
-    "f1": _f1,
-    "claim_recall": _claim_recall,
-    "context_precision": _context_precision,
+    "f1": lambda tables: f_measure(_precision(tables), _recall(tables)),
+    "claim_recall": lambda tables: _share([any(row) for row in tables.retrieved2answer]),
+    "context_precision": lambda tables: _share(tables.useful),
     "context_utilization": _context_utilization,
-    "noise_sensitivity_in_relevant": _noise_in_relevant,
-    "noise_sensitivity_in_irrelevant": _noise_in_irrelevant,
-    "hallucination": _hallucination,
-    "self_knowledge": _self_knowledge,
-    "faithfulness": _faithfulness,
+    "noise_sensitivity_in_relevant": partial(_noise, from_useful=True),
+    "noise_sensitivity_in_irrelevant": partial(_noise, from_useful=False),
+    "hallucination": partial(_baseless, right=False),
+    "self_knowledge": partial(_baseless, right=True),
+    "faithfulness": lambda tables: _share([any(row) for row in tables.retrieved2response]),
 }
 """Each metric as a function of the tables, in [0, 1]; 0 where a table that it reads has no claims or no passages."""
 
@@ -199,13 +161,12 @@ class _Checked(Published):
         return total
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        needs = self.needs
-        texts = {name: sample.require(name) for name in _TEXTS if name in needs}
-        passages = [context.text for context in sample.contexts] if "retrieved_contexts" in needs else []
-        checker = _Checker(self.claims_per_prompt, Asker("ragchecker"))
+        texts = {name: sample.require(name) for name in _TEXTS if name in self.needs}
+        passages = [context.text for context in sample.contexts] if "retrieved_contexts" in self.needs else []
+        asker, user_input = Asker("ragchecker"), texts["user_input"]
         response, reference = yield from both(
-            checker.claims(texts["user_input"], texts["response"] if self.tables & _OF_RESPONSE else None),
-            checker.claims(texts["user_input"], texts["reference"] if self.tables & _OF_REFERENCE else None),
+            _claims(asker, user_input, texts["response"] if self.tables & _OF_RESPONSE else None),
+            _claims(asker, user_input, texts["reference"] if self.tables & _OF_REFERENCE else None),
         )
         against = {
             "answer2response": (response, [texts.get("reference", "")]),
@@ -214,74 +175,47 @@ class _Checked(Published):
             "retrieved2response": (response, passages),
         }
         names = [name for name in against if name in self.tables]
-        checked = yield from together([checker.table(*against[name]) for name in names])
-        found = dict(zip(names, checked, strict=True))
-        return self._score(found, {"response_claims": len(response), "reference_claims": len(reference)}, len(passages))
-
-    def _score(self, found: Mapping[str, _Table], claims: Mapping[str, int], passages: int) -> Score:
+        checked = yield from together([self._table(asker, *against[name]) for name in names])
+        rows = {name: rows for name, (rows, _) in zip(names, checked, strict=True)}
         tables = Tables(
-            answer2response=_column(found.get("answer2response")),
-            response2answer=_column(found.get("response2answer")),
-            retrieved2answer=_rows(found.get("retrieved2answer")),
-            retrieved2response=_rows(found.get("retrieved2response")),
+            answer2response=tuple(row[0] for row in rows.get("answer2response", ())),
+            response2answer=tuple(row[0] for row in rows.get("response2answer", ())),
+            retrieved2answer=rows.get("retrieved2answer", ()),
+            retrieved2response=rows.get("retrieved2response", ()),
         )
         return Score(
             FORMULAS[self.name.partition(":")[2]](tables),
-            evidence=tuple(piece for table in found.values() for piece in table.evidence),
-            counts={**claims, "passages": passages},
+            evidence=tuple(piece for _, evidence in checked for piece in evidence),
+            counts={"response_claims": len(response), "reference_claims": len(reference), "passages": len(passages)},
         )
 
+    def _table(
+        self, asker: Asker, claims: Sequence[str], texts: Sequence[str]
+    ) -> Plan[tuple[tuple[tuple[bool, ...], ...], list[Evidence]]]:
+        """Return the labels of the claims against each of the texts, one row for each claim, and their replies."""
+        columns = yield from together([self._column(asker, claims, text) for text in texts])
+        rows = [tuple(column[at] for column in columns) for at in range(len(claims))]
+        evidence = [
+            reply.evidence(EvidenceTarget.STATEMENT, at, float(entailed), claims[at])
+            for at, row in enumerate(rows)
+            for entailed, reply in row
+        ]
+        return tuple(tuple(entailed for entailed, _ in row) for row in rows), evidence
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The labels of some claims against some texts, one row for each claim, and the replies behind them."""
-
-    rows: tuple[tuple[bool, ...], ...]
-    evidence: tuple[Evidence, ...]
-
-
-def _rows(table: _Table | None) -> tuple[tuple[bool, ...], ...]:
-    return () if table is None else table.rows
-
-
-def _column(table: _Table | None) -> tuple[bool, ...]:
-    return tuple(row[0] for row in _rows(table))
-
-
-@dataclass(frozen=True, slots=True)
-class _Checker:
-    """Asks for claims and for their labels."""
-
-    claims_per_prompt: int
-    asker: Asker
-
-    def claims(self, user_input: str, text: str | None) -> Plan[tuple[str, ...]]:
-        """Return the claims of a text; none if there is no text to ask about."""
-        if text is None:
-            return ()
-        values = {"question": user_input, "text": text}
-        return (yield from self.asker.read(_claims_of(text), values)).value
-
-    def table(self, claims: Sequence[str], texts: Sequence[str]) -> Plan[_Table]:
-        """Return the labels of the claims against each of the texts."""
-        columns = yield from together([self._column(claims, text) for text in texts])
-        rows = tuple(tuple(column[at][0] for column in columns) for at in range(len(claims)))
-        evidence = tuple(
-            column[at][1].evidence(EvidenceTarget.STATEMENT, at, float(column[at][0]), claim)
-            for at, claim in enumerate(claims)
-            for column in columns
-        )
-        return _Table(rows, evidence)
-
-    def _column(self, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Reply]]]:
+    def _column(self, asker: Asker, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Reply]]]:
         size = self.claims_per_prompt
         packs = [claims[start : start + size] for start in range(0, len(claims), size)]
-        checked = yield from together([self._pack(pack, text) for pack in packs])
+        shown = [{"claims": numbered([" ".join(each.split()) for each in pack]), "text": text} for pack in packs]
+        plans = [asker.read(_labels_of(len(pack)), values) for pack, values in zip(packs, shown, strict=True)]
+        checked = yield from together(plans)
         return [(label is Label.ENTAILMENT, pack.reply) for pack in checked for label in pack.value]
 
-    def _pack(self, claims: Sequence[str], text: str) -> Plan[ReadReply[list[Label]]]:
-        numbered = "\n".join(f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1))
-        return (yield from self.asker.read(_labels_of(len(claims)), {"claims": numbered, "text": text}))
+
+def _claims(asker: Asker, user_input: str, text: str | None) -> Plan[tuple[str, ...]]:
+    """Return the claims of a text; none if there is no text to ask about."""
+    if text is None:
+        return ()
+    return (yield from asker.read(_claims_of(text), {"question": user_input, "text": text})).value
 
 
 def _claims_of(text: str) -> RequestTemplate[tuple[str, ...]]:

@@ -112,12 +112,6 @@ def test_claims_per_prompt() -> None:
         parse_metric("ragchecker:f1(claims_per_prompt=0)")
 
 
-def test_rows_of_tables_have_one_length() -> None:
-    """Rows of different length are refused."""
-    with pytest.raises(ValueError, match="same passages"):
-        Tables(retrieved2answer=((True,), (True, False)))
-
-
 @given(st.integers(1, 4).flatmap(lambda passages: st.lists(st.tuples(st.booleans(), *[st.booleans()] * passages))))
 def test_three_shares_add_up(rows: list[tuple[bool, ...]]) -> None:
     """Faithfulness, hallucination and self-knowledge are 1 together wherever there are a claim and a passage."""

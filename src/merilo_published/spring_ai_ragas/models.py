@@ -148,11 +148,6 @@ def texts_of(value: object, name: str) -> tuple[str, ...]:
     return tuple(text_or_blank({name: item}, name) for item in items_of(listed))
 
 
-def numbered(texts: Sequence[str]) -> str:
-    """Return the texts one per line, numbered from 1."""
-    return "\n".join(f"{place}. {text}" for place, text in enumerate(texts, start=1))
-
-
 def _without_thinking(text: str) -> str:
     """Remove everything from an opening tag to the next closing one, in one pass."""
     kept: list[str] = []

@@ -13,7 +13,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure, mean
-from merilo_published.asking import ReplyFault
+from merilo_published.asking import ReplyFault, numbered
 from merilo_published.definition import cosines
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
@@ -26,7 +26,6 @@ from merilo_published.spring_ai_ragas.models import (
     json_template,
     judged_evidence,
     judged_texts,
-    numbered,
     objects_in,
     or_nothing,
     text_or_blank,
