@@ -105,14 +105,14 @@ class DefinitionFormula(NamedTuple):
 
     definition: str
     """The text of the published metric."""
-    lineage: Lineage
-    formula: str
-    """The formula in words."""
     left_out: str
     """The parts of the definition that are not in the formula."""
+    formula: str
+    """The formula in words."""
+    lineage: Lineage
+    shared: SharedVerdicts
     working: str
     """The computation of the value, with the names of counts in braces: `{relevant} of {contexts} contexts`."""
-    shared: SharedVerdicts
     value: Callable[[Seen], float]
     """The value of at least one verdict."""
     empty: float | None
@@ -146,12 +146,8 @@ _FOUR_LEVELS: Final = {0: 0, 1: 2, 2: 3}
 """merilo's grades on a scale of 0 to 3, whose level 1 ("related, but no answer") they cannot express."""
 
 
-def _relevance(sample: Sample) -> Plan[Seen]:
-    return Seen(sample, (yield from relevance_of_contexts(sample)))
-
-
-def _usefulness(sample: Sample) -> Plan[Seen]:
-    return Seen(sample, (yield from usefulness_of_contexts(sample)))
+def _of_contexts(ask: Callable[[Sample], Plan[Sequence[Any]]], sample: Sample) -> Plan[Seen]:
+    return Seen(sample, (yield from ask(sample)))
 
 
 def _relevance_counts(seen: Seen) -> Counts:
@@ -161,7 +157,7 @@ def _relevance_counts(seen: Seen) -> Counts:
         "best": max(seen.grades, default=0),
         "points": sum(seen.grades),
         "points_of_three": sum(_FOUR_LEVELS[grade] for grade in seen.grades),
-        "sentences": sum(len(context.sentences) for context in seen.sample.contexts),
+        "sentences": _sentences(seen),
         "evidence_sentences": _evidence_sentences(seen),
     }
 
@@ -175,16 +171,16 @@ def _rank_counts(seen: Seen) -> Counts:
     return {"contexts": len(flags), "useful": sum(flags), "first": flags.index(True) + 1 if any(flags) else None}
 
 
+def _sentences(seen: Seen) -> int:
+    return sum(len(context.sentences) for context in seen.sample.contexts)
+
+
 def _pieces(seen: Seen) -> int:
     return len(at_full_stops(joined(seen.sample)))
 
 
-def _sentences_as_pieces(seen: Seen) -> Counts:
-    return {"sentences": _pieces(seen)}
-
-
 def _sentence_ratio(seen: Seen) -> float:
-    return capped_fraction(_evidence_sentences(seen), sum(len(context.sentences) for context in seen.sample.contexts))
+    return capped_fraction(_evidence_sentences(seen), _sentences(seen))
 
 
 def _best_grade(seen: Seen) -> float:
@@ -199,12 +195,16 @@ def _share(seen: Seen) -> float:
 
 
 _RELEVANCE: Final = SharedVerdicts(
-    frozenset({"user_input", "retrieved_contexts"}), Kinds({Relevance}), _relevance, max_contexts, _relevance_counts
+    frozenset({"user_input", "retrieved_contexts"}),
+    Kinds({Relevance}),
+    partial(_of_contexts, relevance_of_contexts),
+    max_contexts,
+    _relevance_counts,
 )
 _USEFULNESS: Final = SharedVerdicts(
     frozenset({"user_input", "retrieved_contexts", "reference"}),
     Kinds({Usefulness}),
-    _usefulness,
+    partial(_of_contexts, usefulness_of_contexts),
     max_contexts,
     _rank_counts,
 )
@@ -228,34 +228,27 @@ def _addressed(sample: Sample) -> Plan[Seen]:
     return Seen(sample, (yield from addressing_of(sample, statements)), statements, declined)
 
 
-def _max_supported(field: StatedField, sample: Sample) -> int:
-    return 1 + most_support(sample, field)
-
-
-def _supported_counts(seen: Seen) -> Counts:
-    return support_counts(seen.verdicts)
-
-
-def _max_addressed(sample: Sample) -> int:
-    return 2 + max_statements(sample, "response")
-
-
-def _addressed_counts(seen: Seen) -> Counts:
-    return {"statements": len(seen.positive), "addressing": sum(seen.positive), "declined": int(seen.declined)}
-
-
 def _support(field: StatedField) -> SharedVerdicts:
-    needs, asks = frozenset({"retrieved_contexts", field}), Kinds({Statements, Support})
-    return SharedVerdicts(needs, asks, partial(_supported, field), partial(_max_supported, field), _supported_counts)
+    return SharedVerdicts(
+        frozenset({"retrieved_contexts", field}),
+        Kinds({Statements, Support}),
+        partial(_supported, field),
+        lambda sample: 1 + most_support(sample, field),
+        lambda seen: support_counts(seen.verdicts),
+    )
 
 
-_RECALL, _SUPPORT = _support("reference"), _support("response")
+_SUPPORT: Final = _support("response")
 _ADDRESSES: Final = SharedVerdicts(
     frozenset({"user_input", "response"}),
     Kinds({Addresses, Noncommittal, Statements}),
     _addressed,
-    _max_addressed,
-    _addressed_counts,
+    lambda sample: 2 + max_statements(sample, "response"),
+    lambda seen: {
+        "statements": len(seen.positive),
+        "addressing": sum(seen.positive),
+        "declined": int(seen.declined),
+    },
 )
 _FAITH: Final = {
     SupportLabel.SUPPORTED: Faith.FULLY_SUPPORTED,
@@ -288,250 +281,235 @@ _RANKED: Final = "{useful} of {contexts} contexts serve, the first at rank {firs
 _STATED: Final = "{supported} of {statements} statements supported"
 _KNOWN: Final = "{supported} supported and {contradicted} contradicted of {statements} statements"
 _OF_RESPONSE: Final = "supported statements of the response / its statements"
+_OF_REFERENCE: Final = "supported statements of the reference / its statements"
+_OR_0: Final = f"{_OF_REFERENCE}; 0 for none"
 _BY_USE: Final = "average precision over usefulness for the reference"
 _ADDRESSING: Final = "statements that address the input / statements"
 
 
-def _of_contexts(
-    definition: str, formula: str, left_out: str, working: str, value: Callable[[Seen], float], *, empty: float | None
-) -> DefinitionFormula:
-    family = Lineage.CONTEXT_RELEVANCE
-    return DefinitionFormula(definition, family, formula, left_out, working, _RELEVANCE, value, empty)
-
-
-def _ranked(
-    definition: str, left_out: str, value: Callable[[Seen], float], formula: str = _BY_USE, working: str = _RANKED
-) -> DefinitionFormula:
-    family = Lineage.CONTEXT_PRECISION
-    return DefinitionFormula(definition, family, formula, left_out, working, _USEFULNESS, value, 0.0)
-
-
-def _by_rank(seen: Seen) -> float:
-    return average_precision(seen.positive)
-
-
-def _recalled(definition: str, left_out: str, *, empty: float | None) -> DefinitionFormula:
-    formula = "supported statements of the reference / its statements" + ("; 0 for none" if empty == 0.0 else "")
-    return DefinitionFormula(definition, Lineage.CONTEXT_RECALL, formula, left_out, _STATED, _RECALL, _share, empty)
-
-
-def _faithful(
-    definition: str,
-    formula: str,
-    left_out: str,
-    value: Callable[[Seen], float] = _share,
-    *,
-    empty: float | None,
-    tells: bool = False,
-) -> DefinitionFormula:
-    family, working = Lineage.FAITHFULNESS, _KNOWN if tells else _STATED
-    return DefinitionFormula(definition, family, formula, left_out, working, _SUPPORT, value, empty, tells=tells)
-
-
-def _answered(
-    definition: str, formula: str, left_out: str, value: Callable[[Seen], float] = _share, *, empty: float | None = None
-) -> DefinitionFormula:
-    working = "{addressing} of {statements} statements address the input"
-    return DefinitionFormula(definition, Lineage.ANSWER_RELEVANCY, formula, left_out, working, _ADDRESSES, value, empty)
+_about_contexts: Final = partial(
+    DefinitionFormula,
+    lineage=Lineage.CONTEXT_RELEVANCE,
+    shared=_RELEVANCE,
+    working=_CONTEXTS,
+    value=_share,
+    empty=0.0,
+)
+_ranked: Final = partial(
+    DefinitionFormula,
+    lineage=Lineage.CONTEXT_PRECISION,
+    shared=_USEFULNESS,
+    formula=_BY_USE,
+    working=_RANKED,
+    value=lambda seen: average_precision(seen.positive),
+    empty=0.0,
+)
+_recalled: Final = partial(
+    DefinitionFormula,
+    formula=_OR_0,
+    lineage=Lineage.CONTEXT_RECALL,
+    shared=_support("reference"),
+    working=_STATED,
+    value=_share,
+    empty=0.0,
+)
+_faithful: Final = partial(
+    DefinitionFormula,
+    formula=f"{_OF_RESPONSE}; 0 for none",
+    lineage=Lineage.FAITHFULNESS,
+    shared=_SUPPORT,
+    working=_STATED,
+    value=_share,
+    empty=0.0,
+)
+_answered: Final = partial(
+    DefinitionFormula,
+    formula=_ADDRESSING,
+    lineage=Lineage.ANSWER_RELEVANCY,
+    shared=_ADDRESSES,
+    working="{addressing} of {statements} statements address the input",
+    value=_share,
+    empty=None,
+)
 
 
 _FORMULAS: Final = (
-    _of_contexts(
+    _about_contexts(
         "ragas-0.0.12:context_relevancy",
-        'evidence sentences / pieces between ". " of all contexts joined, at most 1',
         "the agreement of several replies; sentences copied by the judge, also some that are in no context",
-        "{evidence_sentences} evidence sentences of {sentences} pieces",
-        lambda seen: capped_fraction(_evidence_sentences(seen), _pieces(seen)),
-        empty=0.0,
-    )._replace(more=_sentences_as_pieces),
-    _of_contexts(
+        formula='evidence sentences / pieces between ". " of all contexts joined, at most 1',
+        working="{evidence_sentences} evidence sentences of {sentences} pieces",
+        value=lambda seen: capped_fraction(_evidence_sentences(seen), _pieces(seen)),
+        more=lambda seen: {"sentences": _pieces(seen)},
+    ),
+    _about_contexts(
         "ragas-0.1.9:context_relevancy",
-        "evidence sentences / sentences of all contexts, at most 1; 0 for no sentence",
         "sentences copied by the judge and counted by pysbd; a no-answer phrase that counts as a sentence",
-        _EVIDENCE,
-        _sentence_ratio,
-        empty=0.0,
+        formula="evidence sentences / sentences of all contexts, at most 1; 0 for no sentence",
+        working=_EVIDENCE,
+        value=_sentence_ratio,
     ),
-    _of_contexts(
+    _about_contexts(
         "nvidia:context_relevance",
-        "best grade of the contexts / 2; 0 where they say no more than the question",
         "one rating of all contexts joined, by two prompts averaged",
-        "best grade {best} of 2",
-        _best_grade,
-        empty=0.0,
+        formula="best grade of the contexts / 2; 0 where they say no more than the question",
+        working="best grade {best} of 2",
+        value=_best_grade,
     ),
-    _of_contexts(
+    _about_contexts(
         "spring-ai-ragas:context_relevance",
-        "mean of grade / 2 over the contexts",
         "several models averaged; a context that no model rated leaves the mean",
-        "{points} points of 2 for each of {contexts} contexts",
-        lambda seen: mean(scaled_rating(grade, 2) for grade in seen.grades),
+        formula="mean of grade / 2 over the contexts",
+        working="{points} points of 2 for each of {contexts} contexts",
+        value=lambda seen: mean(scaled_rating(grade, 2) for grade in seen.grades),
         empty=None,
     ),
-    _of_contexts(
+    _about_contexts(
         "axion:contextual_relevancy",
-        "contexts of grade 1 or 2 / contexts; 0 when nothing was retrieved",
         "all contexts in one request; verdicts missing from the reply leave the denominator",
-        _CONTEXTS,
-        _share,
-        empty=0.0,
+        formula="contexts of grade 1 or 2 / contexts; 0 when nothing was retrieved",
     ),
-    _of_contexts(
+    _about_contexts(
         "axion:contextual_relevancy(mode=holistic, mode_effect=documented)",
-        "1 when any context has grade 1 or 2, else 0",
         "the judge sees all contexts joined",
-        f"{_CONTEXTS}, one is enough",
-        lambda seen: float(any(seen.positive)),
-        empty=0.0,
+        formula="1 when any context has grade 1 or 2, else 0",
+        working=f"{_CONTEXTS}, one is enough",
+        value=lambda seen: float(any(seen.positive)),
     ),
-    _of_contexts(
+    _about_contexts(
         "deepeval-4.3.1:contextual_relevancy",
-        "evidence sentences / sentences, pooled over the contexts; 0 for none",
         "statements that the judge makes of each context, in place of its sentences",
-        f"{_EVIDENCE}, pooled",
-        _sentence_ratio,
-        empty=0.0,
+        formula="evidence sentences / sentences, pooled over the contexts; 0 for none",
+        working=f"{_EVIDENCE}, pooled",
+        value=_sentence_ratio,
     ),
-    _of_contexts(
+    _about_contexts(
         "trulens:context_relevance",
-        "mean over the contexts of a rating / 3, with our grades 0, 1, 2 as 0, 2, 3",
         "its level 1 (slightly related), which our grades do not tell from 0",
-        "{points_of_three} points of 3 for each of {contexts} contexts",
-        lambda seen: mean(scaled_rating(_FOUR_LEVELS[grade], 3) for grade in seen.grades),
+        formula="mean over the contexts of a rating / 3, with our grades 0, 1, 2 as 0, 2, 3",
+        working="{points_of_three} points of 3 for each of {contexts} contexts",
+        value=lambda seen: mean(scaled_rating(_FOUR_LEVELS[grade], 3) for grade in seen.grades),
         empty=None,
     ),
-    _of_contexts(
+    _about_contexts(
         "ares:context_relevance",
-        "contexts of grade 1 or 2 / contexts",
         "a reply without a label counts as no; correction by human labels",
-        _CONTEXTS,
-        _share,
+        formula="contexts of grade 1 or 2 / contexts",
         empty=None,
     ),
     _ranked(
         "ragas-0.1.9:context_precision",
         "a context whose reply cannot be read, which fails the sample",
-        lambda seen: smoothed_average_precision([float(flag) for flag in seen.positive]),
-        f"{_BY_USE}, with 1e-10 added to the number of useful ones",
+        formula=f"{_BY_USE}, with 1e-10 added to the number of useful ones",
+        value=lambda seen: smoothed_average_precision([float(flag) for flag in seen.positive]),
     ),
     _ranked(
         "axion:contextual_ranking",
         "all contexts in one request",
-        _by_rank,
-        "average precision over relevance to the user input",
-    )._replace(shared=_RELEVANCE._replace(counts=_rank_counts)),
-    _ranked("axion:contextual_precision", "a lost reply counts as not useful", _by_rank),
-    _ranked(
-        "deepeval-4.3.1:contextual_precision",
-        "all contexts in one request; verdicts are not counted against contexts",
-        _by_rank,
+        formula="average precision over relevance to the user input",
+        shared=_RELEVANCE._replace(counts=_rank_counts),
     ),
+    _ranked("axion:contextual_precision", "a lost reply counts as not useful"),
     _ranked(
-        "spring-ai-ragas:context_precision",
-        "several models averaged; a failed call counts as not relevant",
-        _by_rank,
+        "deepeval-4.3.1:contextual_precision", "all contexts in one request; verdicts are not counted against contexts"
     ),
+    _ranked("spring-ai-ragas:context_precision", "several models averaged; a failed call counts as not relevant"),
     _ranked(
         "ragchecker:context_precision",
         "usefulness is one question here, where it is whether a claim of the reference is entailed",
-        _share,
-        "useful contexts / contexts, whatever their order",
-        "{useful} of {contexts} contexts serve",
+        formula="useful contexts / contexts, whatever their order",
+        working="{useful} of {contexts} contexts serve",
+        value=_share,
     ),
-    _recalled("ragas-0.0.12:context_recall", "lines of the reply are counted, blank ones too", empty=0.0),
-    _recalled("ragas-0.1.9:context_recall", "the judge splits the reference and judges it in one reply", empty=None),
-    _recalled("axion:contextual_recall", "a lost verdict counts as not supported", empty=None),
-    _recalled("deepeval-4.3.1:contextual_recall", "the judge splits the reference into sentences", empty=0.0),
-    _recalled("spring-ai-ragas:context_recall", "several models averaged; split and judged in one reply", empty=0.0),
-    _recalled("ragchecker:claim_recall", "each context is compared with each claim separately", empty=0.0),
+    _recalled("ragas-0.0.12:context_recall", "lines of the reply are counted, blank ones too"),
+    _recalled(
+        "ragas-0.1.9:context_recall",
+        "the judge splits the reference and judges it in one reply",
+        formula=_OF_REFERENCE,
+        empty=None,
+    ),
+    _recalled("axion:contextual_recall", "a lost verdict counts as not supported", formula=_OF_REFERENCE, empty=None),
+    _recalled("deepeval-4.3.1:contextual_recall", "the judge splits the reference into sentences"),
+    _recalled("spring-ai-ragas:context_recall", "several models averaged; split and judged in one reply"),
+    _recalled("ragchecker:claim_recall", "each context is compared with each claim separately"),
     _faithful(
         "ragas-0.0.12:faithfulness",
-        "1 - unsupported statements / statements; 1 for none",
         "a statement without a verdict counts as supported, a verdict too many below zero",
+        formula="1 - unsupported statements / statements; 1 for none",
         empty=1.0,
     ),
     _faithful(
         "ragas-0.1.9:faithfulness",
-        _OF_RESPONSE,
         "statements of sentences that end with a full stop only; verdicts returned are counted",
+        formula=_OF_RESPONSE,
         empty=None,
     ),
     _faithful(
         "nvidia:response_groundedness",
-        "1 when all statements are supported, 0.5 when some are, 0 when none is",
         "one rating of the whole response, by two prompts averaged; a response that occurs in the contexts is 1",
-        _all_or_half,
-        empty=0.0,
+        formula="1 when all statements are supported, 0.5 when some are, 0 when none is",
+        value=_all_or_half,
     ),
     _faithful(
         "axion:faithfulness",
-        "sum of 1 for supported, 0 for not stated, -1 for contradicted / statements, at least 0; 1 for none",
         "partial support, which counts a half",
-        lambda seen: clipped_mean([WEIGHTS[_FAITH[verdict.label]] for verdict in seen.verdicts]),
+        formula="sum of 1 for supported, 0 for not stated, -1 for contradicted / statements, at least 0; 1 for none",
+        working=_KNOWN,
+        value=lambda seen: clipped_mean([WEIGHTS[_FAITH[verdict.label]] for verdict in seen.verdicts]),
         empty=1.0,
         tells=True,
     ),
     _faithful(
         "deepeval-4.3.1:faithfulness",
-        "statements that are not contradicted / statements; 1 for none",
         "statements are compared with truths extracted from the contexts",
-        _not_contradicted,
+        formula="statements that are not contradicted / statements; 1 for none",
+        working=_KNOWN,
+        value=_not_contradicted,
         empty=1.0,
         tells=True,
     ),
-    _faithful(
-        "spring-ai-ragas:faithfulness",
-        f"{_OF_RESPONSE}; 0 for none",
-        "several models averaged, each with its own statements",
-        empty=0.0,
-    ),
-    _faithful(
-        "ragchecker:faithfulness",
-        f"{_OF_RESPONSE}; 0 for none",
-        "each context is compared with each claim separately",
-        empty=0.0,
-    ),
+    _faithful("spring-ai-ragas:faithfulness", "several models averaged, each with its own statements"),
+    _faithful("ragchecker:faithfulness", "each context is compared with each claim separately"),
     _faithful(
         "ares:answer_faithfulness",
-        "1 when all statements are supported, else 0",
         "one verdict on the whole",
-        lambda seen: float(all(seen.positive)),
+        formula="1 when all statements are supported, else 0",
+        value=lambda seen: float(all(seen.positive)),
         empty=None,
     ),
     _answered(
         "ragas-0.0.12:answer_relevancy",
-        _ADDRESSING,
         "questions generated from the answer and their cosine with the input, in place of statements",
     ),
     _answered(
         "ragas-0.1.9:answer_relevancy",
-        f"{_ADDRESSING}; 0 when the response declines to answer",
         "questions generated from the answer and their cosine with the input; one sample of three may decline",
-        lambda seen: 0.0 if seen.declined else _share(seen),
+        formula=f"{_ADDRESSING}; 0 when the response declines to answer",
+        value=lambda seen: 0.0 if seen.declined else _share(seen),
     ),
     _answered(
         "axion:answer_relevancy",
-        f"{_ADDRESSING}; 1 for none",
         "an undecided verdict counts as addressing; a lost reply scores 1",
+        formula=f"{_ADDRESSING}; 1 for none",
         empty=1.0,
     ),
     _answered(
         "deepeval-4.3.1:answer_relevancy",
-        f"{_ADDRESSING}; 1 for none",
         "only a plain no counts against the response",
+        formula=f"{_ADDRESSING}; 1 for none",
         empty=1.0,
     ),
     _answered(
         "trulens:relevance",
-        "a rating / 3: 3 when all statements address the input, 2 when half or more do, 1 when some do",
         "one rating of the whole response",
-        _in_thirds,
+        formula="a rating / 3: 3 when all statements address the input, 2 when half or more do, 1 when some do",
+        value=_in_thirds,
     ),
     _answered(
         "ares:answer_relevance",
-        "1 when any statement addresses the input and the response does not decline, else 0",
         "one verdict on the whole response",
-        lambda seen: float(not seen.declined and any(seen.positive)),
+        formula="1 when any statement addresses the input and the response does not decline, else 0",
+        value=lambda seen: float(not seen.declined and any(seen.positive)),
     ),
 )
 FORMS: Final = {form.definition: form for form in _FORMULAS}
