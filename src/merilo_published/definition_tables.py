@@ -131,22 +131,14 @@ async def compute_definitions(
 
     Raises UsageError for an unknown family or if no definition is left, and what `evaluate` raises.
     """
-    plan = _metrics(_family(family))
-    wanted = Options(judge=judge, metrics=[*plan.values()], lenient=True, **options)
-    return definition_tables(await run_evaluation(data, wanted), _family(family), plan)
-
-
-def _family(name: str) -> Lineage:
     try:
-        return Lineage(name)
+        found = Lineage(family)
     except ValueError:
-        raise UsageError(f"There is no family {name!r} of definitions; there are {', '.join(Lineage)}.") from None
-
-
-def _metrics(family: Lineage) -> dict[str, str | Metric]:
-    found: dict[str, str | Metric] = {text: text for text in NATIVE[family]}
-    found |= {definition: SameVerdicts(of=definition) for definition, form in FORMS.items() if form.lineage is family}
-    return found
+        raise UsageError(f"There is no family {family!r} of definitions; there are {', '.join(Lineage)}.") from None
+    plan: dict[str, str | Metric] = {text: text for text in NATIVE[found]}
+    plan |= {definition: SameVerdicts(of=definition) for definition, form in FORMS.items() if form.lineage is found}
+    wanted = Options(judge=judge, metrics=[*plan.values()], lenient=True, **options)
+    return definition_tables(await run_evaluation(data, wanted), found, plan)
 
 
 def definition_tables(run: Run, family: Lineage, plan: Mapping[str, str | Metric]) -> DefinitionTables:
@@ -162,9 +154,30 @@ def definition_tables(run: Run, family: Lineage, plan: Mapping[str, str | Metric
     scores = {name: values[text] for name, text in texts.items() if text in run.metrics}
     compared = _compared(scores)
     shared = _shared(compared.values())
-    table = _Table(run, next(iter(scores)), compared, shared, _clusters(run))
-    rows = tuple(table.row(name, texts[name], len(keys[texts[name]])) for name in scores)
-    return DefinitionTables(run, family, rows, _common(scores, compared, len(shared)), run.manifest.left_out)
+    common = {name: [own[each] for each in shared] for name, own in compared.items()}
+    cluster_of = _clusters(run)
+    clusters = [cluster_of[each] for each in shared] if cluster_of else None
+    first = common.get(next(iter(scores)), [])
+    rows: list[DefinitionRow] = []
+    for name in scores:
+        metric, own = texts[name], common.get(name, [])
+        form = FORMS.get(name) if metric != name else None
+        estimate = mean_interval(own, recorded_scale(run.manifest, metric).span, clusters=clusters if own else None)
+        row = DefinitionRow(
+            definition=name,
+            metric=metric,
+            aggregate=run.metrics[metric],
+            common_mean=estimate.value,
+            common_interval=ends(estimate.interval),
+            asked=len(keys[metric]),
+            tau_b=kendall_tau_b(first, own) if first and own else None,
+            compared=len(own),
+            formula=form.formula if form else "",
+            left_out=form.left_out if form else "",
+            weak=metric in weak_metrics(run.manifest),
+        )
+        rows.append(row)
+    return DefinitionTables(run, family, tuple(rows), _common(scores, compared, len(shared)), run.manifest.left_out)
 
 
 def _compared(scores: Mapping[str, _Values]) -> dict[str, _Values]:
@@ -199,47 +212,6 @@ def _clusters(run: Run) -> dict[str, str]:
         return {}
     with closing(open_store(run)) as store:
         return clusters_by_sample(store.sample_records(), run.manifest.cluster)
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The shared data of the rows of one family."""
-
-    run: Run
-    first: str
-    """The first native definition."""
-    compared: Mapping[str, _Values]
-    shared: Sequence[str]
-    cluster_of: Mapping[str, str]
-
-    def row(self, definition: str, metric: str, asked: int) -> DefinitionRow:
-        """Return the row of one definition."""
-        form = FORMS.get(definition) if metric != definition else None
-        values = self._values(definition)
-        estimate = mean_interval(
-            values,
-            recorded_scale(self.run.manifest, metric).span,
-            clusters=[self.cluster_of[each] for each in self.shared] if values and self.cluster_of else None,
-        )
-        first = self._values(self.first)
-        return DefinitionRow(
-            definition=definition,
-            metric=metric,
-            aggregate=self.run.metrics[metric],
-            common_mean=estimate.value,
-            common_interval=ends(estimate.interval),
-            asked=asked,
-            tau_b=kendall_tau_b(first, values) if first and values else None,
-            compared=len(values),
-            formula=form.formula if form else "",
-            left_out=form.left_out if form else "",
-            weak=metric in weak_metrics(self.run.manifest),
-        )
-
-    def _values(self, definition: str) -> list[float]:
-        """Return the values of the common samples; empty if the definition is not compared."""
-        own = self.compared.get(definition)
-        return [own[each] for each in self.shared] if own is not None else []
 
 
 # -- as JSON, as a table, and for one sample -----------------------------------------------------------
@@ -339,11 +311,8 @@ def sample_page(tables: DefinitionTables, width: int) -> Page:
 
 def _reasons(left_out: Mapping[str, str]) -> dict[str, list[str]]:
     """Return reason → the definitions left out for it; a formula over merilo's verdicts is named as its definition."""
-
-    def named(metric: str) -> str:
-        return next((each for each in FORMS if f"={each})" in metric or f'="{each}")' in metric), metric)
-
-    return grouped((reason, named(metric)) for metric, reason in left_out.items())
+    called = {metric_text(SameVerdicts(of=each)): each for each in FORMS}
+    return grouped((reason, called.get(metric, metric)) for metric, reason in left_out.items())
 
 
 def _judges(run: Run) -> str:
@@ -374,26 +343,22 @@ def _common_text(common: CommonSamples, samples: int) -> str:
 
 
 def _table(page: Page, rows: Sequence[DefinitionRow], common: CommonSamples, samples: int) -> None:
-    tones = [Tone.STRONG, *[Tone.PLAIN] * len(rows)]
+    columns = {
+        "definition": [_name(row) for row in rows],
+        "mean": [number(row.aggregate.mean) for row in rows],
+        "scored": [f"{row.aggregate.scored:,}/{samples:,}" for row in rows],
+        "common": [number(row.common_mean) for row in rows],
+        "95 % interval": [span(row.common_interval) for row in rows],
+        "flags": [f"{row.aggregate.flagged:,}" for row in rows],
+        "asked": [f"{row.asked:,}" for row in rows],
+        "tau-b": [NONE if row.tau_b is None else f"{row.tau_b:.2f}" for row in rows],
+    }
     headings = _ALIKE if common.same else _UNLIKE
     gaps: Sequence[int] = (2, 1, 1, 1, 1) if common.same else (1, 2, 2, 1, 1, 1)
     if page.width < _WIDE:
         headings, gaps = [each for each in headings if each != "asked"], [1] * (len(headings) - 3)
-    page.table([headings, *(_cells(row, headings, samples) for row in rows)], tones, gaps=gaps)
-
-
-def _cells(row: DefinitionRow, headings: Sequence[str], samples: int) -> list[str]:
-    found = {
-        "definition": _name(row),
-        "mean": number(row.aggregate.mean),
-        "scored": f"{row.aggregate.scored:,}/{samples:,}",
-        "common": number(row.common_mean),
-        "95 % interval": span(row.common_interval),
-        "flags": f"{row.aggregate.flagged:,}",
-        "asked": f"{row.asked:,}",
-        "tau-b": NONE if row.tau_b is None else f"{row.tau_b:.2f}",
-    }
-    return [found[heading] for heading in headings]
+    cells = zip(*(columns[each] for each in headings), strict=True)
+    page.table([headings, *map(list, cells)], [Tone.STRONG, *[Tone.PLAIN] * len(rows)], gaps=gaps)
 
 
 def _name(row: DefinitionRow) -> str:
@@ -401,29 +366,25 @@ def _name(row: DefinitionRow) -> str:
 
 
 def _notes(page: Page, rows: Sequence[DefinitionRow]) -> None:
-    """Add the notes on the rows; rows with equal notes are listed together."""
+    """Add the notes on the rows: formulas, missing scores and flags; rows with equal notes are listed together."""
     page.blank()
-    notes = grouped(((*_formula(each), *_exceptions(each.aggregate)), each.definition) for each in rows)
-    for lines, names in notes.items():
-        if not lines:
-            continue
-        page.text(", ".join(names), indent=2)
+    for lines, names in grouped((_lines(each), each.definition) for each in rows).items():
+        if lines:
+            page.text(", ".join(names), indent=2)
         for line in lines:
             page.text(line, indent=4, tone=Tone.QUIET)
 
 
-def _formula(row: DefinitionRow) -> list[str]:
-    left_out = [f"left out: {row.left_out}"] if row.left_out else []
-    return [row.formula, *left_out] if row.formula else []
-
-
-def _exceptions(aggregate: Aggregate) -> list[str]:
-    """Return why samples have no score, and the flags of samples that were scored anyway."""
+def _lines(row: DefinitionRow) -> tuple[str, ...]:
+    aggregate = row.aggregate
     flags = "; ".join(f"{flag} ({amount:,})" for flag, amount in aggregate.flags.items())
-    return [
-        *([f"unscored: {missing_text(aggregate)}"] if aggregate.undefined or aggregate.failed else []),
-        *([f"scored anyway: {flags}"] if flags else []),
-    ]
+    notes = {
+        row.formula: bool(row.formula),
+        f"left out: {row.left_out}": bool(row.left_out),
+        f"unscored: {missing_text(aggregate)}": bool(aggregate.undefined or aggregate.failed),
+        f"scored anyway: {flags}": bool(flags),
+    }
+    return tuple(text for text, holds in notes.items() if holds)
 
 
 def _way(row: DefinitionRow, outcome: Outcome) -> str:
