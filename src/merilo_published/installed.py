@@ -21,7 +21,7 @@ from merilo.judging.json_types import as_list, as_object
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
 from merilo.metrics.base import plan_of
 from merilo_published.asking import Listed, without_halves
-from merilo_published.installed_prompts import ANSWERED, ONE_TEXT, Package, wording_for
+from merilo_published.installed_prompts import ANSWERED, ONE_TEXT, RAGAS, wording_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer, Plan
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric, Score, Undefined
-    from merilo_published.installed_prompts import PackageFunction, Prompt, Wording
+    from merilo_published.installed_prompts import Prompt, Wording
 
 
 _LOCK: Final = Lock()
@@ -53,21 +53,14 @@ def load(package: str, prompt: Prompt) -> None:
         _recorder()
 
 
-def prompt_text(package: str, prompt: Prompt, values: Mapping[str, Any]) -> str:
-    """Return the text of a prompt of a package, filled with the values of merilo's request."""
-    return ragas_text(prompt, values) if package == "ragas" else deepeval_text(prompt, values)
-
-
 def ragas_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
     """Return the text of a prompt object of the package, filled with the values of merilo's request."""
     arguments = tuple((name, values[value]) for name, value in prompt.arguments.items())
     made = _ragas_object(prompt.source, arguments, prompt.attribute)
+    fields = {name: value_of(values, value) for name, value in prompt.fields.items()}
     if isinstance(made, str):
-        return made.format(**{name: value_of(values, value) for name, value in prompt.fields.items()})
-    if "**" in prompt.fields:
-        given = made.input_model(**value_of(values, prompt.fields["**"]))
-    else:
-        given = made.input_model(**{name: value_of(values, value) for name, value in prompt.fields.items()})
+        return made.format(**fields)
+    given = made.input_model(**fields.pop("**", {}), **fields)
     if hasattr(made, "process_input"):
         given = made.process_input(given)
     text: str = made.to_string(given)
@@ -135,7 +128,9 @@ def deepeval_text(prompt: Prompt, values: Mapping[str, Any]) -> str:
     given = {**values, ONE_TEXT: False}
     fields = {name: _with_words(value_of(given, value)) for name, value in prompt.fields.items()}
     for function in prompt.functions:
-        fields |= _results(function, given)
+        found = imported(function.source)(*(value_of(given, value) for value in function.values))
+        results = found if len(function.fields) > 1 else (found,)
+        fields |= zip(function.fields, results, strict=True) if function.fields else found
     class_name = prompt.source.partition(":")[2]
     text: str = imported(_RENDER)("metrics", class_name, prompt.attribute, multimodal=False, strict=True, **fields)
     return text
@@ -149,13 +144,6 @@ def _with_words(value: Any) -> Any:
         return value
     words = imported(_WORDS)
     return [{**each, "verdict": words(each["verdict"])} for each in verdicts]
-
-
-def _results(function: PackageFunction, values: Mapping[str, Any]) -> dict[str, Any]:
-    found = imported(function.source)(*(value_of(values, value) for value in function.values))
-    if not function.fields:
-        return dict(found)
-    return dict(zip(function.fields, found if len(function.fields) > 1 else (found,), strict=True))
 
 
 def value_of(values: Mapping[str, Any], value: str) -> Any:  # Any: what a package takes
@@ -187,7 +175,8 @@ class RewordedMetric(Reworded):
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """Run the metric's plan, with each request in the package's words."""
-        requests = Requests(self.wording, _parameters(self.metric))
+        given = fields(self.metric) if is_dataclass(self.metric) else ()
+        requests = Requests(self.wording, {each.name: getattr(self.metric, each.name) for each in given})
         plan = plan_of(self.metric, sample)
         try:
             step = next(plan)
@@ -225,7 +214,7 @@ class Requests:
         values = {**self.parameters, **dict(zip(question.names, question.values, strict=True))}
         if ANSWERED in prompt.fields.values():
             values[ANSWERED] = self.answered[str(values["reply"])]
-        text = prompt_text(package.name, prompt, values)
+        text = (ragas_text if package is RAGAS else deepeval_text)(prompt, values)
         if prompt.structured:
             return _in_conversation(question, conversation(prompt, text, question.earlier[::2]))
         return replace(question, rubric=_RUBRIC, names=("prompt",), values=(text,))
@@ -245,7 +234,8 @@ def worded(metrics: Mapping[str, Metric]) -> dict[str, RewordedMetric]:
 
     Raises UsageError if a published metric has no installed prompts, or if no metric has.
     """
-    found = {text: _wording(text, metric) for text, metric in metrics.items() if _has_upstream(metric)}
+    sending = {text: metric for text, metric in metrics.items() if ":" in metric.name and Completion in metric.asks}
+    found = {text: _wording(text, metric) for text, metric in sending.items()}
     if not found:
         raise UsageError(
             "--prompts installed needs a metric that is worded by a package, such as ragas-0.4.3:faithfulness. Choose "
@@ -254,11 +244,6 @@ def worded(metrics: Mapping[str, Metric]) -> dict[str, RewordedMetric]:
     for text, wording in found.items():
         _load(text, wording)
     return {text: RewordedMetric(metrics[text], str(wording.package), wording) for text, wording in found.items()}
-
-
-def _has_upstream(metric: Metric) -> bool:
-    """Return True for a published metric that sends prompts."""
-    return ":" in metric.name and Completion in metric.asks
 
 
 def _wording(text: str, metric: Metric) -> Wording:
@@ -270,7 +255,10 @@ def _wording(text: str, metric: Metric) -> Wording:
     for name, value in wording.fixed.items():
         if getattr(metric, name, value) != value:
             raise UsageError(f"--prompts installed: {package} does not send the requests of {text}. Leave {name} out.")
-    there = _installed(package)
+    try:
+        there = metadata.version(package.name)
+    except metadata.PackageNotFoundError:
+        there = None
     if there != package.release:
         found = f"{there} is" if there else "it is not"
         raise UsageError(
@@ -278,13 +266,6 @@ def _wording(text: str, metric: Metric) -> Wording:
             f"(pip install {package.name}=={package.release})."
         )
     return wording
-
-
-def _installed(package: Package) -> str | None:
-    try:
-        return metadata.version(package.name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _load(text: str, wording: Wording) -> None:
@@ -301,19 +282,13 @@ def _load(text: str, wording: Wording) -> None:
         ) from error
 
 
-def _parameters(metric: Metric) -> dict[str, object]:
-    return {each.name: getattr(metric, each.name) for each in fields(metric)} if is_dataclass(metric) else {}
-
-
 def _in_conversation(question: Completion, messages: list[tuple[str, str]]) -> Completion:
     """Return a question asked by these messages: the prompt, turns after it, and a system part if there is one."""
     system = messages.pop(0)[1] if messages[0][0] == "system" else None
     (_, prompt), *turns = messages
     if [role for role, _ in turns] != [_AUTHORS[place % 2] for place in range(len(turns))]:
         raise UsageError("The installed package sends a conversation that merilo cannot send.")
-    rubric, names, values = (
-        (_RUBRIC, ("prompt",), (prompt,))
-        if system is None
-        else (_RUBRIC_WITH_SYSTEM, ("system", "prompt"), (system, prompt))
-    )
+    rubric, names, values = _RUBRIC, ("prompt",), (prompt,)
+    if system is not None:
+        rubric, names, values = _RUBRIC_WITH_SYSTEM, ("system", "prompt"), (system, prompt)
     return replace(question, rubric=rubric, names=names, values=values, earlier=tuple(text for _, text in turns))

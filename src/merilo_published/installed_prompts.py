@@ -178,114 +178,91 @@ class Package:
 
 ONE_TEXT: Final = "text only"
 """The name of the value that is always False: no prompt contains an image."""
-_FAITHFULNESS: Final = "deepeval.metrics.faithfulness.faithfulness"
-_RELEVANCY: Final = "deepeval.metrics.answer_relevancy.answer_relevancy"
-_PRECISION_OF: Final = "deepeval.metrics.contextual_precision.contextual_precision"
-_RECALL_OF: Final = "deepeval.metrics.contextual_recall.contextual_recall"
-_RELEVANCY_OF: Final = "deepeval.metrics.contextual_relevancy.contextual_relevancy"
-
-
-def _template(source: str, name: str, *functions: PackageFunction, **fields: str) -> Prompt:
-    return Prompt(source, fields, attribute=f"generate_{name}", functions=functions)
+_IMAGES: Final = ((ONE_TEXT,), ("multimodal_instruction",))
 
 
 def _templates(
-    module: str, class_name: str, **rows: tuple[Mapping[str, str], tuple[PackageFunction, ...]]
+    metric: str, class_name: str, functions: Mapping[str, tuple[PackageFunction, ...]], **rows: Mapping[str, str]
 ) -> dict[str, Prompt]:
-    """Return the templates of a metric of DeepEval by merilo's rubric, such as `faithfulness.verdicts`."""
-    folder = module.rpartition(".")[2]
-    source = f"{module}:{class_name}"
+    """Return the templates of a metric of DeepEval by merilo's rubric, such as `faithfulness.verdicts`.
+
+    `functions`: those of the metric's module that make more fields of a template. `rows`: the fields of each template.
+    """
+    module = f"deepeval.metrics.{metric}.{metric}"
     return {
-        f"{folder}.{name}": _template(source, name, *functions, **fields) for name, (fields, functions) in rows.items()
+        f"{metric}.{name}": Prompt(
+            f"{module}:{class_name}",
+            fields,
+            attribute=f"generate_{name}",
+            functions=tuple(each._replace(source=f"{module}:{each.source}") for each in functions.get(name, ())),
+        )
+        for name, fields in rows.items()
     }
 
 
 _DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
     "faithfulness": _templates(
-        _FAITHFULNESS,
+        "faithfulness",
         "FaithfulnessMetric",
-        truths=(
-            {"retrieval_context": "retrieval_context"},
-            (
-                PackageFunction(
-                    f"{_FAITHFULNESS}:_faithfulness_truths_limit_phrase", ("truths_extraction_limit",), ("limit",)
-                ),
-                PackageFunction(
-                    f"{_FAITHFULNESS}:_faithfulness_truths_multimodal_instruction",
-                    (ONE_TEXT,),
-                    ("multimodal_instruction",),
-                ),
+        {
+            "truths": (
+                PackageFunction("_faithfulness_truths_limit_phrase", ("truths_extraction_limit",), ("limit",)),
+                PackageFunction("_faithfulness_truths_multimodal_instruction", *_IMAGES),
             ),
-        ),
-        claims=(
-            {"actual_output": "actual_output"},
-            (
-                PackageFunction(
-                    f"{_FAITHFULNESS}:_faithfulness_claims_multimodal_instruction",
-                    (ONE_TEXT,),
-                    ("multimodal_instruction",),
-                ),
-            ),
-        ),
-        verdicts=({"claims": "[claims]", "retrieval_context": "facts"}, ()),
-        reason=({"contradictions": "[contradictions]", "score": "score"}, ()),
+            "claims": (PackageFunction("_faithfulness_claims_multimodal_instruction", *_IMAGES),),
+        },
+        truths={"retrieval_context": "retrieval_context"},
+        claims={"actual_output": "actual_output"},
+        verdicts={"claims": "[claims]", "retrieval_context": "facts"},
+        reason={"contradictions": "[contradictions]", "score": "score"},
     ),
     "answer_relevancy": _templates(
-        _RELEVANCY,
+        "answer_relevancy",
         "AnswerRelevancyMetric",
-        statements=({"actual_output": "actual_output"}, ()),
-        verdicts=({"input": "user_input", "statements": "[statements]"}, ()),
-        reason=({"input": "user_input", "irrelevant_statements": "[irrelevant]", "score": "score"}, ()),
+        {},
+        statements={"actual_output": "actual_output"},
+        verdicts={"input": "user_input", "statements": "[statements]"},
+        reason={"input": "user_input", "irrelevant_statements": "[irrelevant]", "score": "score"},
     ),
     "contextual_precision": _templates(
-        _PRECISION_OF,
+        "contextual_precision",
         "ContextualPrecisionMetric",
-        verdicts=(
-            {"input": "user_input", "expected_output": "expected_output"},
-            (
+        {
+            "verdicts": (
                 PackageFunction(
-                    f"{_PRECISION_OF}:_contextual_precision_verdict_fields",
+                    "_contextual_precision_verdict_fields",
                     ("[nodes]", ONE_TEXT),
                     ("document_count_str", "context_to_display", "multimodal_note"),
                 ),
-            ),
-        ),
-        reason=({"input": "user_input", "verdicts": "[verdicts]", "score": "score"}, ()),
+            )
+        },
+        verdicts={"input": "user_input", "expected_output": "expected_output"},
+        reason={"input": "user_input", "verdicts": "[verdicts]", "score": "score"},
     ),
     "contextual_recall": _templates(
-        _RECALL_OF,
+        "contextual_recall",
         "ContextualRecallMetric",
-        verdicts=(
-            {"expected_output": "expected_output"},
-            (PackageFunction(f"{_RECALL_OF}:_contextual_recall_verdict_kwargs", ("[nodes]", ONE_TEXT)),),
-        ),
-        reason=(
-            {
-                "expected_output": "expected_output",
-                "supportive_reasons": "[supportive]",
-                "unsupportive_reasons": "[unsupportive]",
-                "score": "score",
-                "content_type": "=sentence",
-            },
-            (),
-        ),
+        {"verdicts": (PackageFunction("_contextual_recall_verdict_kwargs", ("[nodes]", ONE_TEXT)),)},
+        verdicts={"expected_output": "expected_output"},
+        reason={
+            "expected_output": "expected_output",
+            "supportive_reasons": "[supportive]",
+            "unsupportive_reasons": "[unsupportive]",
+            "score": "score",
+            "content_type": "=sentence",
+        },
     ),
     "contextual_relevancy": _templates(
-        _RELEVANCY_OF,
+        "contextual_relevancy",
         "ContextualRelevancyMetric",
-        verdicts=(
-            {"input": "user_input", "context": "context"},
-            (PackageFunction(f"{_RELEVANCY_OF}:_contextual_relevancy_verdict_kwargs", (ONE_TEXT,)),),
-        ),
-        reason=(
-            {
-                "input": "user_input",
-                "irrelevant_statements": "[irrelevant]",
-                "relevant_statements": "[relevant]",
-                "score": "score",
-            },
-            (),
-        ),
+        {"verdicts": (PackageFunction("_contextual_relevancy_verdict_kwargs", (ONE_TEXT,)),)},
+        verdicts={"input": "user_input", "context": "context"},
+        reason={
+            "input": "user_input",
+            "irrelevant_statements": "[irrelevant]",
+            "relevant_statements": "[relevant]",
+            "score": "score",
+        },
     ),
 }
 """The templates of DeepEval, by definition and merilo's rubric."""

@@ -3,8 +3,10 @@
 import json
 import sys
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from each_case import each_case
@@ -213,7 +215,7 @@ def test_what_cannot_be_worded_is_refused(
 ) -> None:
     """Another release, an absent or broken package and a metric without prompts are errors before any request."""
     if version is None:
-        monkeypatch.setattr("merilo_published.installed._installed", lambda _package: None)
+        monkeypatch.setattr("importlib.metadata.version", Mock(side_effect=PackageNotFoundError))
     else:
         make_package(tmp_path / "packages", "0.4.3" if version == "broken" else version, broken=version == "broken")
         monkeypatch.syspath_prepend(tmp_path / "packages")
