@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module, metadata
 from threading import Lock
@@ -175,8 +175,8 @@ class RewordedMetric(Reworded):
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """Run the metric's plan, with each request in the package's words."""
-        given = fields(self.metric) if is_dataclass(self.metric) else ()
-        requests = Requests(self.wording, {each.name: getattr(self.metric, each.name) for each in given})
+        given: Any = self.metric  # a Protocol cannot say that it is a dataclass
+        requests = Requests(self.wording, {each.name: getattr(given, each.name) for each in fields(given)})
         plan = plan_of(self.metric, sample)
         try:
             step = next(plan)
@@ -288,7 +288,7 @@ def _in_conversation(question: Completion, messages: list[tuple[str, str]]) -> C
     (_, prompt), *turns = messages
     if [role for role, _ in turns] != [_AUTHORS[place % 2] for place in range(len(turns))]:
         raise UsageError("The installed package sends a conversation that merilo cannot send.")
-    rubric, names, values = _RUBRIC, ("prompt",), (prompt,)
-    if system is not None:
-        rubric, names, values = _RUBRIC_WITH_SYSTEM, ("system", "prompt"), (system, prompt)
-    return replace(question, rubric=rubric, names=names, values=values, earlier=tuple(text for _, text in turns))
+    given = {"prompt": prompt} if system is None else {"system": system, "prompt": prompt}
+    rubric = _RUBRIC if system is None else _RUBRIC_WITH_SYSTEM
+    earlier = tuple(text for _, text in turns)
+    return replace(question, rubric=rubric, names=tuple(given), values=tuple(given.values()), earlier=earlier)

@@ -11,6 +11,7 @@ from each_case import each_case
 
 import merilo
 from merilo.compat.deepeval import EvaluationDataset, Golden, LLMTestCase, assert_test, evaluate
+from merilo.compat.deepeval.errors import MissingTestCaseParamsError
 from merilo.compat.deepeval.evaluate import DisplayConfig, ErrorConfig
 from merilo.compat.deepeval.metrics import (
     AnswerRelevancyMetric,
@@ -23,7 +24,6 @@ from merilo.compat.deepeval.models import DeepEvalBaseLLM, LocalModel, OllamaMod
 from merilo.compat.deepeval.test_case import (
     ConversationalTestCase,
     LLMTestCaseParams,
-    MissingTestCaseParamsError,
     MLLMImage,
     RetrievedContextData,
     SingleTurnParams,

@@ -26,7 +26,7 @@ from merilo.rendering.overview import command
 from merilo.rendering.page import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from os import PathLike
 
     from merilo.data.sample import Sample
@@ -209,19 +209,23 @@ async def score(samples: Sequence[Sample], wanted: Sequence[Wanted], settings: R
         raise UsageError("A run in out= has the same models for all metrics; omit out=, or use one judge and embedder.")
     columns: dict[int, Sequence[Outcome]] = {}
     runs: list[Run] = []
-    for part in parts:
-        metrics = {place: wanted[place].metric for place in part.places}
-        if settings.kept:
-            out = settings.out if settings.folder is None else f"{settings.folder}/{uuid4().hex}"
-            run = await _run(samples, part, metrics, settings, out)
-            runs.append(run)
-            columns.update(_columns(run, metrics))
-        else:
-            with TemporaryDirectory(prefix="merilo-", ignore_cleanup_errors=True) as folder:
-                run = await _run(samples, part, metrics, settings, f"{folder}/run")
-                columns.update(_columns(run, metrics))
-    rows = zip(*(columns[place] for place in range(len(wanted))), strict=True)
-    return Scored(tuple(rows), tuple(runs))
+    with TemporaryDirectory(prefix="merilo-", ignore_cleanup_errors=True) as folder:
+        for models, places in parts:
+            texts = {place: metric_text(wanted[place].metric) for place in places}
+            kept = settings.out if settings.folder is None else f"{settings.folder}/{uuid4().hex}"
+            run = await aevaluate(
+                samples,
+                metrics=list({text: wanted[place].metric for place, text in texts.items()}.values()),
+                judge=dict(zip(_ROLES, (model or "embedded" for model in models), strict=True)),
+                out=kept if settings.kept else f"{folder}/{places[0]}",
+                storage=Storage(cache=settings.cache),
+                limits=Limits(concurrency=settings.concurrency),
+            )
+            rows = [found.outcomes for found in run.samples]
+            columns |= {place: [row[text] for row in rows] for place, text in texts.items()}
+            runs += [run] * settings.kept
+    whole = zip(*(columns[place] for place in range(len(wanted))), strict=True)
+    return Scored(tuple(whole), tuple(runs))
 
 
 def tell_report(runs: Sequence[Run]) -> None:
@@ -230,55 +234,23 @@ def tell_report(runs: Sequence[Run]) -> None:
         tell(f"Report: {command('report', str(run.path))}")
 
 
-def _columns(run: Run, metrics: Mapping[int, Metric]) -> dict[int, Sequence[Outcome]]:
-    rows = [found.outcomes for found in run.samples]
-    return {place: [row[metric_text(metric)] for row in rows] for place, metric in metrics.items()}
-
-
-async def _run(
-    samples: Sequence[Sample],
-    part: _Part,
-    metrics: Mapping[int, Metric],
-    settings: RunSettings,
-    out: str | PathLike[str] | None,
-) -> Run:
-    once = {metric_text(metric): metric for metric in metrics.values()}
-    return await aevaluate(
-        samples,
-        metrics=list(once.values()),
-        judge=dict(zip(_ROLES, (model or "embedded" for model in part.models), strict=True)),
-        out=out,
-        storage=Storage(cache=settings.cache),
-        limits=Limits(concurrency=settings.concurrency),
-    )
-
-
 _ROLES: Final = ("rest", "embeddings", "similarities")
 
 
-@dataclass
-class _Part:
-    """Metrics that one run computes, by their indices; a model is None until a metric needs one."""
+def _parts(wanted: Sequence[Wanted]) -> list[tuple[list[Judge | None], list[int]]]:
+    """Return the models, in the order of the roles, and the indices of the metrics of as few runs as possible.
 
-    models: tuple[Judge | None, ...]
-    """In the order of the roles."""
-    places: list[int]
-
-    def take(self, place: int, models: tuple[Judge | None, ...]) -> bool:
-        """Add a metric if its models are those of this part, or if it needs none. Return True if it was added."""
-        pairs = [*zip(self.models, models, strict=True)]
-        fits = all(own is None or other is None or own is other for own, other in pairs)
-        if fits:
-            self.models = tuple(own or other for own, other in pairs)
-            self.places.append(place)
-        return fits
-
-
-def _parts(wanted: Sequence[Wanted]) -> list[_Part]:
-    """Return the metrics in as few runs as their models permit."""
-    parts: list[_Part] = []
+    A model is None until a metric needs one.
+    """
+    parts: list[tuple[list[Judge | None], list[int]]] = []
     for place, each in enumerate(wanted):
-        models = (each.judge, each.embedder, each.cross_encoder)
-        if not any(part.take(place, models) for part in parts):
-            parts.append(_Part(models, [place]))
+        models = [each.judge, each.embedder, each.cross_encoder]
+        for own, places in parts:
+            pairs = [*zip(own, models, strict=True)]
+            if all(one is None or other is None or one is other for one, other in pairs):
+                own[:] = [one or other for one, other in pairs]
+                places.append(place)
+                break
+        else:
+            parts.append((models, [place]))
     return parts

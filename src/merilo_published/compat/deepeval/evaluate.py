@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from merilo.commands.blocking import run_blocking
 from merilo.errors import JudgeError, UsageError
@@ -30,13 +30,11 @@ _asserted: Counter[str] = Counter()
 """Id of a test → the number of its test cases so far in this process."""
 
 
-@dataclass(frozen=True)
 class AsyncConfig:
-    """Settings of concurrency; `max_concurrent` limits the requests in flight."""
+    """Settings of concurrency; `max_concurrent` limits the requests in flight, and the others have no effect."""
 
-    run_async: bool = True
-    throttle_value: float = 0
-    max_concurrent: int = 20
+    def __init__(self, *, max_concurrent: int = 20, **_: object) -> None:
+        self.max_concurrent = max_concurrent
 
 
 class DisplayConfig:
@@ -46,12 +44,11 @@ class DisplayConfig:
         self.print_results = print_results
 
 
-@dataclass(frozen=True)
 class CacheConfig:
-    """Settings of the cache; `use_cache` reads and writes merilo's."""
+    """Settings of the cache; only `use_cache` has an effect: it reads and writes merilo's."""
 
-    write_cache: bool = True
-    use_cache: bool = True
+    def __init__(self, *, use_cache: bool = True, **_: object) -> None:
+        self.use_cache = use_cache
 
 
 @dataclass(frozen=True)
@@ -114,9 +111,9 @@ def evaluate(
     test_cases: Sequence[LLMTestCase],
     metrics: Sequence[BaseMetric] | None = None,
     *,
-    async_config: AsyncConfig = AsyncConfig(),
+    async_config: AsyncConfig | None = None,
     display_config: DisplayConfig | None = None,
-    cache_config: CacheConfig = CacheConfig(),
+    cache_config: CacheConfig | None = None,
     error_config: ErrorConfig = ErrorConfig(),
     out: str | PathLike[str] | None = None,
     **unused: object,
@@ -139,7 +136,9 @@ def evaluate(
         UsageError: a metric or a judge cannot be used.
     """
     del unused
-    settings = RunSettings(kept=True, out=out, cache=cache_config.use_cache, concurrency=async_config.max_concurrent)
+    cache = cache_config is None or cache_config.use_cache
+    concurrency = (async_config or AsyncConfig()).max_concurrent
+    settings = RunSettings(kept=True, out=out, cache=cache, concurrency=concurrency)
     result = _evaluated(test_cases, metrics, settings, error_config)
     if display_config is None or display_config.print_results:
         print(result)  # noqa: T201  as DeepEval does
@@ -148,19 +147,21 @@ def evaluate(
 
 
 def _evaluated(
-    test_cases: Sequence[object],
-    metrics: Sequence[object] | None,
+    cases: Sequence[LLMTestCase],
+    metrics: Sequence[BaseMetric] | None,
     settings: RunSettings,
     errors: ErrorConfig,
     ids: Sequence[str] | None = None,
 ) -> EvaluationResult:
-    cases = [_case(each) for each in test_cases]
     if not cases or not metrics:
         raise UsageError("evaluate needs at least one test case and one metric.")
-    for given in metrics:
-        if not isinstance(given, BaseMetric):
-            raise UsageError(f"evaluate takes metrics of merilo.compat.deepeval.metrics, got {given!r}.")
-    return run_blocking(_measured(cases, cast("Sequence[BaseMetric]", metrics), settings, errors, ids))
+    for what, kind, given in (
+        ("LLMTestCases of merilo.compat.deepeval.test_case", LLMTestCase, cases),
+        ("metrics of merilo.compat.deepeval.metrics", BaseMetric, metrics),
+    ):
+        if wrong := [each for each in given if not isinstance(each, kind)]:
+            raise UsageError(f"evaluate takes {what}, got {wrong[0]!r}.")
+    return run_blocking(_measured(cases, metrics, settings, errors, ids))
 
 
 def assert_test(
@@ -198,8 +199,10 @@ async def _measured(
         (at, place): problem
         for at, case in enumerate(cases)
         for place, metric in enumerate(metrics)
-        if (problem := _problem(metric, case, errors)) is not None
+        if (problem := metric.problem(case))
     }
+    if missing and not (errors.ignore_errors or errors.skip_on_missing_params):
+        raise MissingTestCaseParamsError(next(iter(missing.values())))
     asked = [place for place in range(len(metrics)) if any((at, place) not in missing for at in range(len(cases)))]
     wanted = [metrics[place].wanted(judges[place]) for place in asked]
     samples = [case.sample(ids[at] if ids else str(at + 1)) for at, case in enumerate(cases)]
@@ -218,19 +221,10 @@ async def _measured(
             for place, metric in enumerate(metrics)
             if not (errors.skip_on_missing_params and (at, place) in missing)
         ]
-        results.append(_result(case, at, data))
+        success, name = all(each.success for each in data), case.name or f"test_case_{at}"
+        shown = (case.input, case.actual_output, case.expected_output, case.retrieval_context)
+        results.append(TestResult(name, success, data, *shown, at))
     return EvaluationResult(results, found.runs)
-
-
-def _problem(metric: BaseMetric, case: LLMTestCase, errors: ErrorConfig) -> str | None:
-    """Return the missing fields as a sentence. Raises MissingTestCaseParamsError if errors stop the evaluation."""
-    try:
-        metric.check(case)
-    except MissingTestCaseParamsError as error:
-        if not (errors.ignore_errors or errors.skip_on_missing_params):
-            raise
-        return str(error)
-    return None
 
 
 def _data(metric: BaseMetric, outcome: Outcome, judge: Judge, missing: str | None, errors: ErrorConfig) -> MetricData:
@@ -249,22 +243,6 @@ def _data(metric: BaseMetric, outcome: Outcome, judge: Judge, missing: str | Non
         error,
         metric.definition,
     )
-
-
-def _result(case: LLMTestCase, at: int, data: list[MetricData]) -> TestResult:
-    success = all(each.success for each in data)
-    name = case.name or f"test_case_{at}"
-    return TestResult(
-        name, success, data, case.input, case.actual_output, case.expected_output, case.retrieval_context, at
-    )
-
-
-def _case(given: Any) -> LLMTestCase:
-    if not isinstance(given, LLMTestCase):
-        raise UsageError(
-            f"evaluate takes LLMTestCases of merilo.compat.deepeval.test_case, got {type(given).__name__}."
-        )
-    return given
 
 
 def _shown(data: MetricData) -> str:

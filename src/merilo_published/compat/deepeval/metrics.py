@@ -12,6 +12,7 @@ from merilo.metrics.base import EvidenceTarget, Failed, Score
 from merilo.metrics.registry import parse_metric
 
 from ..scoring import RunSettings, Wanted, judge_for, score, usable, usual_model, why_none
+from .errors import MissingTestCaseParamsError
 
 if TYPE_CHECKING:
     from merilo.judges.base import Judge
@@ -102,24 +103,20 @@ class BaseMetric:
     @property
     def evaluation_model(self) -> str:
         """The name of the judge."""
-        return self.judge().name
+        return judge_of(self.model).name
 
     @property
     def __name__(self) -> str:
         """The name in results."""
         return self.title
 
-    def judge(self) -> Judge:
-        """Return the judge, as `judge_of` does."""
-        return judge_of(self.model)
-
     def wanted(self, judge: Judge) -> Wanted:
         """Return the metric to compute with this judge. Raises UsageError if the judge cannot answer."""
         return Wanted(usable(self.definition, self.native, judge, type(self).__qualname__), judge)
 
-    def check(self, test_case: LLMTestCase) -> None:
-        """Raise MissingTestCaseParamsError if the test case lacks a field that the metric needs."""
-        test_case.check(parse_metric(f"{_SYSTEM}:{self.metric}").needs, type(self).__qualname__)  # type: ignore[union-attr]  # no composite is named
+    def problem(self, test_case: LLMTestCase) -> str:
+        """Return which fields that the metric needs are missing, as a sentence; empty if there are none."""
+        return test_case.lacking(parse_metric(f"{_SYSTEM}:{self.metric}").needs, type(self).__qualname__)  # type: ignore[union-attr]  # no composite is named
 
     def take(self, outcome: Outcome, judge: Judge) -> None:
         """Set score, reason, success and error from an outcome."""
@@ -136,8 +133,9 @@ class BaseMetric:
 
         Raises MissingTestCaseParamsError, and JudgeError if there is no score.
         """
-        self.check(test_case)
-        judge = self.judge()
+        if problem := self.problem(test_case):
+            raise MissingTestCaseParamsError(problem)
+        judge = judge_of(self.model)
         found = await score([test_case.sample("1")], [self.wanted(judge)], RunSettings())
         self.take(found.outcomes[0][0], judge)
         if self.score is None:

@@ -12,7 +12,6 @@ from merilo.data.sample import BadRecord, Sample
 from merilo.errors import DataError
 
 from ..missing import Refused
-from .errors import MissingTestCaseParamsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -125,17 +124,15 @@ class LLMTestCase(Case):
             raise DataError(f"The test case {self.name or id}: {' '.join(map(str, found.problems))}")
         return found
 
-    def check(self, needs: frozenset[str], metric: str) -> None:
-        """Raise MissingTestCaseParamsError if a needed field is None, or if the actual output is empty."""
+    def lacking(self, needs: frozenset[str], metric: str) -> str:
+        """Return the needed fields that are None, and the actual output if it is empty, as a sentence."""
         missing = [
             name
             for field, name in FIELD_OF.items()
             if field in needs
-            and (value := getattr(self, name)) in (None, "")
-            and not (value == "" and name != "actual_output")
+            and (getattr(self, name) is None or (name == "actual_output" and self.actual_output == ""))
         ]
-        if missing:
-            raise MissingTestCaseParamsError(f"{metric} needs {' and '.join(missing)} of the test case.")
+        return f"{metric} needs {' and '.join(missing)} of the test case." if missing else ""
 
 
 class ConversationalTestCase(Refused):
