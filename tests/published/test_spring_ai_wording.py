@@ -8,7 +8,7 @@ import pytest
 from command_line import Here
 from each_case import each_case
 
-from merilo_published.spring_ai_ragas.ratings import ContextRating, band, explain_contexts, result_line, wordings, words
+from merilo_published.spring_ai_ragas.ratings import band, explain_contexts, result_line, wordings, words
 
 METRIC = "spring-ai-ragas:context_relevance"
 RUBRIC = "{language}/published/spring-ai-ragas/context_relevance.v1"
@@ -37,8 +37,8 @@ RUBRIC = "{language}/published/spring-ai-ragas/context_relevance.v1"
 )
 def test_bands(score: float, russian: str, english: str) -> None:
     """The score is put into its band as it is, before anything is rounded."""
-    assert band(score, "ru") == russian
-    assert band(score, "en") == english
+    assert band(score, "ru")[0] == russian
+    assert band(score, "en")[0] == english
 
 
 @each_case(
@@ -63,12 +63,12 @@ def test_languages() -> None:
     assert words("de") is wordings()["en"]
     assert result_line(0.5, "de") == "0.5 (50%) — Mixed relevance"
     for each in wordings().values():
-        assert [found.lowest for found in each.bands] == [0.9, 0.7, 0.5, 0.0]
+        assert [lowest for lowest, *_ in each["bands"]] == [0.9, 0.7, 0.5, 0.0]
 
 
 def test_contexts() -> None:
     """Each context has its ratings in words and numbers, one for each model, and their score; or says it has none."""
-    rows = explain_contexts([ContextRating((2.0, 1.0), 0.75), ContextRating((), None)], "ru")
+    rows = explain_contexts([((2.0, 1.0), 0.75), ((), None)], "ru")
     assert rows == [
         (
             "Контекст 1",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, ScoreWords, Undefined
 from merilo.metrics.formulas import mean
@@ -35,62 +35,26 @@ if TYPE_CHECKING:
     from merilo_published.asking import ReadReply
 
 
-class Band(NamedTuple):
-    """A range of scores, from its lowest score up to the next band."""
-
-    lowest: float
-    title: str
-    meaning: str
-    result: str
-    """The name of a result in this band."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """The wording in one language."""
-
-    context: str
-    user_input: str
-    relevance: str
-    raw: str
-    normalised: str
-    interpretation: str
-    unscored: str
-    ratings: tuple[str, ...]
-    """Names of the ratings 0, 1 and 2."""
-    bands: tuple[Band, ...]
-    """Best first; the last one starts at 0."""
-
-
-class ContextRating(NamedTuple):
-    """The ratings of one context on the scale 0 to 2, one per model, and their score in [0, 1]."""
-
-    raw: tuple[float, ...]
-    normalised: float | None
-    """None if no model gave a rating."""
-
-
 @cache
-def wordings() -> Mapping[str, Wording]:
+def wordings() -> Mapping[str, Mapping[str, Any]]:
     """Return the wording by primary language tag; all other languages use English."""
-    tables = tomllib.loads(files("merilo_published.spring_ai_ragas").joinpath("wording.toml").read_text("utf-8"))
-    return {language: _wording(**table) for language, table in tables.items()}
+    return tomllib.loads(files("merilo_published.spring_ai_ragas").joinpath("wording.toml").read_text("utf-8"))
 
 
-def _wording(ratings: list[str], bands: list[list[Any]], **texts: str) -> Wording:  # Any: numbers and texts
-    return Wording(**texts, ratings=tuple(ratings), bands=tuple(Band(*each) for each in bands))
-
-
-def words(language: str) -> Wording:
+def words(language: str) -> Mapping[str, Any]:
     """Return the wording of a language (BCP 47); English if there is none."""
     known = wordings()
     return known.get(re.split("[-_]", language)[0].lower(), known["en"])
 
 
-def band(score: float, language: str) -> str:
-    """Return the meaning of a score in [0, 1]: `Medium — mixed relevance of contexts`. The score is not rounded."""
-    found = _band(score, language)
-    return f"{found.title} — {found.meaning}"
+def band(score: float, language: str) -> tuple[str, str]:
+    """Return the meaning of a score in [0, 1], `Medium — mixed relevance of contexts`, and the name of its result.
+
+    The score is not rounded.
+    """
+    bands: Sequence[tuple[float, str, str, str]] = words(language)["bands"]
+    _, title, meaning, result = next((each for each in bands if score >= each[0]), bands[-1])
+    return f"{title} — {meaning}", result
 
 
 def result_line(score: float, language: str) -> str:
@@ -98,42 +62,24 @@ def result_line(score: float, language: str) -> str:
 
     Numbers are truncated: rounding could move the shown score into the next band.
     """
-    return f"{_short(score)} ({_cut(100 * score, 1):g}%) — {_band(score, language).result}"
+    return f"{_cut(score, 3)!r} ({_cut(100 * score, 1):g}%) — {band(score, language)[1]}"
 
 
-def explain_contexts(contexts: Sequence[ContextRating], language: str) -> list[tuple[str, str]]:
-    """Return, for each context, its name and two lines: the names of its ratings, and the ratings with their score."""
+def explain_contexts(contexts: Sequence[tuple[Sequence[float], float | None]], language: str) -> list[tuple[str, str]]:
+    """Return, for each context, its name and two lines: the names of its ratings, and the ratings with their score.
+
+    `contexts`: for each one the ratings on the scale 0 to 2, one per model, and their score, None without a rating.
+    """
     known = words(language)
     rows: list[tuple[str, str]] = []
-    for place, context in enumerate(contexts, start=1):
-        text = known.unscored
-        if context.normalised is not None:
-            names = ", ".join(_rating_name(rating, known) for rating in context.raw)
-            raw = ", ".join(f"{rating:g}" for rating in context.raw)
-            text = f"{names}\n{known.raw}: {raw}, {known.normalised}: {_short(context.normalised)}"
-        rows.append((f"{known.context} {place}", text))
+    for place, (ratings, value) in enumerate(contexts, start=1):
+        text: str = known["unscored"]
+        if value is not None:
+            names = ", ".join(known["ratings"][min(2, max(0, round(rating)))] for rating in ratings)
+            raw = ", ".join(f"{rating:g}" for rating in ratings)
+            text = f"{names}\n{known['raw']}: {raw}, {known['normalised']}: {_cut(value, 3)!r}"
+        rows.append((f"{known['context']} {place}", text))
     return rows
-
-
-def in_words(score: float, language: str) -> ScoreWords:
-    """Return a score in [0, 1], or a mean, in words."""
-    known = words(language)
-    lines = result_line(score, language), f"{known.interpretation}: {band(score, language)}"
-    return ScoreWords(known.relevance, lines, known.user_input)
-
-
-def _band(score: float, language: str) -> Band:
-    known = words(language).bands
-    return next((each for each in known if score >= each.lowest), known[-1])
-
-
-def _rating_name(rating: float, known: Wording) -> str:
-    return known.ratings[min(2, max(0, round(rating)))]
-
-
-def _short(score: float) -> str:
-    """Return the score with at most three decimals and at least one: `0.5`, `0.666`, `1.0`."""
-    return repr(_cut(score, 3))
 
 
 def _cut(number: float, digits: int) -> float:
@@ -155,28 +101,22 @@ def normalised(rating: float) -> float:
     return min(1.0, max(0.0, scaled_rating(rating, 2)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rating:
-    """The rating of one model, None for null, and its reason."""
-
-    score: int | None
-    reasoning: str
+_Rating = tuple[int | None, str]
+"""The rating of one model, None for null, and its reason."""
 
 
 def _rating(value: object) -> _Rating:
     fields = fields_of(value)
-    return _Rating(whole_or_none(fields, "score"), text_or_blank(fields, "reasoning"))
+    return whole_or_none(fields, "score"), text_or_blank(fields, "reasoning")
 
 
 def _rated(replies: Iterable[ReadReply[_Rating]]) -> dict[str, float]:
     """Return scores in [0, 1] by role; a model that rated null is left out."""
-    return {each.role: normalised(each.value.score) for each in replies if each.value.score is not None}
+    return {each.role: normalised(each.value[0]) for each in replies if each.value[0] is not None}
 
 
 def _evidence(replies: Iterable[ReadReply[_Rating]], about: EvidenceTarget, index: int) -> list[Evidence]:
-    return [
-        each.evidence(about, index, value=float(each.value.score)) for each in replies if each.value.score is not None
-    ]
+    return [each.evidence(about, index, value=float(each.value[0])) for each in replies if each.value[0] is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,14 +190,16 @@ class ContextRelevance(Rated):
         return Score(mean(scores), tuple(evidence), counts, tuple(panel.flags))
 
     def in_words(self, score: float, language: str) -> ScoreWords:
-        return in_words(score, language)
+        known = words(language)
+        lines = result_line(score, language), f"{known['interpretation']}: {band(score, language)[0]}"
+        return ScoreWords(known["relevance"], lines, known["user_input"])
 
     def contexts_in_words(self, outcome: Score, sample: Sample) -> list[tuple[str, str]]:
         raw: list[list[float]] = [[] for _ in sample.retrieved_contexts or ()]
         for piece in outcome.evidence:
             if piece.about is EvidenceTarget.CONTEXT and piece.value is not None:
                 raw[piece.index].append(piece.value)
-        ratings = [ContextRating(tuple(x), self.combined([*map(normalised, x)]) if x else None) for x in raw]
+        ratings = [(x, self.combined([*map(normalised, x)]) if x else None) for x in raw]
         return explain_contexts(ratings, sample.resolved_language)
 
 
@@ -335,7 +277,7 @@ class AnswerAccuracy(Rated):
         if self.use_dual_judge and scores:
             first = next(each for each in replies if each.role in scores)
             shown = math.floor(2 * mean(scores.values()) + 0.5)
-            values |= {"rating": str(shown), "reasoning": first.value.reasoning}
+            values |= {"rating": str(shown), "reasoning": first.value[1]}
             replies = yield from self.ratings(panel, "answer_accuracy.confirmation", values)
             evidence += _evidence(replies, EvidenceTarget.TEXT, 0)
             scores = _rated(replies) or scores
