@@ -492,7 +492,7 @@ def test_weights_that_make_no_mean_are_refused(weights: tuple[float, float]) -> 
     """Weights are at least 0 and not both 0."""
     metric = type(parse_metric(CORRECTNESS))
     constructor: Any = metric
-    with pytest.raises(UsageError, match="takes .*weight"):
+    with pytest.raises(UsageError, match=r"takes .*weight"):
         constructor(factual_weight=weights[0], similarity_weight=weights[1])
 
 

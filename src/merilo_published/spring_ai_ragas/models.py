@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from statistics import median
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeVar
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, together
-from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Score, Undefined, choice
+from merilo.metrics.base import Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.asking import (
     Asker,
     Fields,
     ReadReply,
+    Reply,
     ReplyFault,
     RequestTemplate,
     items_of,
@@ -32,11 +32,10 @@ from merilo_published.asking import fields_of as fields_of_any
 from merilo_published.definition import Published, by_parameters, fraction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.questions import Question
     from merilo.metrics.base import Evidence
 
 # The readers of spring-ai-ragas: JSON at the beginning of a reply, mapped to fields as Jackson does.
@@ -193,52 +192,36 @@ class Aggregator(StrEnum):
     """The mean when highest and lowest lie at most `tolerance` apart, else none."""
 
 
-class NoConsensus(ValueError):
-    """The scores lie further apart than the tolerance."""
+_AGGREGATES: Final[Mapping[Aggregator, Callable[[Sequence[float]], float]]] = {
+    Aggregator.AVERAGE: mean,
+    Aggregator.MEDIAN: lambda scores: float(median(scores)),
+    Aggregator.MIN: min,
+    Aggregator.MAX: max,
+    Aggregator.MAJORITY_VOTING: lambda scores: float(2 * sum(score >= 0.5 for score in scores) > len(scores)),
+    Aggregator.CONSENSUS: mean,
+}
 
 
-def aggregate(scores: Sequence[float], aggregator: Aggregator | str, *, tolerance: float = TOLERANCE) -> float:
-    """Return one score from the scores of several models, in any order.
+def aggregate(scores: Sequence[float], aggregator: Aggregator) -> float:
+    """Return one score from the scores of several models, in any order. Raises ValueError for no scores.
 
-    `tolerance`: the widest spread that CONSENSUS takes. Raises ValueError for no scores, NoConsensus for
-    scores too far apart, UsageError for an unknown aggregator. Source: spring-ai-ragas 0.3.3, ScoreAggregator.
+    Source: spring-ai-ragas 0.3.3, ScoreAggregator.
     """
-    if not scores:
-        raise ValueError("There is no score to aggregate; ask for it only where there is at least one.")
-    match choice(Aggregator, aggregator.lower(), metric=SYSTEM, parameter="aggregator"):
-        case Aggregator.AVERAGE:
-            return mean(scores)
-        case Aggregator.MEDIAN:
-            return float(median(scores))
-        case Aggregator.MIN:
-            return min(scores)
-        case Aggregator.MAX:
-            return max(scores)
-        case Aggregator.MAJORITY_VOTING:
-            return float(2 * sum(score >= 0.5 for score in scores) > len(scores))
-        case Aggregator.CONSENSUS:
-            if max(scores) - min(scores) > tolerance:
-                raise NoConsensus(f"The scores {min(scores)} and {max(scores)} lie more than {tolerance} apart.")
-            return mean(scores)
+    return _AGGREGATES[aggregator](scores)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedText:
-    """A statement or claim, and the number that a model's verdict on it is worth."""
-
-    text: str
-    value: float
+JudgedTexts = tuple[tuple[float, str], ...]
+"""Statements or claims, each with the number that a model's verdict on it is worth."""
 
 
-def judged_texts(value: object, name: str, text: str, worth: Callable[[Fields], float]) -> tuple[JudgedText, ...]:
+def judged_texts(value: object, name: str, text: str, worth: Callable[[Fields], float]) -> JudgedTexts:
     """Return the texts of the list `name` in a reply, each with the worth of its fields; none for a reply of null."""
-    return tuple(JudgedText(text_or_blank(each, text), worth(each)) for each in objects_in(or_nothing(value), name))
+    return tuple((worth(each), text_or_blank(each, text)) for each in objects_in(or_nothing(value), name))
 
 
-def judged_evidence(replies: Iterable[ReadReply[tuple[JudgedText, ...]]]) -> list[Evidence]:
+def judged_evidence(replies: Iterable[ReadReply[JudgedTexts]]) -> list[Evidence]:
     """Return each judged text of each reply as evidence."""
-    judged = [(reply.reply.verdict, [(each.value, each.text) for each in reply.value]) for reply in replies]
-    return [piece for verdict, pairs in judged for piece in on_statements(verdict, pairs)]
+    return [piece for reply in replies for piece in on_statements(reply.reply.verdict, reply.value)]
 
 
 # -- asking all models --------------------------------------------------------------------------------
@@ -261,7 +244,7 @@ class Panel:
     lost: list[AskFailed] = field(default_factory=list[AskFailed])
     flags: dict[str, None] = field(default_factory=dict[str, None])
     """Problems that were scored anyway, each once, in order of appearance."""
-    _last: Question[Any] | None = None
+    _replies: list[Reply] = field(default_factory=list[Reply])
 
     def read(
         self, template: RequestTemplate[R], asked: Iterable[tuple[str, Mapping[str, str]]]
@@ -270,8 +253,15 @@ class Panel:
 
         `asked`: the role and the values of each request.
         """
-        plans = [self.asker.try_read(template, values, role=role) for role, values in asked]
-        return tuple(self._kept(reply) for reply in (yield from together(plans)))
+        found = yield from together([self.asker.try_read(template, values, role=role) for role, values in asked])
+        for each in found:
+            if isinstance(each, ReadReply):
+                self._replies.append(each.reply)
+            elif each.failure.message == NULL:
+                raise each
+            else:
+                self.lose(each)
+        return tuple(each if isinstance(each, ReadReply) else None for each in found)
 
     def ask(
         self, template: RequestTemplate[R], roles: Iterable[str], values: Mapping[str, str]
@@ -287,21 +277,7 @@ class Panel:
 
     def fail(self, what: str) -> NoReturn:
         """Raise AskFailed: the first lost reply, otherwise that the last reply holds nothing to score."""
-        if self.lost:
-            raise self.lost[0]
-        if self._last is None:
-            raise ValueError("Nothing was asked, so nothing can have failed.")
-        raise AskFailed(self._last, Failure(FailureKind.UNREADABLE, what))
-
-    def _kept(self, reply: ReadReply[R] | AskFailed) -> ReadReply[R] | None:
-        if isinstance(reply, AskFailed):
-            if reply.failure.message == NULL:
-                raise reply
-            self._last = reply.question
-            self.lose(reply)
-            return None
-        self._last = reply.reply.question
-        return reply
+        raise self.lost[0] if self.lost else self._replies[-1].unreadable(what)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,9 +335,10 @@ class SeveralModels(Published):
         language = re.split("[-_]", sample.resolved_language)[0].lower()
         return Panel(Asker(SYSTEM, "ru" if language == "ru" else "en", temperature))
 
-    def combined(self, scores: Sequence[float]) -> float:
-        """Return one score from the models' scores. Raises ValueError for none, NoConsensus."""
-        return aggregate(scores, self.aggregator, tolerance=self.tolerance)
+    def combined(self, scores: Collection[float]) -> float | None:
+        """Return one score from the models' scores, at least one; None if they have no consensus."""
+        apart = self.aggregator is Aggregator.CONSENSUS and max(scores) - min(scores) > self.tolerance
+        return None if apart else aggregate(tuple(scores), self.aggregator)
 
     def outcome(
         self, panel: Panel, scores: Mapping[str, float], evidence: Sequence[Evidence], counts: Mapping[str, int | None]
@@ -369,11 +346,8 @@ class SeveralModels(Published):
         """Return the outcome of scores by model. Raises AskFailed when no model has one."""
         if not scores:
             panel.fail("The reply holds nothing to score.")
-        try:
-            value = self.combined(tuple(scores.values()))
-        except NoConsensus:
-            return Undefined(DISAGREE)
-        return Score(value, tuple(evidence), counts, tuple(panel.flags))
+        value = self.combined(scores.values())
+        return Undefined(DISAGREE) if value is None else Score(value, tuple(evidence), counts, tuple(panel.flags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,13 +383,13 @@ class ScoresEmpty(SeveralModels):
     def shares(
         self,
         panel: Panel,
-        replies: Mapping[str, ReadReply[tuple[JudgedText, ...]]],
+        replies: Mapping[str, ReadReply[JudgedTexts]],
         names: tuple[str, str],
         *,
         what: str,
     ) -> Score | Undefined:
         """Return the outcome of the share of each model's judged texts; `names`: those of the two counts."""
-        parts = {role: sum(judged.value for judged in reply.value) for role, reply in replies.items()}
+        parts = {role: sum(value for value, _ in reply.value) for role, reply in replies.items()}
         scores = {role: self.share(panel, parts[role], len(reply.value), what) for role, reply in replies.items()}
         evidence = judged_evidence(replies.values())
         counts = {names[0]: len(evidence), names[1]: int(sum(parts.values()))}

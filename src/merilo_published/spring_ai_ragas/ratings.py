@@ -17,7 +17,6 @@ from merilo_published.definition import by_parameters, scaled_rating
 from merilo_published.spring_ai_ragas import general, response
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
-    NoConsensus,
     Panel,
     SeveralModels,
     fields_of,
@@ -180,10 +179,10 @@ class ContextRelevance(Rated):
             if not (rated := _rated(replies)):
                 panel.flags[_LOST_CONTEXT] = None
                 continue
-            try:
-                scores.append(self.combined(tuple(rated.values())))
-            except NoConsensus:
+            value = self.combined(rated.values())
+            if value is None:
                 return Undefined(DISAGREE)
+            scores.append(value)
         if not scores:
             panel.fail("No model gave a score for any context.")
         counts = {"contexts": len(contexts), "scored": len(scores)}

@@ -18,8 +18,7 @@ from merilo_published.definition import cosines
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
     NULL,
-    JudgedText,
-    NoConsensus,
+    JudgedTexts,
     Panel,
     ScoresEmpty,
     fields_of,
@@ -235,7 +234,7 @@ class Mode(StrEnum):
 
 
 Claims = tuple[str, ...]
-_Checks = tuple[JudgedText, ...]
+_Checks = JudgedTexts
 
 
 def _facts(value: object) -> Claims:
@@ -275,7 +274,7 @@ class Compared:
         """The numbers of claims and of supported claims, over all models."""
         found: dict[str, int | None] = {}
         for name, side in (("response", self.response), ("reference", self.reference)):
-            checks = [judged.value for reply in side.values() for judged in reply.value]
+            checks = [value for reply in side.values() for value, _ in reply.value]
             found |= {f"{name}_claims": len(checks), f"{name}_supported": int(sum(checks))}
         return found
 
@@ -298,7 +297,7 @@ def _compared(panel: Panel, names: tuple[str, ...], response: str, reference: st
 
 
 def _supported(reply: ReadReply[_Checks]) -> float | None:
-    return sum(judged.value for judged in reply.value) / len(reply.value) if reply.value else None
+    return sum(value for value, _ in reply.value) / len(reply.value) if reply.value else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,10 +410,12 @@ class AnswerCorrectness(ScoresEmpty):
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         texts = (sample.require("response"), sample.require("reference"))
         found = yield from _compared(panel, self.names, *texts)
-        scores = [_f1(found, role) for role in found.response]
-        try:
-            factual = self.combined(scores) if scores else self._zero(panel, "factual correctness")
-        except NoConsensus:
+        scores = [
+            f_measure(_supported(reply) or 0.0, _supported(found.reference[role]) or 0.0)
+            for role, reply in found.response.items()
+        ]
+        factual = self.combined(scores) if scores else self._zero(panel, "factual correctness")
+        if factual is None:
             return Undefined(DISAGREE)
         try:
             likeness = yield from _likeness(*texts, self.names[0])
@@ -428,7 +429,3 @@ class AnswerCorrectness(ScoresEmpty):
     def _zero(panel: Panel, part: str) -> float:
         panel.flags[f"{part} could not be found out and was scored 0"] = None
         return 0.0
-
-
-def _f1(found: Compared, role: str) -> float:
-    return f_measure(_supported(found.response[role]) or 0.0, _supported(found.reference[role]) or 0.0)
