@@ -49,23 +49,6 @@ class JudgedStatement:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """A question that the judge made for an answer."""
-
-    question: str
-    noncommittal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Sorted:
-    """The numbers of statements in both texts, in the response alone and in the reference alone."""
-
-    both: int
-    response_only: int
-    reference_only: int
-
-
 def json_value(text: str) -> object:
     """Return the JSON value of a reply; None if its brackets do not match. Raises ReplyFault if there is none.
 
@@ -121,14 +104,14 @@ def read_verdict(text: str) -> int:
     return number
 
 
-def read_generated(text: str) -> Generated:
-    """Return the generated question. Raises ReplyFault."""
+def read_generated(text: str) -> tuple[str, bool]:
+    """Return the generated question, and whether the answer is noncommittal. Raises ReplyFault."""
     fields = fields_of(json_value(text))
-    return Generated(_text(fields, "question"), noncommittal=_integer(fields, "noncommittal") != 0)
+    return _text(fields, "question"), _integer(fields, "noncommittal") != 0
 
 
-def read_sorted_statements(text: str) -> Sorted:
-    """Return the numbers of statements by class. Raises ReplyFault."""
+def read_sorted_statements(text: str) -> tuple[int, ...]:
+    """Return the numbers of statements in both texts, in the response and in the reference alone. Raises ReplyFault."""
     fields = fields_of(json_value(text))
     counts: list[int] = []
     for name in ("TP", "FP", "FN"):
@@ -136,7 +119,7 @@ def read_sorted_statements(text: str) -> Sorted:
         if any(as_object(item) is None for item in items):
             raise ReplyFault(f'The reply gives something else than objects in "{name}".')
         counts.append(len(items))
-    return Sorted(*counts)
+    return tuple(counts)
 
 
 def read_texts(key: str) -> Callable[[str], tuple[str, ...]]:

@@ -8,7 +8,6 @@ where there was nothing to judge.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -28,7 +27,6 @@ from merilo_published.ragas_v0_1.asking import (
     SUPPORT,
     JsonAsker,
     RagasV01,
-    Sorted,
     Voting,
     elected,
     json_template,
@@ -97,7 +95,7 @@ class Faithfulness(Voting):
         asker = JsonAsker()
         stated = yield from statements_of(asker, texts["user_input"], texts["response"])
         statements = [text for group in stated.or_raise() for text in group]
-        values = {"contexts": texts["contexts"], "statements": json.dumps(statements, ensure_ascii=False)}
+        values = {"contexts": texts["contexts"], "statements": json_array(statements)}
         ballot = elected((yield from asker.samples(SUPPORT, values, self.replies))).or_raise()
         count, expected = len(ballot.items), len(statements)
         if not count:
@@ -180,17 +178,17 @@ class AnswerRelevancy(RagasV01):
         values = {"contexts": texts["contexts"], "response": texts["response"]}
         read = yield from JsonAsker().samples(_QUESTION, values, self.strictness)
         made = [one.or_raise() for one in read]
-        if not any(one.question for one in made):
+        if not any(question for question, _ in made):
             return Undefined(_NO_QUESTION)
-        found, _ = yield from cosines(texts["user_input"], (one.question for one in made))
+        found, _ = yield from cosines(texts["user_input"], (question for question, _ in made))
         if found is None:
             return Undefined(_NO_LENGTH)
-        evading = [one.noncommittal for one in made]
+        evading = [noncommittal for _, noncommittal in made]
         return Score(
             0.0 if any(evading) else mean(found),
             evidence=tuple(
-                Evidence(EvidenceTarget.TEXT, at, one.reply.verdict, text=question.question, value=value)
-                for at, (one, question, value) in enumerate(zip(read, made, found, strict=True))
+                Evidence(EvidenceTarget.TEXT, at, one.reply.verdict, text=question, value=value)
+                for at, (one, (question, _), value) in enumerate(zip(read, made, found, strict=True))
             ),
             counts={"questions": len(made), "noncommittal": sum(evading)},
         )
@@ -278,15 +276,6 @@ _SORTED: Final = json_template(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Likeness:
-    """The similarity of response and reference."""
-
-    value: float
-    evidence: Evidence
-    flags: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerSimilarity(JudgesBlank):
     """Likeness of the reference and the response, as the cosine of their vectors (ragas 0.1).
@@ -311,10 +300,7 @@ class AnswerSimilarity(JudgesBlank):
     threshold: float | None = None
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-        similarity = yield from _similarity(texts, self.threshold)
-        if similarity is None:
-            return Undefined(_NO_COSINE)
-        return Score(similarity.value, evidence=(similarity.evidence,), flags=similarity.flags)
+        return (yield from _similarity(texts, self.threshold))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,73 +340,45 @@ class AnswerCorrectness(RagasV01):
         user_input, response, reference = texts["user_input"], texts["response"], texts["reference"]
         of_response = yield from statements_of(asker, user_input, response)
         of_reference = yield from statements_of(asker, user_input, reference)
-        found = None
+        factual, counts = 1.0, {"in_both": 0, "response_only": 0, "reference_only": 0}
+        evidence = [Evidence(EvidenceTarget.TEXT, 0, read.reply.verdict) for read in (of_response, of_reference)]
         if of_response.value or of_reference.value:
             values = {"user_input": user_input, "response": _listed(of_response), "reference": _listed(of_reference)}
             found = yield from asker.ask(_SORTED, values)
-            found.or_raise()
-        similarity = None
-        if self.similarity_weight:
-            similarity = yield from _similarity(texts, self.threshold)
-            if similarity is None:
-                return Undefined(_NO_COSINE)
-        return self._scored(of_response, of_reference, found, similarity)
-
-    def _scored(
-        self,
-        of_response: MaybeRead[Groups],
-        of_reference: MaybeRead[Groups],
-        found: MaybeRead[Sorted] | None,
-        similarity: _Likeness | None,
-    ) -> Score:
-        counts = found.or_raise() if found is not None else None
-        factual = 1.0 if counts is None else _f1(counts)
-        likeness = similarity.value if similarity is not None else 0.0
-        value = self.factual_weight * factual + self.similarity_weight * likeness
-        evidence = [Evidence(EvidenceTarget.TEXT, 0, read.reply.verdict) for read in (of_response, of_reference)]
-        if found is not None:
+            both, *others = found.or_raise()
+            factual = both / (both + 0.5 * sum(others)) if both else 0.0
+            counts = dict(zip(counts, (both, *others), strict=True))
             evidence.append(Evidence(EvidenceTarget.TEXT, 0, found.reply.verdict, value=factual))
-        if similarity is not None:
-            evidence.append(similarity.evidence)
         lost = (("the response", of_response), ("the reference", of_reference))
-        return Score(
-            value / (self.factual_weight + self.similarity_weight),
-            evidence=tuple(evidence),
-            counts={
-                "in_both": counts.both if counts else 0,
-                "response_only": counts.response_only if counts else 0,
-                "reference_only": counts.reference_only if counts else 0,
-            },
-            flags=(
-                *(_LOST.format(text) for text, read in lost if read.value is None),
-                *(similarity.flags if similarity is not None else ()),
-            ),
-        )
-
-
-def _f1(counts: Sorted) -> float:
-    if not counts.both:
-        return 0.0
-    return counts.both / (counts.both + 0.5 * (counts.response_only + counts.reference_only))
+        flags = [_LOST.format(text) for text, read in lost if read.value is None]
+        value = self.factual_weight * factual
+        if self.similarity_weight:
+            similar = yield from _similarity(texts, self.threshold)
+            if isinstance(similar, Undefined):
+                return similar
+            value += self.similarity_weight * similar.value
+            evidence += similar.evidence
+            flags += similar.flags
+        return Score(value / (self.factual_weight + self.similarity_weight), tuple(evidence), counts, tuple(flags))
 
 
 def _listed(read: MaybeRead[Groups]) -> str:
-    return json.dumps([text for group in read.value or () for text in group], ensure_ascii=False)
+    return json_array([text for group in read.value or () for text in group])
 
 
-def _similarity(texts: Mapping[str, str], threshold: float | None) -> Plan[_Likeness | None]:
+def _similarity(texts: Mapping[str, str], threshold: float | None) -> Plan[Score | Undefined]:
     """Return the cosine of reference and response, or 1 if it reaches the threshold, otherwise 0.
 
-    None if a vector has no length and there is no threshold.
+    Undefined if a vector has no length and there is no threshold.
     """
     found, vectors = yield from cosines(texts["reference"], [texts["response"]])
     if found is None and not threshold:
-        return None
-    likeness = found[0] if found else 0.0
+        return Undefined(_NO_COSINE)
+    value = found[0] if found else 0.0
     if threshold:
-        likeness = float(found is not None and likeness >= threshold)
-    evidence = Evidence(EvidenceTarget.TEXT, 0, vectors, value=likeness)
-    return _Likeness(likeness, evidence, () if found else (f"{_NO_COSINE}: below the threshold",))
+        value = float(found is not None and value >= threshold)
+    evidence = Evidence(EvidenceTarget.TEXT, 0, vectors, value=value)
+    return Score(value, (evidence,), flags=() if found else (f"{_NO_COSINE}: below the threshold",))
 
 
 _EPSILON: Final = 1e-10
