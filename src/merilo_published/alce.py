@@ -16,7 +16,6 @@ from merilo_published.definition import Published, fraction
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.data.context import Context
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _NUMBER: Final = re.compile(r"\[(\d{1,9})")
 _MARKER: Final = re.compile(r" ?\[\d+")
-_NO_SENTENCE: Final = "the response has no sentence"
 _UNCITED: Final = "The sentence cites no context, or a number that no context has."
 _BLANK: Final = "The sentence, or every cited context, is blank."
 
@@ -77,11 +75,22 @@ class _ALCE(Published):
         response = sample.require("response").strip().replace("<|im_end|>", "")
         return replace(sample, response=response.partition("\n")[0]).sentences("response")
 
-    def _judged(self, sample: Sample) -> Plan[tuple[tuple[str, ...], tuple[_Sentence, ...]]]:
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        sample.require("retrieved_contexts")
         sentences = self._sentences(sample)
         texts = [_MARKER.sub("", each).replace(" |", "").replace("]", "").strip() for each in sentences]
         plans = [self._of_sentence(sample, *pair) for pair in zip(sentences, texts, strict=True)]
-        return tuple(texts), (yield from together(plans))
+        judged = yield from together(plans)
+        if not judged:
+            return Undefined("the response has no sentence")
+        pairs = enumerate(zip(texts, judged, strict=True))
+        evidence = [Evidence(EvidenceTarget.STATEMENT, at, each.verdict, text) for at, (text, each) in pairs]
+        value, counts = self.counted(judged)
+        return Score(value, tuple(evidence), counts)
+
+    def counted(self, judged: Sequence[_Sentence]) -> tuple[float, dict[str, int | None]]:
+        """Return the value for the sentences, at least one, and its counts."""
+        raise NotImplementedError  # each metric has its own
 
     def _of_sentence(self, sample: Sample, sentence: str, text: str) -> Plan[_Sentence]:
         cited, count = [int(number) for number in _NUMBER.findall(sentence)], len(sample.contexts)
@@ -109,22 +118,16 @@ def _needed(sample: Sample, text: str, cited: Sequence[int], place: int) -> Plan
 
 def _support(sample: Sample, text: str, cited: Sequence[int]) -> Plan[SupportVerdict]:
     """Judge whether these contexts together support a sentence; the verdict has the sample's indices."""
-    passages = tuple(_passage(sample.contexts[index]) for index in cited)
+    titles = [sample.contexts[index].metadata.get("title") for index in cited]
+    passages = tuple(
+        f"Title: {title}\n{sample.contexts[index].text}" if isinstance(title, str) else sample.contexts[index].text
+        for index, title in zip(cited, titles, strict=True)
+    )
     if not text or not any(passage.strip() for passage in passages):
         return SupportVerdict(SupportLabel.NOT_STATED, reason=_BLANK)
     verdict = yield from ask(Support(text, passages, language=sample.resolved_language))
     evidence = tuple(dict.fromkeys(cited[index] for index in verdict.evidence))
     return replace(verdict, reason=counting_only(cited, verdict.reason), evidence=evidence, sentences=())
-
-
-def _passage(context: Context) -> str:
-    title = context.metadata.get("title")
-    return f"Title: {title}\n{context.text}" if isinstance(title, str) else context.text
-
-
-def _evidence(texts: Sequence[str], judged: Sequence[_Sentence]) -> tuple[Evidence, ...]:
-    pairs = enumerate(zip(texts, judged, strict=True))
-    return tuple(Evidence(EvidenceTarget.STATEMENT, at, each.verdict, text) for at, (text, each) in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +145,9 @@ class CitationRecall(_ALCE):
     name: ClassVar[str] = "alce:citation_recall"
     each: ClassVar[bool] = False
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        sample.require("retrieved_contexts")
-        texts, judged = yield from self._judged(sample)
-        if not judged:
-            return Undefined(_NO_SENTENCE)
+    def counted(self, judged: Sequence[_Sentence]) -> tuple[float, dict[str, int | None]]:
         supported = [each.verdict.supported for each in judged]
-        counts = {"sentences": len(judged), "attributed": sum(supported)}
-        return Score(mean(supported), _evidence(texts, judged), counts)
+        return mean(supported), {"sentences": len(judged), "attributed": sum(supported)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,13 +169,9 @@ class CitationPrecision(_ALCE):
     not_monotone_in: ClassVar[Kinds] = Kinds({Support})
     each: ClassVar[bool] = True
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        sample.require("retrieved_contexts")
-        texts, judged = yield from self._judged(sample)
-        if not judged:
-            return Undefined(_NO_SENTENCE)
+    def counted(self, judged: Sequence[_Sentence]) -> tuple[float, dict[str, int | None]]:
         count, right = sum(each.citations for each in judged), sum(each.right for each in judged)
-        return Score(fraction(right, count), _evidence(texts, judged), {"citations": count, "right": right})
+        return fraction(right, count), {"citations": count, "right": right}
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (CitationRecall, CitationPrecision)

@@ -16,11 +16,11 @@ from merilo_published.asking import Asker, Reply, ReplyFault, RequestTemplate, j
 from merilo_published.definition import Published, fraction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from merilo.data.sample import Nugget, Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import Evidence, Metric
+    from merilo.metrics.base import Metric
     from merilo_published.asking import ReadReply
 
 
@@ -99,13 +99,17 @@ class AllScore(Published):
         if not asked:
             labelled = [(nugget, "not_support") for nugget in nuggets]
         weights = [1.0 if nugget.vital else self.okay_weight for nugget, _ in labelled]
-        values = [self._value(label) for _, label in labelled]
-        return Score(
-            fraction(fsum(weight * value for weight, value in zip(weights, values, strict=True)), fsum(weights)),
-            evidence=self._evidence(asked, replies),
-            counts=_counts([label for _, label in labelled]),
-            flags=_flags([label for _, label in labelled], len(nuggets)),
-        )
+        labels = [label for _, label in labelled]
+        worth = fsum(weight * self._value(label) for weight, label in zip(weights, labels, strict=True))
+        flags = [_UNLABELLED] * (len(labels) < len(nuggets))
+        flags += [_OTHER_LABEL] * (not _LABELS.issuperset(labels))
+        counts = {"nuggets": len(labels), "stated": labels.count(_SUPPORT), "partly_stated": labels.count(_PARTIAL)}
+        evidence = [
+            reply.evidence(EvidenceTarget.STATEMENT, _WINDOW * number + at, self._value(label), window[at].text)
+            for number, (window, reply) in enumerate(zip(asked, replies, strict=True))
+            for at, label in enumerate(reply.value)
+        ]
+        return Score(fraction(worth, fsum(weights)), tuple(evidence), counts, tuple(flags))
 
     def _labels(self, query: str, passage: str, window: Sequence[Nugget]) -> Plan[ReadReply[list[str]]]:
         def read(reply: Reply) -> list[str]:
@@ -120,15 +124,6 @@ class AllScore(Published):
     def _value(self, label: str) -> float:
         return 1.0 if label == _SUPPORT else self.partial if label == _PARTIAL else 0.0
 
-    def _evidence(
-        self, windows: Sequence[Sequence[Nugget]], replies: Sequence[ReadReply[list[str]]]
-    ) -> tuple[Evidence, ...]:
-        return tuple(
-            reply.evidence(EvidenceTarget.STATEMENT, _WINDOW * number + at, self._value(label), window[at].text)
-            for number, (window, reply) in enumerate(zip(windows, replies, strict=True))
-            for at, label in enumerate(reply.value)
-        )
-
 
 def _labels_in(reply: str) -> list[str]:
     """Return the labels in a reply, in lower case. Raises ReplyFault."""
@@ -141,17 +136,6 @@ def _labels_in(reply: str) -> list[str]:
     if items is None or not all(isinstance(item, str) for item in items):
         raise ReplyFault("The reply is not a list of labels.")
     return [str(item).lower() for item in items]
-
-
-def _counts(labels: Sequence[str]) -> Mapping[str, int | None]:
-    return {"nuggets": len(labels), "stated": labels.count(_SUPPORT), "partly_stated": labels.count(_PARTIAL)}
-
-
-def _flags(labels: Sequence[str], count: int) -> tuple[str, ...]:
-    return (
-        *((_UNLABELLED,) if len(labels) < count else ()),
-        *((_OTHER_LABEL,) if not _LABELS.issuperset(labels) else ()),
-    )
 
 
 def _score(name: str, summary: str, formula: str, **changes: float) -> type[AllScore]:

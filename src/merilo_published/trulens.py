@@ -15,7 +15,7 @@ from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.variants import variant
-from merilo_published.asking import Asker, ReplyFault, RequestTemplate
+from merilo_published.asking import Asker, ReplyFault, RequestTemplate, json_array
 from merilo_published.definition import Published, joined, scaled_rating
 
 if TYPE_CHECKING:
@@ -226,8 +226,9 @@ class Groundedness(_Rating):
 
     def _worth_rating(self, sentences: list[str]) -> Plan[tuple[list[str], tuple[str, ...]]]:
         """Return the sentences that say something, as the judge lists them, at most all of them; and a flag."""
-        template = RequestTemplate("groundedness.telling", _likely(sentences), lambda reply: _texts_in(reply.text))
-        reply = yield from Asker("trulens", temperature=_TEMPERATURE).read(template, {"statements": _likely(sentences)})
+        shown = json_array(sentences)
+        template = RequestTemplate("groundedness.telling", shown, lambda reply: _texts_in(reply.text))
+        reply = yield from Asker("trulens", temperature=_TEMPERATURE).read(template, {"statements": shown})
         kept = reply.value
         return (sentences, (_ALL_KEPT,)) if kept is None else (kept[: len(sentences)], ())
 
@@ -241,17 +242,10 @@ def _texts_in(reply: str) -> list[str] | None:
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         if items is not None and all(isinstance(item, str) for item in items):
-            return [_whole(str(item)) for item in items if str(item).strip()]
+            texts = [str(item) for item in items if str(item).strip()]
+            # halves of characters are joined, and a single half is replaced
+            return [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
     return None
-
-
-def _whole(text: str) -> str:
-    """Join halves of characters in a text, and replace a single half."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _likely(sentences: list[str]) -> str:
-    return json.dumps(sentences, ensure_ascii=False)
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (
