@@ -334,28 +334,23 @@ class ContextRelevancy(RagasV00):
             "context_relevancy", texts, self.strictness, likely="One sentence of the contexts."
         )
         replied = [reply.text for reply in replies]
-        (of_contexts,), compared, counted = yield from self._pieces(texts["contexts"], replied)
+        stripped = [text.strip() for text in replied] if self.reply_units is ReplyUnit.SENTENCES else []
+        compared = replied if self.strictness > 1 else []
+        of_contexts, *found = yield from self._cut([texts["contexts"], *compared, *stripped])
+        counted = found[len(compared) :] if stripped else [tuple(text.split("\n")) for text in replied]
         if not of_contexts and not self.no_sentence_is_zero:
             return Undefined(_NO_SENTENCE)
         copied = [
             0 if self._finds_nothing(one.text) else len(units) for one, units in zip(replies, counted, strict=True)
         ]
         overlaps = [capped_fraction(count, len(of_contexts)) for count in copied]
-        agreement = yield from self._agreement(replies, compared)
+        agreement = yield from self._agreement(replies, found[: len(compared)])
         return Score(
             agreement * mean(overlaps),
             evidence=evidence_of(EvidenceTarget.TEXT, replies, overlaps),
             counts={"context_sentences": len(of_contexts), "copied": sum(copied), "replies": len(replies)},
             flags=tuple(self._oddities(of_contexts, replies)),
         )
-
-    def _pieces(self, contexts: str, replies: Sequence[str]) -> Plan[tuple[list[Pieces], list[Pieces], list[Pieces]]]:
-        compared = list(replies) if self.strictness > 1 else []
-        counted = [reply.strip() for reply in replies] if self.reply_units is ReplyUnit.SENTENCES else []
-        found = yield from self._cut([contexts, *compared, *counted])
-        middle = 1 + len(compared)
-        units = found[middle:] if counted else [tuple(reply.split("\n")) for reply in replies]
-        return found[:1], found[1:middle], units
 
     def _cut(self, texts: Sequence[str]) -> Plan[list[Pieces]]:
         if self.segmentation is Segmentation.FULL_STOP:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, assert_never
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from merilo.errors import UsageError
 from merilo.extras import optional_module
@@ -41,18 +42,16 @@ class Distance(StrEnum):
 def similarity(distance: Distance, left: str, right: str) -> float:
     """Return 1 minus the distance, in [0, 1]; 1.0 for two empty texts."""
     longer = max(len(left), len(right))
-    match distance:
-        case Distance.LEVENSHTEIN:
-            return 1 - edit_distance(left, right) / longer if longer else 1.0
-        case Distance.HAMMING:
-            differing = longer - sum(a == b for a, b in zip(left, right, strict=False))
-            return 1 - differing / longer if longer else 1.0
-        case Distance.JARO:
-            return _jaro(left, right)
-        case Distance.JARO_WINKLER:
-            return _jaro_winkler(left, right)
-        case _:
-            assert_never(distance)
+    if distance is Distance.LEVENSHTEIN:
+        return 1 - edit_distance(left, right) / longer if longer else 1.0
+    if distance is Distance.HAMMING:
+        differing = longer - sum(a == b for a, b in zip(left, right, strict=False))
+        return 1 - differing / longer if longer else 1.0
+    found = _jaro(left, right)
+    if distance is Distance.JARO or found <= _PREFIX_FROM:
+        return found
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(left[:_MAX_PREFIX], right, strict=False))
+    return found + len([*common]) * _PREFIX_WEIGHT * (1 - found)
 
 
 def edit_distance(left: str, right: str) -> int:
@@ -96,18 +95,6 @@ def _jaro(left: str, right: str) -> float:
     moved = sum(a != b for a, b in zip(matched, others, strict=True)) // 2
     common = len(matched)
     return (common / len(left) + common / len(right) + (common - moved) / common) / 3
-
-
-def _jaro_winkler(left: str, right: str) -> float:
-    found = _jaro(left, right)
-    if found <= _PREFIX_FROM:
-        return found
-    prefix = 0
-    for a, b in zip(left[:_MAX_PREFIX], right, strict=False):
-        if a != b:
-            break
-        prefix += 1
-    return found + prefix * _PREFIX_WEIGHT * (1 - found)
 
 
 _NO_REFERENCE: Final = "there is no reference context"
@@ -201,74 +188,55 @@ class NonLLMRecall(_ByLetters):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IDBasedPrecision(_Unasked):
-    """Which share of the retrieved ids are reference ids.
+class _ByIds(_Unasked):
+    """The ids that were retrieved and are reference ids.
 
-    Formula: |retrieved and reference| / |retrieved|, over sets.
-    Undefined: nothing was retrieved
     Use: Where contexts have ids that stay.
     Not: Where the same text has several ids.
-    See: context_precision | ragas-0.4.3:id_based_context_recall
-    Source: ragas 0.4.3, metrics/_context_precision.py
     """
 
-    name: ClassVar[str] = "ragas-0.4.3:id_based_context_precision"
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        yield from ()
-        retrieved = set(sample.require("retrieved_context_ids"))
-        found = retrieved & set(sample.require("reference_context_ids"))
-        if not retrieved:
-            return Undefined(_NOTHING_RETRIEVED)
-        return Score(len(found) / len(retrieved), counts={"retrieved": len(retrieved), "found": len(found)})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IDBasedRecall(_Unasked):
-    """Which share of the reference ids was retrieved.
-
-    Formula: |retrieved and reference| / |reference|, over sets.
-    Undefined: there is no reference id
-    Use: Where contexts have ids that stay.
-    Not: Where the same text has several ids.
-    See: context_recall | ragas-0.4.3:id_based_context_precision
-    Source: ragas 0.4.3, metrics/_context_recall.py
-    """
-
-    name: ClassVar[str] = "ragas-0.4.3:id_based_context_recall"
-    needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
+    whole: ClassVar[Literal["retrieved", "references"]]
+    """The ids of which the share is computed."""
+    none: ClassVar[str]
+    """The reason for no value, if there are none."""
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ()
         retrieved = set(sample.require("retrieved_context_ids"))
         references = set(sample.require("reference_context_ids"))
-        if not references:
-            return Undefined("there is no reference id")
-        found = len(retrieved & references)
-        return Score(found / len(references), counts={"references": len(references), "found": found})
+        whole, found = len(retrieved if self.whole == "retrieved" else references), len(retrieved & references)
+        return Score(found / whole, counts={self.whole: whole, "found": found}) if whole else Undefined(self.none)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StringSimilarity(_Unasked):
-    """How alike response and reference are spelled.
+class IDBasedPrecision(_ByIds):
+    """Which share of the retrieved ids are reference ids.
 
-    Formula: 1 - distance / longest possible distance.
-    Use: Where the response should be the reference to the letter, apart from slips.
-    Not: To compare meanings.
-    See: ragas-0.4.3:exact_match | ragas-0.4.3:semantic_similarity
-    Source: ragas 0.4.3, metrics/_string.py
+    Formula: |retrieved and reference| / |retrieved|, over sets.
+    Undefined: nothing was retrieved
+    See: context_precision | ragas-0.4.3:id_based_context_recall
+    Source: ragas 0.4.3, metrics/_context_precision.py
     """
 
-    name: ClassVar[str] = "ragas-0.4.3:non_llm_string_similarity"
-    needs = frozenset({"response", "reference"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "two empty texts are alike"})
+    name: ClassVar[str] = "ragas-0.4.3:id_based_context_precision"
+    whole = "retrieved"
+    none = _NOTHING_RETRIEVED
 
-    distance: Distance = Distance.LEVENSHTEIN
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        yield from ()
-        return Score(similarity(self.distance, sample.require("reference"), sample.require("response")))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IDBasedRecall(_ByIds):
+    """Which share of the reference ids was retrieved.
+
+    Formula: |retrieved and reference| / |reference|, over sets.
+    Undefined: there is no reference id
+    See: context_recall | ragas-0.4.3:id_based_context_precision
+    Source: ragas 0.4.3, metrics/_context_recall.py
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:id_based_context_recall"
+    whole = "references"
+    none = "there is no reference id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,9 +255,30 @@ class _Compared(_Unasked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StringSimilarity(_Compared):
+    """How alike response and reference are spelled.
+
+    Formula: 1 - distance / longest possible distance.
+    Use: Where the response should be the reference to the letter, apart from slips.
+    Not: To compare meanings.
+    See: ragas-0.4.3:exact_match | ragas-0.4.3:semantic_similarity
+    Source: ragas 0.4.3, metrics/_string.py
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:non_llm_string_similarity"
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "two empty texts are alike"})
+
+    distance: Distance = Distance.LEVENSHTEIN
+
+    def overlap(self, response: str, reference: str) -> float:
+        return similarity(self.distance, reference, response)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Overlap(_Compared):
     """A metric of the words or letters that response and reference have in common, computed by a library."""
 
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank text scores 0"})
     module: ClassVar[str]
 
     def load_library(self) -> Any:  # Any: the library may be absent
@@ -332,7 +321,6 @@ class Bleu(Sacrebleu):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:bleu_score"
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank text scores 0"})
 
     def overlap(self, response: str, reference: str) -> float:
         references = [[sentence] for sentence in reference.split(". ")]
@@ -353,7 +341,6 @@ class Chrf(Sacrebleu):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:chrf_score"
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank text scores 0"})
 
     def overlap(self, response: str, reference: str) -> float:
         if not (response.strip() and reference.strip()):
@@ -380,7 +367,6 @@ class Rouge(_Overlap):
 
     name: ClassVar[str] = "ragas-0.4.3:rouge_score"
     module: ClassVar[str] = "rouge_score.rouge_scorer"
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank text scores 0"})
 
     rouge_type: RougeType = RougeType.SEQUENCE
     mode: RougeMode = RougeMode.F1
