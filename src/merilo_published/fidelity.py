@@ -7,6 +7,7 @@ running a definition's own plan, so that it cannot differ from the code.
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -26,7 +27,6 @@ from merilo.metrics.text import parameters_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.judging.ask import Group
     from merilo.metrics.base import Metric
 
 
@@ -118,7 +118,8 @@ def sampling_of(metric: Metric) -> list[Sampling]:
         step = next(plan)
         while True:
             for group in step:
-                found |= dict.fromkeys(_of_group(group))
+                requests = Counter(cast("Completion", each.at(0)) for each in group if isinstance(each, Completion))
+                found |= {Sampling(each.temperature, count): None for each, count in requests.items()}
             step = plan.send(tuple([answers(question) for group in step for question in group]))
     except (StopIteration, MeriloError):  # a plan may reject a synthetic reply; the requests so far are enough
         return [*found]
@@ -126,15 +127,6 @@ def sampling_of(metric: Metric) -> list[Sampling]:
 
 _SPECIMEN: Final = 2
 """The index of a synthetic sample with three contexts and all fields."""
-
-
-def _of_group(group: Group) -> list[Sampling]:
-    counts: dict[Completion, int] = {}
-    for each in group:
-        if isinstance(each, Completion):
-            first = cast("Completion", each.at(0))  # of the same type as the question
-            counts[first] = counts.get(first, 0) + 1
-    return [Sampling(first.temperature, count) for first, count in counts.items()]
 
 
 def _sampling_text(found: list[Sampling]) -> str:

@@ -135,6 +135,12 @@ class DefinitionFormula(NamedTuple):
         evidence = about_contexts(verdicts) if statements is None else about_statements(statements, verdicts)
         return Score(self.value(seen), evidence, counts)
 
+    def row(
+        self, definition: str, left_out: str, *, value: Callable[[Seen], float] | None = None, **changes: Any
+    ) -> DefinitionFormula:
+        """Return the formula of a definition: this one of its family with these changes."""
+        return self._replace(definition=definition, left_out=left_out, value=value or self.value, **changes)
+
     def explain(self, counts: Mapping[str, int | None]) -> str:
         """Return the computation of a value with these counts; an unknown count is a dash."""
         return self.working.format_map({name: "-" if count is None else count for name, count in counts.items()})
@@ -177,6 +183,10 @@ def _sentences(seen: Seen) -> int:
 
 def _pieces(seen: Seen) -> int:
     return len(at_full_stops(joined(seen.sample)))
+
+
+def _counted_pieces(seen: Seen) -> Counts:
+    return {"sentences": _pieces(seen)}
 
 
 def _sentence_ratio(seen: Seen) -> float:
@@ -228,14 +238,25 @@ def _addressed(sample: Sample) -> Plan[Seen]:
     return Seen(sample, (yield from addressing_of(sample, statements)), statements, declined)
 
 
+def _max_supported(field: StatedField, sample: Sample) -> int:
+    return 1 + most_support(sample, field)
+
+
+def _supported_counts(seen: Seen) -> Counts:
+    return support_counts(seen.verdicts)
+
+
 def _support(field: StatedField) -> SharedVerdicts:
-    return SharedVerdicts(
-        frozenset({"retrieved_contexts", field}),
-        Kinds({Statements, Support}),
-        partial(_supported, field),
-        lambda sample: 1 + most_support(sample, field),
-        lambda seen: support_counts(seen.verdicts),
-    )
+    needs, asks = frozenset({"retrieved_contexts", field}), Kinds({Statements, Support})
+    return SharedVerdicts(needs, asks, partial(_supported, field), partial(_max_supported, field), _supported_counts)
+
+
+def _max_addressed(sample: Sample) -> int:
+    return 2 + max_statements(sample, "response")
+
+
+def _addressed_counts(seen: Seen) -> Counts:
+    return {"statements": len(seen.positive), "addressing": sum(seen.positive), "declined": int(seen.declined)}
 
 
 _SUPPORT: Final = _support("response")
@@ -243,12 +264,8 @@ _ADDRESSES: Final = SharedVerdicts(
     frozenset({"user_input", "response"}),
     Kinds({Addresses, Noncommittal, Statements}),
     _addressed,
-    lambda sample: 2 + max_statements(sample, "response"),
-    lambda seen: {
-        "statements": len(seen.positive),
-        "addressing": sum(seen.positive),
-        "declined": int(seen.declined),
-    },
+    _max_addressed,
+    _addressed_counts,
 )
 _FAITH: Final = {
     SupportLabel.SUPPORTED: Faith.FULLY_SUPPORTED,
@@ -277,86 +294,55 @@ def _in_thirds(seen: Seen) -> float:
 # -- the formulas, oldest first -----------------------------------------------------------------------
 
 _CONTEXTS, _EVIDENCE = "{relevant} of {contexts} contexts", "{evidence_sentences} of {sentences} sentences"
-_RANKED: Final = "{useful} of {contexts} contexts serve, the first at rank {first}"
+_AT_RANK: Final = "{useful} of {contexts} contexts serve, the first at rank {first}"
 _STATED: Final = "{supported} of {statements} statements supported"
 _KNOWN: Final = "{supported} supported and {contradicted} contradicted of {statements} statements"
 _OF_RESPONSE: Final = "supported statements of the response / its statements"
 _OF_REFERENCE: Final = "supported statements of the reference / its statements"
 _OR_0: Final = f"{_OF_REFERENCE}; 0 for none"
 _BY_USE: Final = "average precision over usefulness for the reference"
+_ADDRESSED: Final = "{addressing} of {statements} statements address the input"
 _ADDRESSING: Final = "statements that address the input / statements"
 
 
-_about_contexts: Final = partial(
-    DefinitionFormula,
-    lineage=Lineage.CONTEXT_RELEVANCE,
-    shared=_RELEVANCE,
-    working=_CONTEXTS,
-    value=_share,
-    empty=0.0,
-)
-_ranked: Final = partial(
-    DefinitionFormula,
-    lineage=Lineage.CONTEXT_PRECISION,
-    shared=_USEFULNESS,
-    formula=_BY_USE,
-    working=_RANKED,
-    value=lambda seen: average_precision(seen.positive),
-    empty=0.0,
-)
-_recalled: Final = partial(
-    DefinitionFormula,
-    formula=_OR_0,
-    lineage=Lineage.CONTEXT_RECALL,
-    shared=_support("reference"),
-    working=_STATED,
-    value=_share,
-    empty=0.0,
-)
-_faithful: Final = partial(
-    DefinitionFormula,
-    formula=f"{_OF_RESPONSE}; 0 for none",
-    lineage=Lineage.FAITHFULNESS,
-    shared=_SUPPORT,
-    working=_STATED,
-    value=_share,
-    empty=0.0,
-)
-_answered: Final = partial(
-    DefinitionFormula,
-    formula=_ADDRESSING,
-    lineage=Lineage.ANSWER_RELEVANCY,
-    shared=_ADDRESSES,
-    working="{addressing} of {statements} statements address the input",
-    value=_share,
-    empty=None,
-)
+def _by_rank(seen: Seen) -> float:
+    return average_precision(seen.positive)
 
+
+_RELEVANT: Final = DefinitionFormula("", "", "", Lineage.CONTEXT_RELEVANCE, _RELEVANCE, _CONTEXTS, _share, 0.0)
+_RANKED: Final = DefinitionFormula("", "", _BY_USE, Lineage.CONTEXT_PRECISION, _USEFULNESS, _AT_RANK, _by_rank, 0.0)
+_RECALLED: Final = DefinitionFormula("", "", _OR_0, Lineage.CONTEXT_RECALL, _support("reference"), _STATED, _share, 0.0)
+_FAITHFUL: Final = DefinitionFormula(
+    "", "", f"{_OF_RESPONSE}; 0 for none", Lineage.FAITHFULNESS, _SUPPORT, _STATED, _share, 0.0
+)
+_ANSWERED: Final = DefinitionFormula(
+    "", "", _ADDRESSING, Lineage.ANSWER_RELEVANCY, _ADDRESSES, _ADDRESSED, _share, None
+)
 
 _FORMULAS: Final = (
-    _about_contexts(
+    _RELEVANT.row(
         "ragas-0.0.12:context_relevancy",
         "the agreement of several replies; sentences copied by the judge, also some that are in no context",
         formula='evidence sentences / pieces between ". " of all contexts joined, at most 1',
         working="{evidence_sentences} evidence sentences of {sentences} pieces",
         value=lambda seen: capped_fraction(_evidence_sentences(seen), _pieces(seen)),
-        more=lambda seen: {"sentences": _pieces(seen)},
+        more=_counted_pieces,
     ),
-    _about_contexts(
+    _RELEVANT.row(
         "ragas-0.1.9:context_relevancy",
         "sentences copied by the judge and counted by pysbd; a no-answer phrase that counts as a sentence",
         formula="evidence sentences / sentences of all contexts, at most 1; 0 for no sentence",
         working=_EVIDENCE,
         value=_sentence_ratio,
     ),
-    _about_contexts(
+    _RELEVANT.row(
         "nvidia:context_relevance",
         "one rating of all contexts joined, by two prompts averaged",
         formula="best grade of the contexts / 2; 0 where they say no more than the question",
         working="best grade {best} of 2",
         value=_best_grade,
     ),
-    _about_contexts(
+    _RELEVANT.row(
         "spring-ai-ragas:context_relevance",
         "several models averaged; a context that no model rated leaves the mean",
         formula="mean of grade / 2 over the contexts",
@@ -364,26 +350,26 @@ _FORMULAS: Final = (
         value=lambda seen: mean(scaled_rating(grade, 2) for grade in seen.grades),
         empty=None,
     ),
-    _about_contexts(
+    _RELEVANT.row(
         "axion:contextual_relevancy",
         "all contexts in one request; verdicts missing from the reply leave the denominator",
         formula="contexts of grade 1 or 2 / contexts; 0 when nothing was retrieved",
     ),
-    _about_contexts(
+    _RELEVANT.row(
         "axion:contextual_relevancy(mode=holistic, mode_effect=documented)",
         "the judge sees all contexts joined",
         formula="1 when any context has grade 1 or 2, else 0",
         working=f"{_CONTEXTS}, one is enough",
         value=lambda seen: float(any(seen.positive)),
     ),
-    _about_contexts(
+    _RELEVANT.row(
         "deepeval-4.3.1:contextual_relevancy",
         "statements that the judge makes of each context, in place of its sentences",
         formula="evidence sentences / sentences, pooled over the contexts; 0 for none",
         working=f"{_EVIDENCE}, pooled",
         value=_sentence_ratio,
     ),
-    _about_contexts(
+    _RELEVANT.row(
         "trulens:context_relevance",
         "its level 1 (slightly related), which our grades do not tell from 0",
         formula="mean over the contexts of a rating / 3, with our grades 0, 1, 2 as 0, 2, 3",
@@ -391,66 +377,72 @@ _FORMULAS: Final = (
         value=lambda seen: mean(scaled_rating(_FOUR_LEVELS[grade], 3) for grade in seen.grades),
         empty=None,
     ),
-    _about_contexts(
+    _RELEVANT.row(
         "ares:context_relevance",
         "a reply without a label counts as no; correction by human labels",
         formula="contexts of grade 1 or 2 / contexts",
         empty=None,
     ),
-    _ranked(
+    _RANKED.row(
         "ragas-0.1.9:context_precision",
         "a context whose reply cannot be read, which fails the sample",
         formula=f"{_BY_USE}, with 1e-10 added to the number of useful ones",
         value=lambda seen: smoothed_average_precision([float(flag) for flag in seen.positive]),
     ),
-    _ranked(
+    _RANKED.row(
         "axion:contextual_ranking",
         "all contexts in one request",
         formula="average precision over relevance to the user input",
         shared=_RELEVANCE._replace(counts=_rank_counts),
     ),
-    _ranked("axion:contextual_precision", "a lost reply counts as not useful"),
-    _ranked(
-        "deepeval-4.3.1:contextual_precision", "all contexts in one request; verdicts are not counted against contexts"
+    _RANKED.row("axion:contextual_precision", "a lost reply counts as not useful"),
+    _RANKED.row(
+        "deepeval-4.3.1:contextual_precision",
+        "all contexts in one request; verdicts are not counted against contexts",
     ),
-    _ranked("spring-ai-ragas:context_precision", "several models averaged; a failed call counts as not relevant"),
-    _ranked(
+    _RANKED.row("spring-ai-ragas:context_precision", "several models averaged; a failed call counts as not relevant"),
+    _RANKED.row(
         "ragchecker:context_precision",
         "usefulness is one question here, where it is whether a claim of the reference is entailed",
         formula="useful contexts / contexts, whatever their order",
         working="{useful} of {contexts} contexts serve",
         value=_share,
     ),
-    _recalled("ragas-0.0.12:context_recall", "lines of the reply are counted, blank ones too"),
-    _recalled(
+    _RECALLED.row("ragas-0.0.12:context_recall", "lines of the reply are counted, blank ones too"),
+    _RECALLED.row(
         "ragas-0.1.9:context_recall",
         "the judge splits the reference and judges it in one reply",
         formula=_OF_REFERENCE,
         empty=None,
     ),
-    _recalled("axion:contextual_recall", "a lost verdict counts as not supported", formula=_OF_REFERENCE, empty=None),
-    _recalled("deepeval-4.3.1:contextual_recall", "the judge splits the reference into sentences"),
-    _recalled("spring-ai-ragas:context_recall", "several models averaged; split and judged in one reply"),
-    _recalled("ragchecker:claim_recall", "each context is compared with each claim separately"),
-    _faithful(
+    _RECALLED.row(
+        "axion:contextual_recall",
+        "a lost verdict counts as not supported",
+        formula=_OF_REFERENCE,
+        empty=None,
+    ),
+    _RECALLED.row("deepeval-4.3.1:contextual_recall", "the judge splits the reference into sentences"),
+    _RECALLED.row("spring-ai-ragas:context_recall", "several models averaged; split and judged in one reply"),
+    _RECALLED.row("ragchecker:claim_recall", "each context is compared with each claim separately"),
+    _FAITHFUL.row(
         "ragas-0.0.12:faithfulness",
         "a statement without a verdict counts as supported, a verdict too many below zero",
         formula="1 - unsupported statements / statements; 1 for none",
         empty=1.0,
     ),
-    _faithful(
+    _FAITHFUL.row(
         "ragas-0.1.9:faithfulness",
         "statements of sentences that end with a full stop only; verdicts returned are counted",
         formula=_OF_RESPONSE,
         empty=None,
     ),
-    _faithful(
+    _FAITHFUL.row(
         "nvidia:response_groundedness",
         "one rating of the whole response, by two prompts averaged; a response that occurs in the contexts is 1",
         formula="1 when all statements are supported, 0.5 when some are, 0 when none is",
         value=_all_or_half,
     ),
-    _faithful(
+    _FAITHFUL.row(
         "axion:faithfulness",
         "partial support, which counts a half",
         formula="sum of 1 for supported, 0 for not stated, -1 for contradicted / statements, at least 0; 1 for none",
@@ -459,7 +451,7 @@ _FORMULAS: Final = (
         empty=1.0,
         tells=True,
     ),
-    _faithful(
+    _FAITHFUL.row(
         "deepeval-4.3.1:faithfulness",
         "statements are compared with truths extracted from the contexts",
         formula="statements that are not contradicted / statements; 1 for none",
@@ -468,44 +460,44 @@ _FORMULAS: Final = (
         empty=1.0,
         tells=True,
     ),
-    _faithful("spring-ai-ragas:faithfulness", "several models averaged, each with its own statements"),
-    _faithful("ragchecker:faithfulness", "each context is compared with each claim separately"),
-    _faithful(
+    _FAITHFUL.row("spring-ai-ragas:faithfulness", "several models averaged, each with its own statements"),
+    _FAITHFUL.row("ragchecker:faithfulness", "each context is compared with each claim separately"),
+    _FAITHFUL.row(
         "ares:answer_faithfulness",
         "one verdict on the whole",
         formula="1 when all statements are supported, else 0",
         value=lambda seen: float(all(seen.positive)),
         empty=None,
     ),
-    _answered(
+    _ANSWERED.row(
         "ragas-0.0.12:answer_relevancy",
         "questions generated from the answer and their cosine with the input, in place of statements",
     ),
-    _answered(
+    _ANSWERED.row(
         "ragas-0.1.9:answer_relevancy",
         "questions generated from the answer and their cosine with the input; one sample of three may decline",
         formula=f"{_ADDRESSING}; 0 when the response declines to answer",
         value=lambda seen: 0.0 if seen.declined else _share(seen),
     ),
-    _answered(
+    _ANSWERED.row(
         "axion:answer_relevancy",
         "an undecided verdict counts as addressing; a lost reply scores 1",
         formula=f"{_ADDRESSING}; 1 for none",
         empty=1.0,
     ),
-    _answered(
+    _ANSWERED.row(
         "deepeval-4.3.1:answer_relevancy",
         "only a plain no counts against the response",
         formula=f"{_ADDRESSING}; 1 for none",
         empty=1.0,
     ),
-    _answered(
+    _ANSWERED.row(
         "trulens:relevance",
         "one rating of the whole response",
         formula="a rating / 3: 3 when all statements address the input, 2 when half or more do, 1 when some do",
         value=_in_thirds,
     ),
-    _answered(
+    _ANSWERED.row(
         "ares:answer_relevance",
         "one verdict on the whole response",
         formula="1 when any statement addresses the input and the response does not decline, else 0",

@@ -371,8 +371,8 @@ class ContextRelevancy(RagasV00):
             raise empty[0].unreadable("The reply holds no sentence to compare with those of the other replies.")
         if not self._compares:
             return mean(len({*left} & {*right}) / len({*left} | {*right}) for left, right in pairs)
-        verdicts = yield from ask_similarities(Similarities(left, right) for left, right in pairs)
-        return mean(mean(max(row) for row in verdict.rows) for verdict in verdicts)
+        found = yield from ask_similarities(Similarities(left, right) for left, right in pairs)
+        return mean(mean(map(max, rows)) for rows, _ in found)
 
     def _oddities(self, of_contexts: Pieces, replies: Sequence[Reply]) -> list[str]:
         found: list[str] = []

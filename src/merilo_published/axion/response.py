@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isfinite
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -373,31 +373,24 @@ WEIGHTS: Final[Mapping[Faith, float]] = MappingProxyType(
 
 def _own_weights(given: object, *, metric: str) -> dict[Faith, float]:
     """Read weights by verdict from a mapping, or from a text such as "name=number, name=number". Raises UsageError."""
-    pairs: list[tuple[object, object]]
+    pairs = as_mapping(given) or {}
     if isinstance(given, str):
-        pairs = [(name, number) for name, _, number in (part.partition("=") for part in given.split(",") if part)]
-    else:
-        pairs = list((as_mapping(given) or {}).items())
+        pairs = {name: number for name, _, number in (part.partition("=") for part in given.split(",") if part)}
     known = {verdict.name.lower(): verdict for verdict in Faith}
     found: dict[Faith, float] = {}
-    for name, number in pairs:
+    for name, number in pairs.items():
         verdict = known.get(str(name).strip().lower())
-        weight = _number(number)
-        if verdict is None or weight is None:
+        try:
+            weight = float(str(number))
+        except ValueError:
+            weight = inf
+        if verdict is None or not isfinite(weight):
             raise UsageError(
                 f"Metric {metric!r} takes verdict_scores as {', '.join(known)} with a number each, "
                 f"as in contradictory=-2, got {name}={number}."
             )
         found[verdict] = weight
     return found
-
-
-def _number(given: object) -> float | None:
-    try:
-        number = float(str(given))
-    except ValueError:
-        return None
-    return number if isfinite(number) else None
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (

@@ -139,9 +139,9 @@ class FaithfulnessWithHHEM(RagasV01):
         statements = tuple(text for group in stated.or_raise() for text in group)
         if not statements:
             return Undefined(_NO_STATEMENT)
-        (likeness,) = yield from ask_similarities((Similarities((texts["contexts"],), statements),))
-        values = [float(round(number)) for number in likeness.rows[0]]
-        judged = on_statements(likeness.verdict, zip(values, statements, strict=True))
+        (([likeness], verdict),) = yield from ask_similarities((Similarities((texts["contexts"],), statements),))
+        values = [float(round(number)) for number in likeness]
+        judged = on_statements(verdict, zip(values, statements, strict=True))
         return Score(
             mean(values),
             evidence=(Evidence(EvidenceTarget.TEXT, 0, stated.reply.verdict, value=float(len(statements))), *judged),

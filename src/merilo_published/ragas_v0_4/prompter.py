@@ -26,6 +26,7 @@ from merilo_published.asking import (
     given,
     integer_in,
     items_of,
+    json_array,
     object_of,
     partial_json,
     read_reply,
@@ -54,7 +55,6 @@ SAMPLING_TEMPERATURE: Final = 0.3
 """Of a request for several samples."""
 EARLIER_TEMPERATURE: Final = 1e-8
 """Of a request for one reply in 0.3.0; 0.01 in 0.4.3."""
-_LARGEST: Final = 10**15
 _WHOLE_WITH_POINT: Final = re.compile(r"\s*([+-]?\d+)\.0*\s*")
 _FENCE: Final = re.compile(r"```(?:json)?(.*)", re.DOTALL)
 _MAX_TAIL: Final = 500
@@ -216,8 +216,8 @@ def ask_statements(prompter: Prompter, user_input: str, answer: str) -> Plan[Rea
 
 def ask_verdicts(prompter: Prompter, statements: Sequence[str], text: str) -> Plan[ReadReply[Judgements]]:
     """Return verdicts on statements, not 0 if the text supports one; as many as the judge returns."""
-    values = {"text": text, "statements": json.dumps(list(statements), ensure_ascii=False)}
-    return (yield from prompter.ask("verdicts", values, _verdicts_on(statements)))
+    values = {"text": text, "statements": json_array(statements)}
+    return (yield from prompter.ask("verdicts", values, VERDICTS))
 
 
 def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:
@@ -270,10 +270,7 @@ def whole_in(fields: Fields, name: str) -> int:
     value = given(fields, name)
     if isinstance(value, str) and (found := _WHOLE_WITH_POINT.fullmatch(value)):
         fields = {name: found[1]}
-    number = integer_in(fields, name)
-    if abs(number) > _LARGEST:
-        raise ReplyFault(f'The reply gives a number as "{name}" that is too large to count with.')
-    return number
+    return integer_in(fields, name)
 
 
 # -- the forms of reply -------------------------------------------------------------------------------
@@ -304,17 +301,13 @@ def _texts(name: str) -> Callable[[Fields, Whole], tuple[str, ...]]:
     return read
 
 
-def _verdicts_on(statements: Sequence[str]) -> RagasV04ReplySchema[Judgements]:
-    likely = [{"statement": statement, "reason": "It follows.", "verdict": 1} for statement in statements]
-    return RagasV04ReplySchema(
-        '{"statements": [{"statement": text, "reason": text, "verdict": integer}, ...]}',
-        _judgements("verdict", under="statements"),
-        json.dumps({"statements": likely}),
-    )
-
-
 VERDICT: Final = RagasV04ReplySchema(
     '{"reason": text, "verdict": integer}', _verdict, '{"reason": "It does.", "verdict": 1}'
+)
+VERDICTS: Final = RagasV04ReplySchema(
+    '{"statements": [{"statement": text, "reason": text, "verdict": integer}, ...]}',
+    _judgements("verdict", under="statements"),
+    '{"statements": [{"statement": "A statement.", "reason": "It follows.", "verdict": 1}]}',
 )
 ATTRIBUTED: Final = RagasV04ReplySchema(
     '{"classifications": [{"statement": text, "reason": text, "attributed": integer}, ...]}',

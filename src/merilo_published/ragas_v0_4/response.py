@@ -105,9 +105,9 @@ class FaithfulnessWithHHEM(Faithfulness):
 
     def _scored(self, prompter: Prompter, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
         del prompter
-        (likeness,) = yield from ask_similarities((Similarities((contexts,), statements),))
-        rounded = [round(number) for number in likeness.rows[0]]
-        evidence = on_statements(likeness.verdict, zip(rounded, statements, strict=True))
+        (([likeness], verdict),) = yield from ask_similarities((Similarities((contexts,), statements),))
+        rounded = [round(number) for number in likeness]
+        evidence = on_statements(verdict, zip(rounded, statements, strict=True))
         counts = {"statements": len(statements), "supported": sum(rounded)}
         return Score(mean(rounded), evidence, counts)
 

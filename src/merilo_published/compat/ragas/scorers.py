@@ -14,6 +14,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.kinds.similarities import Similarities
 from merilo.metrics.base import Failed, Score
 from merilo.metrics.registry import parse_metric
+from merilo_published.ragas_v0_4.texts import Distance
 
 from ..scoring import MadeOnce, RunSettings, Wanted, asks_text, embedder_for, judge_for, score, usable, usual_model
 from .dataset_schema import SingleTurnSample, dataset_from, merilo_samples, sample_from
@@ -172,13 +173,8 @@ class CollectionsMetric(RagasMetric):
         return run_blocking(self.abatch_score(inputs))
 
 
-class DistanceMeasure(Enum):
-    """A measure of `NonLLMStringSimilarity`; the values are those of the definition's `distance`."""
-
-    LEVENSHTEIN = "levenshtein"
-    HAMMING = "hamming"
-    JARO = "jaro"
-    JARO_WINKLER = "jaro_winkler"
+DistanceMeasure = Distance
+"""A measure of `NonLLMStringSimilarity`, under ragas' name."""
 
 
 class Models:
