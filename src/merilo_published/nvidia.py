@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
@@ -105,19 +105,19 @@ class _TwoRatings(Published):
         filled = {**values, "form": "json" if self.collected else "digit"}
         template = RequestTemplate(rubric, likely, self._read)
         recovery = None if self.reasks is None else Reask(asker, template, self.reasks)
-        fault: AskFailed | None = None
+        faults: list[AskFailed] = []
         for _ in range(self.tries):
             try:
                 read = yield from asker.read(template, filled, recovery=recovery)
             except AskFailed as failed:
-                fault = failed
                 if not self.collected:
                     raise
+                faults.append(failed)
                 continue
             if read.value is not None:
                 return read.evidence(EvidenceTarget.TEXT, 0, scaled_rating(read.value, self.top))
-            fault = read.reply.unreadable(f"The reply holds none of the ratings {self.ratings}.")
-        return cast("AskFailed", fault)  # there is at least one try
+            faults.append(read.reply.unreadable(f"The reply holds none of the ratings {self.ratings}."))
+        return faults[-1]
 
     def _read(self, reply: Reply) -> int | None:
         """Return the rating in a reply; None for none of those allowed. Raises ReplyFault."""

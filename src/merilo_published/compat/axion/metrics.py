@@ -25,7 +25,7 @@ from .dataset import FIELD_OF, DatasetItem, item_from
 from .signals import Interpretation, MetricResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from os import PathLike
 
     from merilo.data.sample import Sample
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric, Outcome
 
-    from .signals import SignalText
-
-    Read = Callable[[DatasetItem, Score | None], SignalText]
+    from .signals import Read
 
 Option = bool | float | str | Mapping[str, float]
 """Types of a metric's parameters."""
@@ -134,14 +132,15 @@ class AxionMetric:
         if instead and isinstance(outcome, Undefined) and item.retrieved_content is not None:
             outcome = outcome if item.retrieved_content else NOTHING_RETRIEVED  # as published
         score = outcome if isinstance(outcome, Score) else None
-        found = type(self).read(item, score)
+        given = (None, {}, ()) if score is None else (score.value, score.counts, score.evidence)
+        found, words = type(self).read(item, *given)
         return MetricResult(
             metric_name=self.name,
             item=item,
             score=None if score is None else score.value,
             threshold=threshold,
-            signals=found.signals,
-            explanation=why_none(outcome) if score is None else found.words,
+            signals=found,
+            explanation=why_none(outcome) if score is None else words,
             interpretation=self.interpretation(score) if score is not None else None,
             flags=() if score is None else score.flags,
             metadata={"mode": str(getattr(self.published, "mode", Mode.GRANULAR)), "judge": judge}

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
     from _typeshed import DataclassInstance
 
-    from merilo.metrics.base import Evidence, Outcome, Score
+    from merilo.metrics.base import Evidence, Outcome
 
     from .dataset import DatasetItem
 
-    Read = Callable[[DatasetItem, Score | None], "SignalText"]
+    Counts = Mapping[str, int | None]
+    Read = Callable[[DatasetItem, float | None, Counts, tuple[Evidence, ...]], tuple["Signals", str]]
 
 
 class Interpretation(StrEnum):
@@ -127,56 +128,24 @@ ContextualRelevancyResult = _record(
     "ContextualRelevancyResult", "relevancy_score total_chunks relevant_chunks chunk_breakdown", Signals
 )
 """`relevant_chunks` is None if the chunks were judged together."""
-ContextualRankingResult = _record(
-    "ContextualRankingResult", "ranking_score total_chunks relevant_chunks chunk_breakdown", Signals
-)
-ContextualPrecisionResult = _record(
-    "ContextualPrecisionResult", "precision_score total_chunks useful_chunks chunk_breakdown", Signals
-)
-ContextualRecallResult = _record(
-    "ContextualRecallResult", "recall_score total_statements supported_statements statement_breakdown", Signals
-)
-ContextualSufficiencyResult = _record(
-    "ContextualSufficiencyResult", "sufficiency_score total_chunks is_sufficient", Signals
-)
-ContextualUtilizationResult = _record(
-    "ContextualUtilizationResult",
-    "utilization_score total_chunks relevant_chunks utilized_chunks chunk_breakdown",
-    Signals,
-)
-FaithfulnessResult = _record(
-    "FaithfulnessResult",
-    "faithfulness_score total_claims fully_supported_claims partially_supported_claims no_evidence_claims "
-    "contradictory_claims claim_breakdown",
-    Signals,
-)
-AnswerRelevancyResult = _record(
-    "AnswerRelevancyResult", "relevancy_score total_statements relevant_statements statement_breakdown", Signals
-)
-FactualAccuracyResult = _record(
-    "FactualAccuracyResult", "accuracy_score total_statements supported_statements statement_breakdown", Signals
-)
 
-
-@dataclass(frozen=True, slots=True)
-class SignalText:
-    """Signals, with a summary of them in a few words."""
-
-    signals: Signals
-    words: str
+# A reader returns the signals of a metric and a summary of them in a few words, from the item and the value, the counts
+# and the evidence of its score; without a score the value is None, and there are no counts and no evidence.
 
 
 def _of_chunks(result: Any, piece: Any, word: str, *, all_chunks: bool = False) -> Read:
     """Return the reader of a metric that judges chunks; fewer than were retrieved if the judge left some out."""
 
-    def read(item: DatasetItem, score: Score | None) -> SignalText:
+    def read(
+        item: DatasetItem, value: float | None, counts: Counts, evidence: tuple[Evidence, ...]
+    ) -> tuple[Signals, str]:
         retrieved = tuple(item.retrieved_content or ())
-        judged = len(retrieved) if all_chunks and score is not None else _count(score, "judged", "contexts")
-        flags = _by_context(score)
+        judged = len(retrieved) if all_chunks and value is not None else _count(counts, "judged", "contexts")
+        flags = {each.index: _is_true(each) for each in evidence if each.about is EvidenceTarget.CONTEXT}
         chunks = tuple(piece(text, flags.get(index, False)) for index, text in enumerate(retrieved[:judged]))
         found = sum(flags.get(index, False) for index in range(len(chunks)))
-        total = len(retrieved) if score is None else len(chunks)
-        return SignalText(result(_value(score), total, found, chunks), f"{found} of {len(chunks)} chunks {word}")
+        total = len(retrieved) if value is None else len(chunks)
+        return result(value, total, found, chunks), f"{found} of {len(chunks)} chunks {word}"
 
     return read
 
@@ -184,92 +153,112 @@ def _of_chunks(result: Any, piece: Any, word: str, *, all_chunks: bool = False) 
 def _of_statements(result: Any, piece: Any, word: str, total: tuple[str, ...], found: str) -> Read:
     """Return the reader of a metric that judges statements. `total`, `found`: names of counts; "": the true ones."""
 
-    def read(item: DatasetItem, score: Score | None) -> SignalText:
+    def read(
+        item: DatasetItem, value: float | None, counts: Counts, evidence: tuple[Evidence, ...]
+    ) -> tuple[Signals, str]:
         del item
-        flags = [(each.text, _is_true(each)) for each in _statements(score)]
-        of, good = _count(score, *total), _count(score, found) if found else sum(flag for _, flag in flags)
-        signals = result(_value(score), of, good, tuple(piece(*each) for each in flags))
-        return SignalText(signals, f"{good} of {of} statements {word}")
+        flags = [(each.text, _is_true(each)) for each in evidence if each.about is EvidenceTarget.STATEMENT]
+        of, good = _count(counts, *total), _count(counts, found) if found else sum(flag for _, flag in flags)
+        return result(value, of, good, tuple(piece(*each) for each in flags)), f"{good} of {of} statements {word}"
 
     return read
 
 
+def _result(name: str, fields: str) -> Any:  # Any: as `_record`
+    return _record(f"{name}Result", fields, Signals)
+
+
 _each_chunk = _of_chunks(ContextualRelevancyResult, RelevantChunk, "relevant")
-ranking = _of_chunks(ContextualRankingResult, RelevantChunk, "relevant")
-precision = _of_chunks(ContextualPrecisionResult, UsefulChunk, "useful", all_chunks=True)
-recall = _of_statements(ContextualRecallResult, SupportedStatement, "supported", ("judged", "statements"), "")
-answer_relevancy = _of_statements(AnswerRelevancyResult, RelevantStatement, "relevant", ("counted",), "relevant")
-factual_accuracy = _of_statements(FactualAccuracyResult, SupportedStatement, "supported", ("judged",), "supported")
+ranking = _of_chunks(
+    _result("ContextualRanking", "ranking_score total_chunks relevant_chunks chunk_breakdown"),
+    RelevantChunk,
+    "relevant",
+)
+precision = _of_chunks(
+    _result("ContextualPrecision", "precision_score total_chunks useful_chunks chunk_breakdown"),
+    UsefulChunk,
+    "useful",
+    all_chunks=True,
+)
+recall = _of_statements(
+    _result("ContextualRecall", "recall_score total_statements supported_statements statement_breakdown"),
+    SupportedStatement,
+    "supported",
+    ("judged", "statements"),
+    "",
+)
+answer_relevancy = _of_statements(
+    _result("AnswerRelevancy", "relevancy_score total_statements relevant_statements statement_breakdown"),
+    RelevantStatement,
+    "relevant",
+    ("counted",),
+    "relevant",
+)
+factual_accuracy = _of_statements(
+    _result("FactualAccuracy", "accuracy_score total_statements supported_statements statement_breakdown"),
+    SupportedStatement,
+    "supported",
+    ("judged",),
+    "supported",
+)
+_Sufficiency = _result("ContextualSufficiency", "sufficiency_score total_chunks is_sufficient")
+_Utilization = _result(
+    "ContextualUtilization", "utilization_score total_chunks relevant_chunks utilized_chunks chunk_breakdown"
+)
+_DEGREES: Final = ("fully_supported", "partially_supported", "no_evidence", "contradictory")
+_Faithfulness = _result(
+    "Faithfulness", f"faithfulness_score total_claims {'_claims '.join(_DEGREES)}_claims claim_breakdown"
+)
 
 
-def relevancy(item: DatasetItem, score: Score | None) -> SignalText:
-    """Return the signals of ContextualRelevancy."""
-    if score is not None and score.counts.get("relevant", 0) is None:
+def relevancy(
+    item: DatasetItem, value: float | None, counts: Counts, evidence: tuple[Evidence, ...]
+) -> tuple[Signals, str]:
+    """Read the signals of ContextualRelevancy."""
+    if value is not None and counts.get("relevant", 0) is None:
         total = len(item.retrieved_content or ())
-        return SignalText(ContextualRelevancyResult(score.value, total, None, ()), f"{total} chunks judged together")
-    return _each_chunk(item, score)
+        return ContextualRelevancyResult(value, total, None, ()), f"{total} chunks judged together"
+    return _each_chunk(item, value, counts, evidence)
 
 
-def sufficiency(item: DatasetItem, score: Score | None) -> SignalText:
-    """Return the signals of ContextualSufficiency."""
-    total = len(item.retrieved_content or ())
-    enough = None if score is None else bool(score.value)
-    signals = ContextualSufficiencyResult(_value(score), total, enough)
-    return SignalText(signals, f"{total} chunks {'sufficient' if enough else 'not sufficient'}")
+def sufficiency(item: DatasetItem, value: float | None, *_: object) -> tuple[Signals, str]:
+    """Read the signals of ContextualSufficiency."""
+    total, enough = len(item.retrieved_content or ()), None if value is None else bool(value)
+    return _Sufficiency(value, total, enough), f"{total} chunks {'sufficient' if enough else 'not sufficient'}"
 
 
-def utilization(item: DatasetItem, score: Score | None) -> SignalText:
-    """Return the signals of ContextualUtilization."""
+def utilization(
+    item: DatasetItem, value: float | None, counts: Counts, evidence: tuple[Evidence, ...]
+) -> tuple[Signals, str]:
+    """Read the signals of ContextualUtilization: the first verdict on a chunk is on relevance, the second on use."""
     first: dict[int, bool] = {}
     second: dict[int, bool] = {}
-    for piece in (
-        () if score is None else score.evidence
-    ):  # the first verdict on a chunk is on relevance, the second on use
+    for piece in evidence:
         (second if piece.index in first else first)[piece.index] = _is_true(piece)
-    texts = () if score is None else item.retrieved_content or ()
+    texts = item.retrieved_content or ()
     chunks = tuple(
-        UtilizedChunk(text, first.get(index, False), second.get(index, False)) for index, text in enumerate(texts)
+        UtilizedChunk(text, first.get(index, False), second.get(index, False))
+        for index, text in enumerate(texts if value is not None else ())
     )
-    relevant, used = _count(score, "relevant"), _count(score, "utilized")
-    signals = ContextualUtilizationResult(_value(score), len(item.retrieved_content or ()), relevant, used, chunks)
-    return SignalText(signals, f"{used} of {relevant} relevant chunks used")
+    relevant, used = _count(counts, "relevant"), _count(counts, "utilized")
+    return _Utilization(value, len(texts), relevant, used, chunks), f"{used} of {relevant} relevant chunks used"
 
 
-def faithfulness(item: DatasetItem, score: Score | None) -> SignalText:
-    """Return the signals of Faithfulness."""
+def faithfulness(
+    item: DatasetItem, value: float | None, counts: Counts, evidence: tuple[Evidence, ...]
+) -> tuple[Signals, str]:
+    """Read the signals of Faithfulness."""
     del item
-    claims = tuple(JudgedClaim(piece.text, piece.value or 0.0) for piece in _statements(score))
-    signals = FaithfulnessResult(
-        _value(score),
-        _count(score, "claims"),
-        _count(score, "fully_supported"),
-        _count(score, "partially_supported"),
-        _count(score, "no_evidence"),
-        _count(score, "contradictory"),
-        claims,
+    claims = tuple(
+        JudgedClaim(each.text, each.value or 0.0) for each in evidence if each.about is EvidenceTarget.STATEMENT
     )
-    return SignalText(signals, f"{signals.fully_supported_claims} of {signals.total_claims} claims fully supported")
+    total, degrees = _count(counts, "claims"), [_count(counts, each) for each in _DEGREES]
+    return _Faithfulness(value, total, *degrees, claims), f"{degrees[0]} of {total} claims fully supported"
 
 
-def _value(score: Score | None) -> float | None:
-    return None if score is None else score.value
-
-
-def _count(score: Score | None, *names: str) -> int:
-    """Return the first of these counts that the score has; 0 if it has none."""
-    if score is None:
-        return 0
-    return next((count for name in names if (count := score.counts.get(name)) is not None), 0)
-
-
-def _by_context(score: Score | None) -> dict[int, bool]:
-    pieces = () if score is None else score.evidence
-    return {piece.index: _is_true(piece) for piece in pieces if piece.about is EvidenceTarget.CONTEXT}
-
-
-def _statements(score: Score | None) -> tuple[Evidence, ...]:
-    pieces = () if score is None else score.evidence
-    return tuple(piece for piece in pieces if piece.about is EvidenceTarget.STATEMENT)
+def _count(counts: Counts, *names: str) -> int:
+    """Return the first of these counts that is known; 0 if none is."""
+    return next((count for name in names if (count := counts.get(name)) is not None), 0)
 
 
 def _is_true(piece: Evidence) -> bool:
