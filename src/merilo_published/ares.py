@@ -32,11 +32,10 @@ class _Label(Published):
     Not: Alone, where a few human labels could say how far the judge is off.
     Source: ARES (stanford-futuredata), git c7c9018: prompted judge, labels and their extraction
 
-    One request for each context. The reply must hold `[[Yes]]` or `[[No]]`; one bracket a side will do. ARES
-    averages the labels over samples and corrects the mean by human labels, which `ppi_mean` in
-    `merilo.stats.correction` does; its fine-tuned classifiers are not part of this, nor is its habit of asking five
-    times, a minute apart, where a request fails: the provider retries. Undefined without contexts.
-    Source: ARES, git c7c9018.
+    The reply must hold `[[Yes]]` or `[[No]]`; one bracket a side will do. ARES averages the labels over samples and
+    corrects the mean by human labels, which `ppi_mean` in `merilo.stats.correction` does; its fine-tuned classifiers
+    are not part of this, nor is its habit of asking five times, a minute apart, where a request fails: the provider
+    retries.
 
     A reply without a label is scored 0, with a flag, and counted in `extraction_failed`. A reply that holds both labels
     is a yes. `[[yes]]` is not a label. Blank texts are judged like any others.

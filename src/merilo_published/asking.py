@@ -396,9 +396,8 @@ class Asker:
         self, template: RequestTemplate[T], values: Mapping[str, str], *, recovery: Recovery[T] | None = None
     ) -> Plan[ReadReply[T]]:
         """Return a reply and what was read from it. Raises AskFailed when there is none, or none that can be read."""
-        question = self.question(template.rubric, values, likely=template.likely, schema=template.schema)
-        found = yield from read_reply(template, Reply(question, (yield from ask(question))), recovery)
-        if isinstance(found, UnreadableReply):
+        found = yield from self.try_read(template, values, recovery=recovery)
+        if isinstance(found, AskFailed):
             raise found
         return found
 
@@ -417,14 +416,19 @@ class Asker:
         return tuple(found)
 
     def try_read(
-        self, template: RequestTemplate[T], values: Mapping[str, str], *, role: str = "judge"
+        self,
+        template: RequestTemplate[T],
+        values: Mapping[str, str],
+        *,
+        role: str = "judge",
+        recovery: Recovery[T] | None = None,
     ) -> Plan[ReadReply[T] | AskFailed]:
         """Return a reply and what was read from it, or the error that `read` would raise."""
         question = self.question(template.rubric, values, likely=template.likely, role=role, schema=template.schema)
         answer = yield from attempt(question)
         if isinstance(answer, Failure):
             return AskFailed(question, answer)
-        return (yield from read_reply(template, Reply(question, answer)))
+        return (yield from read_reply(template, Reply(question, answer), recovery))
 
     def reask(self, reply: Reply, correction: str) -> Plan[Reply]:
         """Return the reply to the same request, with the last reply and what was wrong with it as two more turns.

@@ -287,9 +287,8 @@ class ContextualRelevancy(WithThreshold):
     See: context_relevance | axion:contextual_relevancy | deepeval-4.3.1:contextual_precision
     Source: DeepEval 4.3.1, ContextualRelevancyMetric
 
-    In full: yes / all statements, pooled over the contexts, so that a context with many statements counts more. The
-    judge splits each context and judges in one reply; contexts are asked one after another, and the first unreadable
-    reply ends it: Failed. No contexts, or no statements, score 0.
+    The judge splits each context and judges in one reply; contexts are asked one after another, and the first
+    unreadable reply ends it: Failed. No contexts, or no statements, score 0.
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:contextual_relevancy"
@@ -369,8 +368,7 @@ class ContextualRecall(WithThreshold):
     See: context_recall | deepeval-4.3.1:contextual_precision
     Source: DeepEval 4.3.1, ContextualRecallMetric
 
-    In full: yes / all verdicts. One reply splits the reference into sentences and judges them. The user input is
-    required and not shown. No verdicts score 0.
+    One reply splits and judges. The user input is required and not shown. No verdicts score 0.
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:contextual_recall"
@@ -467,8 +465,7 @@ class AnswerRelevancy(WithThreshold):
     See: answer_relevancy | deepeval-4.3.1:faithfulness
     Source: DeepEval 4.3.1, AnswerRelevancyMetric
 
-    In full: (all - no) / all verdicts; borderline passes. Two requests: statements of the response, verdicts on them.
-    No statements score 1 without the second request.
+    Borderline passes. No statements score 1 without the second request.
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:answer_relevancy"

@@ -119,16 +119,13 @@ def joined(sample: Sample) -> str:
 
 def texts_of(sample: Sample, needs: Collection[str]) -> dict[str, str]:
     """Return the needed texts by name, the retrieved contexts joined as `contexts`. Raises MissingField."""
-    found: dict[str, str] = {}
-    if "user_input" in needs:
-        found["user_input"] = sample.require("user_input")
-    if "retrieved_contexts" in needs:
-        found["contexts"] = joined(sample)
-    if "response" in needs:
-        found["response"] = sample.require("response")
-    if "reference" in needs:
-        found["reference"] = sample.require("reference")
-    return found
+    read: dict[str, Callable[[], str]] = {
+        "user_input": lambda: sample.require("user_input"),
+        "retrieved_contexts": lambda: joined(sample),
+        "response": lambda: sample.require("response"),
+        "reference": lambda: sample.require("reference"),
+    }
+    return {name.removeprefix("retrieved_"): text() for name, text in read.items() if name in needs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -395,8 +395,6 @@ class ContextRecall(RagasV00):
     See: context_recall
     Source: ragas/metrics/context_recall.py
 
-    One request.
-
     - `every_line`: blank lines, headings and lines without any label count as not attributed, an empty reply
       gives 0, and letters must be as written. False: only lines with a label count, in upper or lower case,
       and a reply without a label is unreadable.

@@ -61,7 +61,7 @@ class _Rating(Published):
     list, the mean of its numbers on the scale; else the numbers in the text, each cut to a whole one, and of those
     that lie on the scale then the lowest. Failed where there is none. A JSON score that is not a number, or a list
     without a number on the scale, is the rating −1, which makes the value negative: the range reaches down to
-    −1 for the scale from 0 to 1 (−1/3 for 0 to 3). Source: TruLens, git 97f531a.
+    −1 for the scale from 0 to 1 (−1/3 for 0 to 3).
 
     In plain text "2 of 3" is 2, "not 0 but 3" is 0, "-1" is 1 and "3.9" is 3 on the scale to 3. Blank texts are judged
     like any others.

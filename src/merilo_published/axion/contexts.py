@@ -448,8 +448,7 @@ class ContextualSufficiency(_OfContexts):
     Not: For new work: context_sufficiency tells partly enough from nothing, and failed from not enough.
     See: context_sufficiency | axion:contextual_recall
 
-    In full: 1 for yes, 0 for no, from one request about all contexts joined. Quirks: a failed call scores 0
-    (`failure_scored`), as does nothing retrieved.
+    Quirks: a failed call scores 0 (`failure_scored`), as does nothing retrieved.
     """
 
     name: ClassVar[str] = "axion:contextual_sufficiency"

@@ -287,8 +287,6 @@ class AnswerSimilarity(JudgesBlank):
     Not: To tell right from wrong: a denial lies close to what it denies.
     Source: ragas/metrics/_answer_similarity.py
 
-    No request; one question for vectors.
-
     - `threshold`: from this cosine on 1, below it 0, as is a vector without length; none and 0 leave the cosine as it
       is.
     """
