@@ -24,8 +24,7 @@ from merilo.judging.questions import Question
 from merilo.metrics.base import NeedsLibrary, drive, is_composite
 from merilo.metrics.registry import parse_metric, published_metrics
 from merilo.rendering.overview import overview_page, overview_record
-from merilo_published.installed import forget, worded
-from merilo_published.installed_prompts import Prompt, wording_for
+from merilo_published.installed import Prompt, _ragas_object, _recorder, worded, wording_for
 
 FAITHFULNESS = "ragas-0.4.3:faithfulness"
 ROW = {
@@ -107,7 +106,8 @@ def without_package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "ragas"]:
         del sys.modules[name]
-    forget()
+    _ragas_object.cache_clear()
+    _recorder.cache_clear()
 
 
 @pytest.fixture
