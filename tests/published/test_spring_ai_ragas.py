@@ -23,7 +23,7 @@ from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
-from merilo_published.spring_ai_ragas import general, ratings, response
+from merilo_published.spring_ai_ragas import ratings, response
 from merilo_published.spring_ai_ragas.models import Aggregator, aggregate
 from merilo_published.spring_ai_ragas.ratings import METRICS
 
@@ -206,12 +206,12 @@ def test_a_fraction_of_a_rating_is_cut_off(number: str, value: float) -> None:
         ratings.ContextRelevance(),
         ratings.ResponseGroundedness(use_heuristic_shortcuts=False),
         ratings.AnswerAccuracy(),
-        general.ContextPrecision(),
+        ratings.ContextPrecision(),
         response.Faithfulness(),
         response.Hallucination(),
-        general.NoiseSensitivity(),
-        general.AspectCritic(),
-        general.SimpleCriteriaScore(),
+        ratings.NoiseSensitivity(),
+        ratings.AspectCritic(),
+        ratings.SimpleCriteriaScore(),
     ],
 )
 def test_a_reply_of_null_fails_the_sample(metric: Metric) -> None:
@@ -223,9 +223,9 @@ def test_a_reply_of_null_fails_the_sample(metric: Metric) -> None:
 def test_a_reply_of_null_has_no_classifications() -> None:
     """Where the published code looks for it, null is an empty answer: 0 for the recall of one of two models."""
     found = models(m1=["null"], m2=[{"classifications": [{"statement": "A.", "attributed": 1}]}])
-    assert found.score(two(general.ContextRecall())).value == 0.5
+    assert found.score(two(ratings.ContextRecall())).value == 0.5
     with pytest.raises(AskFailed, match="fails the whole sample"):
-        models(judge=[{"classifications": [{"statement": "A.", "attributed": None}]}]).outcome(general.ContextRecall())
+        models(judge=[{"classifications": [{"statement": "A.", "attributed": None}]}]).outcome(ratings.ContextRecall())
 
 
 @each_case(
@@ -327,7 +327,7 @@ def test_confirmation_is_shown_the_mean() -> None:
 def test_precision_counts_a_lost_call_as_irrelevant() -> None:
     """A model that always fails scores 0 and still counts, flagged."""
     replies: dict[str, list[Any]] = {"m1": [{"relevant": True}, {"relevant": False}], "m2": [ERROR, ERROR]}
-    found = models(**replies).score(two(general.ContextPrecision()))
+    found = models(**replies).score(two(ratings.ContextPrecision()))
     assert found.value == 0.5
     assert "a model's call failed and was scored as not relevant" in found.flags
 
@@ -340,7 +340,7 @@ def test_precision_strategies(strategy: Any, reference: str | None, against: str
     """Contexts are judged against the reference, or the response where it is missing, blank or not wanted."""
     sample = Sample("s", user_input="q", retrieved_contexts=["c"], response="a", reference=reference)
     asked = models(judge=[{"relevant": None}])
-    assert asked.score(general.ContextPrecision(evaluation_strategy=strategy), sample).value == 0.0
+    assert asked.score(ratings.ContextPrecision(evaluation_strategy=strategy), sample).value == 0.0
     (question,) = asked.asked
     assert isinstance(question, Completion)
     assert question.values[1] == against
@@ -349,16 +349,16 @@ def test_precision_strategies(strategy: Any, reference: str | None, against: str
 def test_recall_sums_what_the_model_says() -> None:
     """Attributions are summed as they are, so a 2 counts twice."""
     said = {"classifications": [{"attributed": 2}, {"attributed": 1}, {"attributed": 0}]}
-    assert models(judge=[said]).score(general.ContextRecall()).value == 1.0
+    assert models(judge=[said]).score(ratings.ContextRecall()).value == 1.0
 
 
 @each_case(
     "metric",
     [
-        general.ContextPrecision,
-        general.ContextRecall,
-        general.ContextEntityRecall,
-        general.NoiseSensitivity,
+        ratings.ContextPrecision,
+        ratings.ContextRecall,
+        ratings.ContextEntityRecall,
+        ratings.NoiseSensitivity,
         response.ResponseRelevancy,
         response.FactualCorrectness,
         response.SemanticSimilarity,
@@ -384,13 +384,13 @@ def test_hallucination_asks_about_blank_texts() -> None:
 def test_entities_are_compared_as_sets() -> None:
     """Entities are stripped and lower-cased, doubles count once, null and blank ones do not count."""
     said = [{"entities": ["Ann", " ann ", None, "1889"]}, {"entities": ["ANN", ""]}]
-    assert models(judge=said).score(general.ContextEntityRecall()).value == 0.5
+    assert models(judge=said).score(ratings.ContextEntityRecall()).value == 0.5
 
 
 def test_entities_need_both_replies() -> None:
     """A model that fails on either text drops out; both texts are asked about at once."""
     found = models(m1=[{"entities": ["a"]}, ERROR], m2=[{"entities": ["a"]}, {"entities": ["a"]}])
-    assert found.score(two(general.ContextEntityRecall())).value == 1.0
+    assert found.score(two(ratings.ContextEntityRecall())).value == 1.0
 
 
 def test_faithfulness_of_own_statements() -> None:
@@ -454,7 +454,7 @@ def test_noise(mode: Any, rows: list[list[bool]], expected: float) -> None:
 
     The rows are asked context by context, the reference's statements before the response's.
     """
-    assert models(judge=_noise(rows)).score(general.NoiseSensitivity(mode=mode)).value == expected
+    assert models(judge=_noise(rows)).score(ratings.NoiseSensitivity(mode=mode)).value == expected
 
 
 @pytest.mark.parametrize("mode", ["relevant", "irrelevant"])
@@ -464,14 +464,14 @@ def test_noise_without_a_reference_statement(mode: Any) -> None:
     verdicts = [{"verdicts": each} for each in (wrong, none, found_there)]
     said = [{"statements": []}, {"statements": ["s"]}, *verdicts]
     sample = Sample("s", user_input="q", response="a", reference="r", retrieved_contexts=["c"])
-    found = models(judge=said).score(general.NoiseSensitivity(mode=mode), sample)
+    found = models(judge=said).score(ratings.NoiseSensitivity(mode=mode), sample)
     assert (found.value, len(found.flags)) == (0.0, 1)
 
 
 def test_missing_noise_verdicts() -> None:
     """A verdict that is missing counts as not supported, flagged."""
     replies = _noise([[True], [True], [False], [False, False]])
-    found = models(judge=replies).score(general.NoiseSensitivity())
+    found = models(judge=replies).score(ratings.NoiseSensitivity())
     assert found.value == 0.0
     assert "verdicts are missing and count as not supported" in found.flags
 
@@ -526,15 +526,15 @@ def test_correctness() -> None:
 def test_critic() -> None:
     """Half of the replies is no majority; what fails is left out of the vote, null is false."""
     said = {"m1": [{"verdict": True}, {"verdict": False}], "m2": [ERROR, {"verdict": True}]}
-    assert models(**said).score(two(general.AspectCritic(strictness=2))).value == 0.5
-    assert models(judge=[{"verdict": None}]).score(general.AspectCritic()).value == 0.0
+    assert models(**said).score(two(ratings.AspectCritic(strictness=2))).value == 0.5
+    assert models(judge=[{"verdict": None}]).score(ratings.AspectCritic()).value == 0.0
     with pytest.raises(UsageError, match="strictness"):
-        general.AspectCritic(strictness=0)
+        ratings.AspectCritic(strictness=0)
 
 
 def test_draws_are_requests_of_their_own() -> None:
     """Replies of one model to the same words are draws 0, 1, 2, each in a group of its own, so sent by itself."""
-    plan = general.AspectCritic(strictness=3, definition="It rhymes.").plan(SAMPLE)
+    plan = ratings.AspectCritic(strictness=3, definition="It rhymes.").plan(SAMPLE)
     step = next(plan)
     assert [[question.draw for question in group] for group in step] == [[0], [1], [2]]
     plan.close()
@@ -543,11 +543,11 @@ def test_draws_are_requests_of_their_own() -> None:
 def test_simple_criteria() -> None:
     """The median of a model's scores, cut to the scale and brought to [0, 1]; null is 0."""
     said = [{"score": 3}, {"score": 5.5}, {"score": None}]
-    assert models(judge=said).score(general.SimpleCriteriaScore(strictness=3)).value == pytest.approx(0.6)
-    scaled = general.SimpleCriteriaScore(min_score=1, max_score=5)
+    assert models(judge=said).score(ratings.SimpleCriteriaScore(strictness=3)).value == pytest.approx(0.6)
+    scaled = ratings.SimpleCriteriaScore(min_score=1, max_score=5)
     assert models(judge=[{"score": 2}]).score(scaled).value == 0.25
     with pytest.raises(UsageError, match="min_score below max_score"):
-        general.SimpleCriteriaScore(min_score=5, max_score=5)
+        ratings.SimpleCriteriaScore(min_score=5, max_score=5)
 
 
 # -- the laws -----------------------------------------------------------------------------------------
