@@ -9,7 +9,7 @@ which the published systems differ are chosen by the caller:
 - vote: `Asker.samples` asks for several replies to one request, which `read_reply` reads one by one;
 - panel: `role` says which judge a request goes to, and `together` sends the requests side by side.
 
-`Reask` is the recovery of the package instructor, through which ragas' collections send every request in JSON mode,
+`reasks` is the recovery of the package instructor, through which ragas' collections send every request in JSON mode,
 with its default `max_retries=3`. Up to instructor 1.15.1 that is 3 requests in all, from 1.15.3 on 4. A reply that is
 not JSON, or that pydantic refuses in its strict mode, is sent back as the assistant's turn, followed by a turn of the
 user that says what was wrong.
@@ -24,7 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeVar
 
 from merilo.judging.ask import AskFailed, ask, ask_each, attempt, draws, together
 from merilo.judging.json_types import as_list, as_object
@@ -320,17 +320,14 @@ class RequestTemplate(Generic[T_co]):
     """The text of a JSON Schema that the provider is asked to enforce; empty for free text."""
 
 
-class Recovery(Protocol[T_co]):
+@dataclass(frozen=True, slots=True)
+class Recovery(Generic[T]):
     """The requests that follow an unreadable reply."""
 
-    @property
-    def times(self) -> int:
-        """The maximum number of requests."""
-        ...
-
-    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T_co]]]:
-        """Send request `number`, from 0, after `fault` in a reply. Returns the next reply and how to read it."""
-        ...
+    times: int
+    """The maximum number of requests."""
+    again: Callable[[Reply, str, int], Plan[tuple[Reply, Callable[[Reply], T]]]]
+    """Sends request `number`, from 0, after a fault in a reply; returns the next reply and how to read it."""
 
 
 class UnrecoverableFault(ReplyFault):
@@ -385,7 +382,7 @@ class Asker:
             language=self.language,
             schema=schema,
         )
-        return self._at_next_draw(question)
+        return self.at_next_draw(question)
 
     def ask(self, rubric: str, values: Mapping[str, str], *, likely: str) -> Plan[Reply]:
         """Return the reply to one request, unread. Raises AskFailed when there is none."""
@@ -430,15 +427,6 @@ class Asker:
             return AskFailed(question, answer)
         return (yield from read_reply(template, Reply(question, answer), recovery))
 
-    def reask(self, reply: Reply, correction: str) -> Plan[Reply]:
-        """Return the reply to the same request, with the last reply and what was wrong with it as two more turns.
-
-        Raises AskFailed when there is none.
-        """
-        earlier = (*reply.question.earlier, reply.verdict.text.strip() or _NO_TEXT, correction)
-        question = self._at_next_draw(replace(reply.question, draw=0, earlier=earlier))
-        return Reply(question, (yield from ask(question)))
-
     def samples(self, rubric: str, values: Mapping[str, str], count: int, *, likely: str) -> Plan[tuple[Reply, ...]]:
         """Return several replies to one request, in sampling order. Raises AskFailed for the first that is missing."""
         question = self.question(rubric, values, likely=likely)
@@ -452,7 +440,8 @@ class Asker:
             replies.append(Reply(asked, answer))
         return tuple(replies)
 
-    def _at_next_draw(self, question: Completion) -> Completion:
+    def at_next_draw(self, question: Completion) -> Completion:
+        """Return a question at the next draw that this plan has not asked yet."""
         draw = self._asked[question]
         self._asked[question] += 1
         return replace(question, draw=draw)
@@ -477,18 +466,17 @@ REASKS: Final = 2
 """Re-asks after an unreadable reply by instructor up to 1.15.1; 3 from 1.15.3 on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reask(Generic[T]):
-    """The `Recovery` of instructor: the reply and what was wrong with it are sent back in the same conversation."""
+def reasks(asker: Asker, template: RequestTemplate[T], times: int) -> Recovery[T]:
+    """Return the recovery of instructor, which sends back a reply and what was wrong with it, as two more turns."""
 
-    asker: Asker
-    template: RequestTemplate[T]
-    times: int
-
-    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
+    def again(reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
         del number
         correction = f"{fault} Correct it, and reply with the whole JSON object only."
-        return (yield from self.asker.reask(reply, correction)), self.template.read
+        earlier = (*reply.question.earlier, reply.verdict.text.strip() or _NO_TEXT, correction)
+        question = asker.at_next_draw(replace(reply.question, draw=0, earlier=earlier))
+        return Reply(question, (yield from ask(question))), template.read
+
+    return Recovery(times, again)
 
 
 def object_of(text: str) -> Fields:

@@ -12,7 +12,7 @@ from merilo.judging.ask import ask, together
 from merilo.judging.json_types import as_list
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.variants import variant
-from merilo_published.asking import Asker, Reply, ReplyFault, RequestTemplate, json_array
+from merilo_published.asking import Asker, Recovery, Reply, ReplyFault, RequestTemplate, json_array
 from merilo_published.definition import Published, fraction
 
 if TYPE_CHECKING:
@@ -32,19 +32,6 @@ _PARTIAL: Final = "partial_support"
 _UNLABELLED: Final = "nuggets without a label were left out"
 _OTHER_LABEL: Final = "another label was taken as not_support"
 _LABELS: Final = frozenset({_SUPPORT, _PARTIAL, "not_support"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Reask:
-    """Sends the same request again after an unreadable reply, at another temperature."""
-
-    times: int
-    read: Callable[[Reply], list[str]]
-
-    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], list[str]]]]:
-        del fault
-        question = replace(reply.question, temperature=_REASK_TEMPERATURE, draw=number)
-        return Reply(question, (yield from ask(question))), self.read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +102,16 @@ class AllScore(Published):
         def read(reply: Reply) -> list[str]:
             return _labels_in(reply.text)[: len(window)]
 
+        def again(reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], list[str]]]]:
+            del fault
+            question = replace(reply.question, temperature=_REASK_TEMPERATURE, draw=number)
+            return Reply(question, (yield from ask(question))), read
+
         texts = [nugget.text for nugget in window]
         values = {"count": str(len(window)), "query": query, "passage": passage, "nuggets": json_array(texts)}
         template = RequestTemplate("assign", json_array([_SUPPORT] * len(window)), read)
         asker = Asker("autonuggetizer", temperature=_TEMPERATURE)
-        return (yield from asker.read(template, values, recovery=_Reask(self.tries - 1, read)))
+        return (yield from asker.read(template, values, recovery=Recovery(self.tries - 1, again)))
 
     def _value(self, label: str) -> float:
         return 1.0 if label == _SUPPORT else self.partial if label == _PARTIAL else 0.0

@@ -22,7 +22,6 @@ from merilo.results.summary import ends
 from merilo.runs.clusters import clusters_by_sample
 from merilo.runs.run import open_store
 from merilo.runs.run_metrics import recorded_scale, weak_metrics
-from merilo.short_repr import short_repr
 from merilo.stats.agreement import kendall_tau_b
 from merilo.stats.means import mean_interval
 from merilo_published.lineage import FORMS, Lineage, SameVerdicts
@@ -112,9 +111,6 @@ class DefinitionTables:
     """Native definitions first."""
     common: CommonSamples
     left_out: Mapping[str, str]
-
-    def __repr__(self) -> str:
-        return short_repr(self, run=self.run.path, family=self.family, rows=self.rows, left_out=self.left_out)
 
 
 async def compute_definitions(

@@ -14,11 +14,11 @@ from merilo.metrics.variants import D, variant
 from merilo_published.asking import (
     REASKS,
     Asker,
-    Reask,
     RequestTemplate,
     integer_in,
     object_in,
     object_of,
+    reasks,
     strict_integer_in,
 )
 from merilo_published.definition import Published, by_parameters, joined, scaled_rating
@@ -104,7 +104,7 @@ class _TwoRatings(Published):
         likely = f'{{"rating": {self.top}}}' if self.collected else str(self.top)
         filled = {**values, "form": "json" if self.collected else "digit"}
         template = RequestTemplate(rubric, likely, self._read)
-        recovery = None if self.reasks is None else Reask(asker, template, self.reasks)
+        recovery = None if self.reasks is None else reasks(asker, template, self.reasks)
         faults: list[AskFailed] = []
         for _ in range(self.tries):
             try:

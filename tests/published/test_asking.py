@@ -14,11 +14,11 @@ from merilo.metrics.base import drive
 from merilo_published.asking import (
     Asker,
     ReadReply,
-    Reask,
     Reply,
     RequestTemplate,
     UnreadableReply,
     UnrecoverableFault,
+    reasks,
 )
 
 LOST = Failure(FailureKind.UNREADABLE, "no reply")
@@ -71,7 +71,7 @@ def test_a_recovery_sends_at_most_so_many_requests(
 ) -> None:
     """Re-asks stop at the first readable reply, at their limit, and at a fault that ends them."""
     judge, asker = Replies(texts), Asker("ares")
-    plan = asker.read(NUMBER, VALUES, recovery=Reask(asker, NUMBER, times))
+    plan = asker.read(NUMBER, VALUES, recovery=reasks(asker, NUMBER, times))
     if value is None:
         with pytest.raises(UnreadableReply):
             drive(plan, judge)

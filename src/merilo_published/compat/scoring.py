@@ -73,9 +73,9 @@ def judge_for(model: object) -> Judge:
     if is_chat_model(model):
         return judge_of_model(model)
     if callable(getattr(model, "complete", None)) and callable(getattr(model, "chat", None)):
-        return judge_of_model(model, _ask_llama_index)
+        return judge_of_model(model, _by("complete"))
     if callable(getattr(model, "generate", None)) and not hasattr(model, "answers"):
-        return judge_of_model(model, _ask_generate)
+        return judge_of_model(model, _by("generate"))
     return judge_from(cast("JudgeLike", model))  # which reports an object that is not a judge
 
 
@@ -130,20 +130,14 @@ def _endpoint(client: object, model: str) -> OpenAIProvider:
     return OpenAIProvider(model, base_url=str(address), api_key=lambda: str(getattr(client, "api_key", "")))
 
 
-def _joined(messages: tuple[Message, ...]) -> str:
-    return "\n\n".join(message.text for message in messages)
+def _by(method: str) -> Callable[[Any, tuple[Message, ...], float | None], object]:
+    """Return what sends the messages to a model as one prompt, by this method; it keeps its own temperature."""
 
+    def ask(model: Any, messages: tuple[Message, ...], temperature: float | None) -> object:
+        del temperature
+        return getattr(model, method)("\n\n".join(message.text for message in messages))
 
-def _ask_llama_index(model: Any, messages: tuple[Message, ...], temperature: float | None) -> object:
-    """Send the messages to a LlamaIndex LLM as one prompt; it keeps its own temperature."""
-    del temperature
-    return model.complete(_joined(messages))
-
-
-def _ask_generate(model: Any, messages: tuple[Message, ...], temperature: float | None) -> object:
-    """Send the messages to a class like DeepEval's `DeepEvalBaseLLM` as one prompt."""
-    del temperature
-    return model.generate(_joined(messages))
+    return ask
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from merilo.judging.ask import ask
 from merilo.judging.json_types import as_object
@@ -11,6 +11,7 @@ from merilo.judging.kinds.sentences import Sentences
 from merilo_published.asking import (
     Asker,
     ReadReply,
+    Recovery,
     ReplyFault,
     RequestTemplate,
     UnmatchedBrackets,
@@ -222,24 +223,21 @@ class JsonAsker:
         replies = yield from asker.samples(template.rubric, values, count, likely=template.likely)
         read: tuple[MaybeRead[T], ...] = ()
         for reply in replies:
-            read = (*read, (yield from read_reply(template, reply, RepairOnce(self._one, template))))
+            read = (*read, (yield from read_reply(template, reply, _repair(self._one, template))))
         return read
 
 
-@dataclass(frozen=True, slots=True)
-class RepairOnce(Generic[T]):
-    """The `Recovery` of ragas 0.1: an unreadable reply is sent back once, with what was asked."""
+def _repair(asker: Asker, template: RequestTemplate[T]) -> Recovery[T]:
+    """Return the recovery of ragas 0.1: an unreadable reply is sent back once, with what was asked."""
 
-    asker: Asker
-    template: RequestTemplate[T]
-    times: Final = 1
-
-    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
+    def again(reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
         del fault, number
         asked = zip(reply.question.names, reply.question.values, strict=True)
         request = "\n\n".join(f"{name}:\n{text}" for name, text in asked)
-        values = {"form": self.template.shape, "request": request, "completion": reply.text}
-        return (yield from self.asker.ask(_REPAIR, values, likely=self.template.likely)), self.template.read
+        values = {"form": template.shape, "request": request, "completion": reply.text}
+        return (yield from asker.ask(_REPAIR, values, likely=template.likely)), template.read
+
+    return Recovery(1, again)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

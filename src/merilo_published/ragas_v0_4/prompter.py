@@ -16,7 +16,7 @@ from merilo.metrics.formulas import f_measure
 from merilo_published.asking import (
     Asker,
     Fields,
-    Reask,
+    Recovery,
     Reply,
     ReplyFault,
     RequestTemplate,
@@ -30,6 +30,7 @@ from merilo_published.asking import (
     object_of,
     partial_json,
     read_reply,
+    reasks,
     strict_integer_in,
     text_in,
     texts_in,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Card, Score
-    from merilo_published.asking import ReadReply, Recovery
+    from merilo_published.asking import ReadReply
 
 T = TypeVar("T")
 Whole = Callable[[Fields, str], int]
@@ -126,40 +127,37 @@ class Prompter:
 
     def _recovery(self, template: RequestTemplate[T], schema: RagasV04ReplySchema[T]) -> Recovery[T]:
         if self.reasks is None:
-            return Repair(self._asker, schema, self.repairs)
-        return Reask(self._asker, template, self.reasks)
+            return _repair(self._asker, schema, self.repairs)
+        return reasks(self._asker, template, self.reasks)
 
 
-@dataclass(frozen=True, slots=True)
-class Repair(Generic[T]):
-    """The `Recovery` of ragas 0.2 to 0.4: the judge is shown an unreadable reply and its form, and repairs it.
+def _repair(asker: Asker, schema: RagasV04ReplySchema[T], times: int) -> Recovery[T]:
+    """Return the recovery of ragas 0.2 to 0.4: the judge is shown an unreadable reply and its form, and repairs it.
 
     A repair is a reply too: `{"text": ...}`, whose text is the repaired reply. One that is not of this form is sent to
     repair in its turn, so that texts may be nested. A text that cannot be read is not repaired again.
     """
 
-    asker: Asker
-    schema: RagasV04ReplySchema[T]
-    times: int
-
-    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
+    def again(reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
         del fault
-        likely = self.schema.likely
+        likely = schema.likely
         for _ in range(number + 1):
             likely = json.dumps({"text": likely})
-        values = {"form": _REPAIRED if number else self.schema.described, "reply": reply.text}
-        repaired = yield from self.asker.ask("repair", values, likely=likely)
-        return repaired, lambda reply: self._unwrapped(reply, number)
+        values = {"form": _REPAIRED if number else schema.described, "reply": reply.text}
+        return (yield from asker.ask("repair", values, likely=likely)), lambda reply: _unwrapped(schema, reply, number)
 
-    def _unwrapped(self, reply: Reply, depth: int) -> T:
-        """Return what a repair says: its text is a reply of the form asked for, or `depth` times the repair of one."""
-        text = text_in(fields_of(first_json(reply.text)), "text")
-        try:
-            for _ in range(depth):
-                text = text_in(fields_of(whole_json(without_halves(text))), "text")
-            return self.schema.read(fields_of(whole_json(without_halves(text))), whole_in)
-        except ValueError as fault:
-            raise UnrecoverableFault(f"The repaired reply cannot be read either. {fault}") from None
+    return Recovery(times, again)
+
+
+def _unwrapped(schema: RagasV04ReplySchema[T], reply: Reply, depth: int) -> T:
+    """Return what a repair says: its text is a reply of the form asked for, or `depth` times the repair of one."""
+    text = text_in(fields_of(first_json(reply.text)), "text")
+    try:
+        for _ in range(depth):
+            text = text_in(fields_of(whole_json(without_halves(text))), "text")
+        return schema.read(fields_of(whole_json(without_halves(text))), whole_in)
+    except ValueError as fault:
+        raise UnrecoverableFault(f"The repaired reply cannot be read either. {fault}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

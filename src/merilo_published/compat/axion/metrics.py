@@ -132,8 +132,10 @@ class AxionMetric:
         if instead and isinstance(outcome, Undefined) and item.retrieved_content is not None:
             outcome = outcome if item.retrieved_content else NOTHING_RETRIEVED  # as published
         score = outcome if isinstance(outcome, Score) else None
-        given = (None, {}, ()) if score is None else (score.value, score.counts, score.evidence)
-        found, words = type(self).read(item, *given)
+        read = type(self).read
+        found, words = (
+            read(item, None, {}, ()) if score is None else read(item, score.value, score.counts, score.evidence)
+        )
         return MetricResult(
             metric_name=self.name,
             item=item,
