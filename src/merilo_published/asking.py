@@ -232,11 +232,12 @@ def _shown(value: object) -> str:
     return shown if len(shown) <= 60 else f"{shown[:60]}..."
 
 
-def _no_constant(name: str) -> object:
+def no_constant(name: str) -> object:
+    """Refuse a constant that Python's decoder reads beyond JSON, such as NaN. Raises ReplyFault."""
     raise ReplyFault(f"The reply holds {name}, which is not a JSON value.")
 
 
-_DECODER: Final = json.JSONDecoder(strict=False, parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(strict=False, parse_constant=no_constant)
 
 
 T = TypeVar("T")

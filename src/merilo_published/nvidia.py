@@ -26,7 +26,7 @@ from merilo_published.definition import Published, by_parameters, joined, scaled
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.data.sample import Sample
+    from merilo.data.sample import Sample, TextField
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
     from merilo_published.asking import Reply
@@ -137,6 +137,24 @@ class _RatedContexts(_TwoRatings):
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "a blank input scores 0"})
     shown: ClassVar[int | None] = None
     """The maximum number of characters of the joined contexts that are shown; None for all."""
+    rated: ClassVar[TextField]
+    """The text that is rated with the contexts."""
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        text, contexts = sample.require(self.rated), sample.contexts
+        whole = joined(sample)
+        if self.collected and not (text and contexts):
+            return Undefined(_EMPTY)
+        if not (text.strip() and whole.strip()):
+            return Score(0.0, flags=(_BLANK,))
+        if (known := self.copied(text.strip(), whole.strip())) is not None:
+            return known
+        values = {self.rated: text, "contexts": whole[: self.shown]}
+        return (yield from self._scored(values, values))
+
+    def copied(self, text: str, contexts: str) -> Score | None:
+        """Return the score if one of the texts, which are not blank, holds the other; None if the judge is asked."""
+        raise NotImplementedError  # each metric has its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,18 +178,11 @@ class ContextRelevance(_RatedContexts):
     name: ClassVar[str] = "nvidia:context_relevance"
     needs = frozenset({"user_input", "retrieved_contexts"})
     rubric: ClassVar[str] = "context_relevance"
+    rated = "user_input"
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        user_input, contexts = sample.require("user_input"), sample.contexts
-        shown = joined(sample)
-        if self.collected and not (user_input and contexts):
-            return Undefined(_EMPTY)
-        if not (user_input.strip() and shown.strip()):
-            return Score(0.0, flags=(_BLANK,))
-        if shown.strip() in user_input.strip():
-            return Score(0.0, flags=("the contexts stand in the user input and were scored 0 unasked",))
-        values = {"user_input": user_input, "contexts": shown[: self.shown]}
-        return (yield from self._scored(values, values))
+    def copied(self, text: str, contexts: str) -> Score | None:
+        flag = "the contexts stand in the user input and were scored 0 unasked"
+        return Score(0.0, flags=(flag,)) if contexts in text else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,18 +206,11 @@ class ResponseGroundedness(_RatedContexts):
     name: ClassVar[str] = "nvidia:response_groundedness"
     needs = frozenset({"response", "retrieved_contexts"})
     rubric: ClassVar[str] = "response_groundedness"
+    rated = "response"
 
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        response, contexts = sample.require("response"), sample.contexts
-        shown = joined(sample)
-        if self.collected and not (response and contexts):
-            return Undefined(_EMPTY)
-        if not (response.strip() and shown.strip()):
-            return Score(0.0, flags=(_BLANK,))
-        if not self.collected and response.strip() in shown.strip():
-            return Score(1.0, flags=("the response stands in the contexts and was scored 1 unasked",))
-        values = {"response": response, "contexts": shown[: self.shown]}
-        return (yield from self._scored(values, values))
+    def copied(self, text: str, contexts: str) -> Score | None:
+        flag = "the response stands in the contexts and was scored 1 unasked"
+        return Score(1.0, flags=(flag,)) if text in contexts and not self.collected else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

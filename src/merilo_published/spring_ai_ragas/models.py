@@ -25,6 +25,7 @@ from merilo_published.asking import (
     ReplyFault,
     RequestTemplate,
     items_of,
+    no_constant,
     on_statements,
     without_halves,
 )
@@ -160,11 +161,7 @@ def _without_thinking(text: str) -> str:
     return "".join((*kept, text[end:]))
 
 
-def _no_constant(name: str) -> object:
-    raise ReplyFault(f"The reply holds {name}, which is not a JSON value.")
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(parse_constant=no_constant)
 
 
 R = TypeVar("R")

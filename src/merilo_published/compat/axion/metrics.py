@@ -76,11 +76,6 @@ class AxionMetric:
         """The name of the class, as in axion."""
         return type(self).__name__
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The fields without which there is no score, under axion's names."""
-        return tuple(name for field, name in FIELD_OF.items() if field in self.published.needs)
-
     async def execute(self, item: DatasetItem | Mapping[str, object]) -> MetricResult:
         """Return the result on one item, or on a mapping with an item's field names; it is a separate run.
 
@@ -98,7 +93,9 @@ class AxionMetric:
         if not missing:
             return ""
         subject = "The item" if item.id is None else f"Item {item.id!r}"
-        return f"{subject} has no {' and no '.join(missing)}, and {self.name} needs {_listed(self.needs)}."
+        needed = [name for field, name in FIELD_OF.items() if field in self.published.needs]
+        listed = " and ".join([*filter(None, [", ".join(needed[:-1])]), needed[-1]])
+        return f"{subject} has no {' and no '.join(missing)}, and {self.name} needs {listed}."
 
     def metric_for(self, judge: Judge) -> Metric:
         """Return the metric to compute with this judge. Raises UsageError if the judge cannot answer it."""
@@ -213,11 +210,6 @@ def threshold_from(given: float) -> float:
 
 def _dataclass(metric: type[Metric]) -> Any:  # Any: a Protocol cannot require dataclasses
     return metric
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 class MetricRunner:
