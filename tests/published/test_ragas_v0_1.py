@@ -21,8 +21,8 @@ from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo_published.asking import ReplyFault
-from merilo_published.ragas_v0_1.asking import json_value
 from merilo_published.ragas_v0_1.response import METRICS
+from merilo_published.ragas_v0_1.retrieval import json_value
 
 SAMPLE = Sample(
     "s",

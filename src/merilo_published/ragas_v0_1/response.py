@@ -23,9 +23,16 @@ from merilo.metrics.formulas import mean
 from merilo_published.asking import ask_similarities, json_array, on_statements
 from merilo_published.definition import BLANK_IS_JUDGED, Critique, JudgesBlank, by_parameters, cosines, fraction
 from merilo_published.definition import ragas_variant as _row
-from merilo_published.ragas_v0_1.asking import (
+from merilo_published.ragas_v0_1.retrieval import (
     SUPPORT,
+    ContextEntityRecall,
+    ContextPrecision,
+    ContextRecall,
+    ContextRelevancy,
+    ContextUtilization,
+    Focus,
     JsonAsker,
+    NoiseSensitivity,
     RagasV01,
     Voting,
     elected,
@@ -36,22 +43,13 @@ from merilo_published.ragas_v0_1.asking import (
     read_verdict,
     statements_of,
 )
-from merilo_published.ragas_v0_1.retrieval import (
-    ContextEntityRecall,
-    ContextPrecision,
-    ContextRecall,
-    ContextRelevancy,
-    ContextUtilization,
-    Focus,
-    NoiseSensitivity,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo_published.ragas_v0_1.asking import MaybeRead
+    from merilo_published.ragas_v0_1.retrieval import MaybeRead
 
 
 _NO_STATEMENT: Final = "the response makes no statement"
