@@ -25,8 +25,6 @@ from merilo_published.ragas_v0_4.prompter import (
     JudgedMetric,
     Judgements,
     RefusesEmpty,
-    ask_statements,
-    ask_verdicts,
     of_version,
 )
 
@@ -68,12 +66,12 @@ class PrecisionWithReference(RefusesEmpty):
     against: ClassVar[TextField] = "reference"
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-        contexts, prompter = sample.contexts, self._prompter()
+        contexts, asker = sample.contexts, self.asker()
         verdicts: list[int] = []
         evidence: list[Evidence] = []
         for index, context in enumerate(contexts):
             values = {"user_input": texts["user_input"], "context": context.text, "answer": texts[self.against]}
-            read = yield from prompter.ask("context_precision", values, VERDICT)
+            read = yield from self.ask(asker, "context_precision", values, VERDICT)
             verdict = read.value if self.collected else int(read.value != 0)
             verdicts.append(verdict)
             evidence.append(read.evidence(EvidenceTarget.CONTEXT, index, verdict))
@@ -119,7 +117,7 @@ class ContextRecall(RefusesEmpty):
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         del sample
         values = {"user_input": texts["user_input"], "contexts": texts["contexts"], "answer": texts["reference"]}
-        read = yield from self._prompter().ask("context_recall", values, ATTRIBUTED)
+        read = yield from self.ask(self.asker(), "context_recall", values, ATTRIBUTED)
         if not read.value:
             return Undefined("the judge classified no sentence of the reference")
         found = [item.value if self.collected else int(item.value != 0) for item in read.value]
@@ -151,9 +149,9 @@ class ContextEntityRecall(JudgedMetric):
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         reference, contexts = sample.require("reference"), joined(sample)
-        prompter = self._prompter()
-        wanted = yield from prompter.ask("entities", {"text": reference}, ENTITIES)
-        there = yield from prompter.ask("entities", {"text": contexts}, ENTITIES)
+        asker = self.asker()
+        wanted = yield from self.ask(asker, "entities", {"text": reference}, ENTITIES)
+        there = yield from self.ask(asker, "entities", {"text": contexts}, ENTITIES)
         common = len(set(wanted.value) & set(there.value))
         total = len(set(wanted.value)) if self.collected else len(wanted.value)
         evidence = (
@@ -208,17 +206,17 @@ class NoiseSensitivity(JudgedMetric):
         reference, contexts = sample.require("reference"), sample.contexts
         if not (user_input and response and reference and contexts):
             return Undefined(EMPTY)
-        prompter = self._prompter()
-        expected = (yield from ask_statements(prompter, user_input, reference)).value
-        statements = (yield from ask_statements(prompter, user_input, response)).value
+        asker = self.asker()
+        expected = (yield from self.ask_statements(asker, user_input, reference)).value
+        statements = (yield from self.ask_statements(asker, user_input, response)).value
         references: list[Verdicts] = []
         responses: list[Verdicts] = []
         for context in contexts:
-            references.append((yield from ask_verdicts(prompter, expected, context.text)))
-            responses.append((yield from ask_verdicts(prompter, statements, context.text)))
+            references.append((yield from self.ask_verdicts(asker, expected, context.text)))
+            responses.append((yield from self.ask_verdicts(asker, statements, context.text)))
         _check_lengths(references)
         _check_lengths(responses)
-        right = yield from ask_verdicts(prompter, statements, reference)
+        right = yield from self.ask_verdicts(asker, statements, reference)
         return self._score(references, responses, right)
 
     def _score(self, references: list[Verdicts], responses: list[Verdicts], right: Verdicts) -> Score | Undefined:

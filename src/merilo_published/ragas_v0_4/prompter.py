@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
@@ -83,54 +83,6 @@ class Judgement:
 Judgements = tuple[Judgement, ...]
 
 
-@dataclass(slots=True)
-class Prompter:
-    """Asks about one sample and reads the replies; each plan makes its own."""
-
-    temperature: float
-    repairs: int
-    """The maximum number of requests to repair one reply."""
-    reasks: int | None = None
-    """The maximum number of re-asks for one structured reply; None if replies are free text."""
-    _asker: Asker = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._asker = Asker(SYSTEM, temperature=self.temperature)
-
-    def ask(self, rubric: str, values: Mapping[str, str], schema: RagasV04ReplySchema[T]) -> Plan[ReadReply[T]]:
-        """Return what the reply to one request says. Raises AskFailed if there is none, or none that can be read."""
-        template = self._template(rubric, schema)
-        return (yield from self._asker.read(template, values, recovery=self._recovery(template, schema)))
-
-    def samples(
-        self, rubric: str, values: Mapping[str, str], schema: RagasV04ReplySchema[T], count: int
-    ) -> Plan[tuple[ReadReply[T], ...]]:
-        """Return what several replies to one request say; each is repaired separately, in order. Raises AskFailed."""
-        template = self._template(rubric, schema)
-        temperature = SAMPLING_TEMPERATURE if count > 1 else self.temperature
-        replies = yield from Asker(SYSTEM, temperature=temperature).samples(rubric, values, count, likely=schema.likely)
-        found: list[ReadReply[T]] = []
-        for reply in replies:
-            read = yield from read_reply(template, reply, self._recovery(template, schema))
-            if isinstance(read, UnreadableReply):
-                raise read
-            found.append(read)
-        return tuple(found)
-
-    def _template(self, rubric: str, schema: RagasV04ReplySchema[T]) -> RequestTemplate[T]:
-        def read(reply: Reply) -> T:
-            if self.reasks is None:
-                return schema.read(fields_of(first_json(reply.text)), whole_in)
-            return schema.read(object_of(reply.verdict.text), strict_integer_in)
-
-        return RequestTemplate(rubric, schema.likely, read)
-
-    def _recovery(self, template: RequestTemplate[T], schema: RagasV04ReplySchema[T]) -> Recovery[T]:
-        if self.reasks is None:
-            return _repair(self._asker, schema, self.repairs)
-        return reasks(self._asker, template, self.reasks)
-
-
 def _repair(asker: Asker, schema: RagasV04ReplySchema[T], times: int) -> Recovery[T]:
     """Return the recovery of ragas 0.2 to 0.4: the judge is shown an unreadable reply and its form, and repairs it.
 
@@ -185,8 +137,51 @@ class JudgedMetric(Published):
         if not 0 < (beta := getattr(self, "beta", 1.0)) < inf:  # a parameter of two metrics
             raise UsageError(f"Metric {self.name!r} takes a finite beta above 0, got beta={beta}.")
 
-    def _prompter(self) -> Prompter:
-        return Prompter(self.temperature, self.repairs, self.reasks)
+    def asker(self) -> Asker:
+        """Return what asks about one sample, each request for one reply at the temperature of this metric."""
+        return Asker(SYSTEM, temperature=self.temperature)
+
+    def ask(
+        self, asker: Asker, rubric: str, values: Mapping[str, str], schema: RagasV04ReplySchema[T]
+    ) -> Plan[ReadReply[T]]:
+        """Return what the reply to one request says. Raises AskFailed if there is none, or none that can be read."""
+        template = self._template(rubric, schema)
+        return (yield from asker.read(template, values, recovery=self._recovery(asker, template, schema)))
+
+    def samples(
+        self, asker: Asker, rubric: str, values: Mapping[str, str], schema: RagasV04ReplySchema[T], count: int
+    ) -> Plan[tuple[ReadReply[T], ...]]:
+        """Return what several replies to one request say; each is repaired separately, in order. Raises AskFailed."""
+        template = self._template(rubric, schema)
+        several = Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE if count > 1 else self.temperature)
+        found: list[ReadReply[T]] = []
+        for reply in (yield from several.samples(rubric, values, count, likely=schema.likely)):
+            read = yield from read_reply(template, reply, self._recovery(asker, template, schema))
+            if isinstance(read, UnreadableReply):
+                raise read
+            found.append(read)
+        return tuple(found)
+
+    def ask_statements(self, asker: Asker, user_input: str, answer: str) -> Plan[ReadReply[tuple[str, ...]]]:
+        """Return the statements that an answer to this input makes."""
+        return (yield from self.ask(asker, "statements", {"user_input": user_input, "answer": answer}, STATEMENTS))
+
+    def ask_verdicts(self, asker: Asker, statements: Sequence[str], text: str) -> Plan[ReadReply[Judgements]]:
+        """Return verdicts on statements, not 0 if the text supports one; as many as the judge returns."""
+        return (yield from self.ask(asker, "verdicts", {"text": text, "statements": json_array(statements)}, VERDICTS))
+
+    def _template(self, rubric: str, schema: RagasV04ReplySchema[T]) -> RequestTemplate[T]:
+        def read(reply: Reply) -> T:
+            if self.reasks is None:
+                return schema.read(fields_of(first_json(reply.text)), whole_in)
+            return schema.read(object_of(reply.verdict.text), strict_integer_in)
+
+        return RequestTemplate(rubric, schema.likely, read)
+
+    def _recovery(self, asker: Asker, template: RequestTemplate[T], schema: RagasV04ReplySchema[T]) -> Recovery[T]:
+        if self.reasks is None:
+            return _repair(asker, schema, self.repairs)
+        return reasks(asker, template, self.reasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,17 +200,6 @@ class RefusesEmpty(JudgedMetric):
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         """Return the outcome for a sample; `texts`: see `texts_of`."""
         raise NotImplementedError  # each metric has its own
-
-
-def ask_statements(prompter: Prompter, user_input: str, answer: str) -> Plan[ReadReply[tuple[str, ...]]]:
-    """Return the statements that an answer to this input makes."""
-    return (yield from prompter.ask("statements", {"user_input": user_input, "answer": answer}, STATEMENTS))
-
-
-def ask_verdicts(prompter: Prompter, statements: Sequence[str], text: str) -> Plan[ReadReply[Judgements]]:
-    """Return verdicts on statements, not 0 if the text supports one; as many as the judge returns."""
-    values = {"text": text, "statements": json_array(statements)}
-    return (yield from prompter.ask("verdicts", values, VERDICTS))
 
 
 def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:

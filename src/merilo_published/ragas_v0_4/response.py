@@ -19,11 +19,8 @@ from merilo_published.ragas_v0_4.prompter import (
     CLAIMS,
     VERDICT,
     JudgedMetric,
-    Prompter,
     RagasV04ReplySchema,
     RefusesEmpty,
-    ask_statements,
-    ask_verdicts,
     f_of_counts,
 )
 
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo_published.asking import Fields, ReadReply
+    from merilo_published.asking import Asker, Fields, ReadReply
     from merilo_published.ragas_v0_4.prompter import Whole
 
 
@@ -62,14 +59,14 @@ class Faithfulness(RefusesEmpty):
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         del sample
-        prompter = self._prompter()
-        found = yield from ask_statements(prompter, texts["user_input"], texts["response"])
+        asker = self.asker()
+        found = yield from self.ask_statements(asker, texts["user_input"], texts["response"])
         if not found.value:
             return Undefined(_NO_STATEMENT)
-        return (yield from self._scored(prompter, found.value, texts["contexts"]))
+        return (yield from self._scored(asker, found.value, texts["contexts"]))
 
-    def _scored(self, prompter: Prompter, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
-        read = yield from ask_verdicts(prompter, statements, contexts)
+    def _scored(self, asker: Asker, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
+        read = yield from self.ask_verdicts(asker, statements, contexts)
         returned, asked = len(read.value), len(statements)
         if not returned:
             return Undefined("the judge returned no verdict")
@@ -103,8 +100,8 @@ class FaithfulnessWithHHEM(Faithfulness):
         {**RefusesEmpty.breaks, "order": "the contexts are compared as one text"}
     )
 
-    def _scored(self, prompter: Prompter, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
-        del prompter
+    def _scored(self, asker: Asker, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
+        del asker
         (([likeness], verdict),) = yield from ask_similarities((Similarities((contexts,), statements),))
         rounded = [round(number) for number in likeness]
         evidence = on_statements(verdict, zip(rounded, statements, strict=True))
@@ -179,12 +176,12 @@ class AnswerRelevancy(RefusesEmpty):
         return Score(mean(found), (*evidence, Evidence(EvidenceTarget.TEXT, 0, vectors)), counts)
 
     def _made_up(self, response: str) -> Plan[tuple[ReadReply[_Guessed], ...]]:
-        prompter, values = self._prompter(), {"response": response}
+        asker, values = self.asker(), {"response": response}
         if self.one_request:
-            return (yield from prompter.samples("answer_relevancy", values, _GUESSED, self.strictness))
+            return (yield from self.samples(asker, "answer_relevancy", values, _GUESSED, self.strictness))
         found: list[ReadReply[_Guessed]] = []
         for _ in range(self.strictness):
-            found.append((yield from prompter.ask("answer_relevancy", values, _GUESSED)))  # noqa: PERF401 - it yields
+            found.append((yield from self.ask(asker, "answer_relevancy", values, _GUESSED)))  # noqa: PERF401 - it yields
         return tuple(found)
 
 
@@ -217,7 +214,7 @@ class AspectCritic(JudgedMetric):
                 value = sample.require(field)
                 submission[field] = value if isinstance(value, str) else [getattr(item, "text", item) for item in value]
         values = {"definition": self.definition, "submission": json.dumps(submission, ensure_ascii=False)}
-        read = yield from self._prompter().ask("aspect", values, VERDICT)
+        read = yield from self.ask(self.asker(), "aspect", values, VERDICT)
         return Score(float(read.value), (read.evidence(EvidenceTarget.TEXT, 0, read.value),))
 
 
@@ -326,9 +323,9 @@ class AnswerCorrectness(JudgedMetric):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
         response, reference = sample.require("response"), sample.require("reference")
-        prompter = self._prompter()
-        of_response = yield from ask_statements(prompter, user_input, response)
-        of_reference = yield from ask_statements(prompter, user_input, reference)
+        asker = self.asker()
+        of_response = yield from self.ask_statements(asker, user_input, response)
+        of_reference = yield from self.ask_statements(asker, user_input, reference)
         f, counts = 1.0, {"TP": 0, "FP": 0, "FN": 0}
         evidence: tuple[Evidence, ...] = (
             of_response.evidence(EvidenceTarget.TEXT, 0),
@@ -337,7 +334,7 @@ class AnswerCorrectness(JudgedMetric):
         needed = all if self.collected else any
         if needed((of_response.value, of_reference.value)):
             stated = {"answer": json_array(of_response.value), "reference": json_array(of_reference.value)}
-            read = yield from prompter.ask("correctness", {"user_input": user_input, **stated}, _SORTED)
+            read = yield from self.ask(asker, "correctness", {"user_input": user_input, **stated}, _SORTED)
             counts = {"TP": len(read.value.true), "FP": len(read.value.false), "FN": len(read.value.missing)}
             f = 1.0
             if any(counts.values()) or not self.collected:
@@ -405,12 +402,12 @@ class FactualCorrectness(RefusesEmpty):
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         del sample
-        prompter, response, reference = self._prompter(), texts["response"], texts["reference"]
+        asker, response, reference = self.asker(), texts["response"], texts["reference"]
         evidence, flags = list[Evidence](), list[str]()
-        supported = yield from self._checked(prompter, response, reference, evidence, flags)
+        supported = yield from self._checked(asker, response, reference, evidence, flags)
         covered: list[bool] = []
         if self.mode is not FactualMode.PRECISION:
-            covered = yield from self._checked(prompter, reference, response, evidence, flags)
+            covered = yield from self._checked(asker, reference, response, evidence, flags)
         true, missing = sum(supported), len(covered) - sum(covered)
         counts = {"TP": true, "FP": len(supported) - true, "FN": missing}
         value = self._value(true, len(supported) - true, missing)
@@ -426,14 +423,14 @@ class FactualCorrectness(RefusesEmpty):
                 return f_of_counts(true, false, missing, self.beta)
 
     def _checked(
-        self, prompter: Prompter, text: str, against: str, evidence: list[Evidence], flags: list[str]
+        self, asker: Asker, text: str, against: str, evidence: list[Evidence], flags: list[str]
     ) -> Plan[list[bool]]:
         """Return for each claim of a text whether the other one supports it; adds to `evidence` and `flags`."""
         values = {"text": text, "atomicity": str(self.atomicity), "coverage": str(self.coverage)}
-        claims = (yield from prompter.ask("claims", values, CLAIMS)).value
+        claims = (yield from self.ask(asker, "claims", values, CLAIMS)).value
         if not claims and self.collected:
             return []
-        read = yield from ask_verdicts(prompter, claims, against)
+        read = yield from self.ask_verdicts(asker, claims, against)
         if len(read.value) != len(claims):
             flags.append(f"{len(read.value)} verdicts came for {len(claims)} claims")
         found = [item.value != 0 for item in read.value]
