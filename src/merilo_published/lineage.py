@@ -42,6 +42,7 @@ from merilo.metrics.steps import (
 from merilo.metrics.text import with_version
 from merilo_published.axion.response import WEIGHTS, Faith
 from merilo_published.definition import (
+    by_parameters,
     capped_fraction,
     clipped_mean,
     fraction,
@@ -533,22 +534,15 @@ class SameVerdicts(MetricDefaults):
         family="lineage",
     )
 
+    needs = by_parameters(lambda metric: FORMS[metric.of].shared.needs, frozenset[str]())
+    asks = by_parameters(lambda metric: FORMS[metric.of].shared.asks, Kinds())
+
     of: str
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", with_version(self.of))  # a frozen class has no other way to set a field
         if self.of not in FORMS:
             raise UsageError(f"No formula of {self.of!r} over native verdicts; available: {', '.join(FORMS)}.")
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The fields that the native questions of the family need."""
-        return FORMS[self.of].shared.needs
-
-    @property
-    def asks(self) -> Kinds:
-        """The native questions of the family."""
-        return FORMS[self.of].shared.asks
 
     def max_questions(self, sample: Sample) -> int:
         return FORMS[self.of].shared.max_questions(sample)

@@ -93,12 +93,17 @@ class Faithfulness(RagasV00):
         verdicts = _verdicts(reply.text)
         count, expected = len(verdicts), len(statements)
         unfaithful = verdicts.count(False)
+        flags = {
+            "the reply held no verdict and was scored 1": count == 0,
+            "missing verdicts were counted as faithful": 0 < count < expected,
+            "more verdicts than statements were counted": count > expected,
+        }
         judged = zip_longest(map(float, verdicts[:expected]), statements)
         return Score(
             1 - unfaithful / expected,
             evidence=(Evidence(EvidenceTarget.TEXT, 0, stated.verdict), *on_statements(reply.verdict, judged)),
             counts={"statements": expected, "verdicts": count, "unfaithful": unfaithful},
-            flags=_miscounted(count, expected),
+            flags=tuple(flag for flag, holds in flags.items() if holds),
         )
 
 
@@ -217,14 +222,6 @@ def _verdicts(reply: str) -> list[bool]:
     if marker:
         return ["yes" in piece for piece in last.strip().split(".") if piece]
     return [not verdict.startswith(" no") for verdict in text.split("verdict:")[1:]]
-
-
-def _miscounted(count: int, expected: int) -> tuple[str, ...]:
-    if count == 0:
-        return ("the reply held no verdict and was scored 1",)
-    if count < expected:
-        return ("missing verdicts were counted as faithful",)
-    return ("more verdicts than statements were counted",) if count > expected else ()
 
 
 SYSTEM: Final = "ragas-0.0"

@@ -18,7 +18,7 @@ from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.variants import variant
 from merilo_published.asking import Asker, ReplyFault, RequestTemplate, numbered, object_in, texts_in
-from merilo_published.definition import Published, fraction, noisy
+from merilo_published.definition import Published, by_parameters, fraction, noisy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -141,13 +141,11 @@ class _Checked(Published):
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing to count scores 0"})
     tables: ClassVar[frozenset[str]]
     """The tables that it reads."""
+    needs = by_parameters(
+        lambda metric: frozenset({"user_input"}).union(*(_FIELDS[table] for table in metric.tables)), frozenset[str]()
+    )
 
     claims_per_prompt: int = 5
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The fields behind the tables that it reads."""
-        return frozenset({"user_input"}).union(*(_FIELDS[table] for table in self.tables))
 
     def max_questions(self, sample: Sample) -> int:
         if not sample.present >= self.needs:

@@ -525,6 +525,9 @@ class _UsefulContexts(Voting):
         return Score(smoothed_average_precision(verdicts), evidence, counts)
 
 
+_RANKED: Final = frozenset({"user_input", "retrieved_contexts", "reference"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPrecision(_UsefulContexts):
     """Average precision of the contexts useful to arrive at the reference (ragas 0.1).
@@ -535,13 +538,9 @@ class ContextPrecision(_UsefulContexts):
       reference is needed (0.1.22).
     """
 
-    response_stands_in: bool = False
+    needs = by_parameters(lambda metric: _RANKED - {"reference"} if metric.response_stands_in else _RANKED, _RANKED)
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """The user input and the contexts, and the reference unless the response can replace it."""
-        common = frozenset({"user_input", "retrieved_contexts"})
-        return common if self.response_stands_in else common | {"reference"}
+    response_stands_in: bool = False
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
