@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Answer, Plan
+    from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric, Score, Undefined
 
@@ -467,15 +467,16 @@ class RewordedMetric(Reworded):
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """Run the metric's plan, with each request in the package's words."""
-        given: Any = self.metric  # a Protocol cannot say that it is a dataclass
-        requests = Requests(self.wording, {each.name: getattr(given, each.name) for each in fields(given)})
+        answered: dict[str, str] = {}
         plan = plan_of(self.metric, sample)
         try:
             step = next(plan)
             while True:
-                asked = tuple(tuple(map(requests.worded, group)) for group in step)
+                asked = tuple(tuple(self._worded(question, answered) for question in group) for group in step)
                 answers = yield asked
-                requests.remember([each for group in asked for each in group], answers)
+                for question, answer in zip((each for group in asked for each in group), answers, strict=True):
+                    if isinstance(question, Completion) and isinstance(answer, CompletionVerdict):
+                        answered[without_halves(answer.text)] = question.values[-1]
                 step = plan.send(answers)
         except StopIteration as stop:
             outcome: Score | Undefined = stop.value
@@ -483,19 +484,11 @@ class RewordedMetric(Reworded):
         finally:
             plan.close()
 
+    def _worded(self, question: Question[Any], answered: Mapping[str, str]) -> Question[Any]:
+        """Return a request in the package's words; any other question as it is.
 
-@dataclass(slots=True)
-class Requests:
-    """The requests of one plan in a package's words."""
-
-    wording: Wording
-    parameters: Mapping[str, object]
-    """The parameters of the metric."""
-    answered: dict[str, str] = field(default_factory=dict[str, str])
-    """Reply → the prompt that it answered, which a repair shows too; the last prompt if replies are equal."""
-
-    def worded(self, question: Question[Any]) -> Question[Any]:
-        """Return a request in the package's words; any other question as it is."""
+        `answered`: reply → the prompt that it answered, which a repair shows too; the last prompt if replies are equal.
+        """
         if not isinstance(question, Completion):
             return question
         rubric = question.rubric.rpartition("/")[2].rpartition(".v")[0]
@@ -503,19 +496,15 @@ class Requests:
         prompt = prompts.get(rubric)
         if prompt is None:
             raise UsageError(f"{package} has no prompt for the request {rubric!r}.")
-        values = {**self.parameters, **dict(zip(question.names, question.values, strict=True))}
+        metric: Any = self.metric  # a Protocol cannot say that it is a dataclass
+        values = {each.name: getattr(metric, each.name) for each in fields(metric)}
+        values |= zip(question.names, question.values, strict=True)
         if ANSWERED in prompt.fields.values():
-            values[ANSWERED] = self.answered[str(values["reply"])]
+            values[ANSWERED] = answered[str(values["reply"])]
         text = (ragas_text if package is RAGAS else deepeval_text)(prompt, values)
         if prompt.structured:
             return _in_conversation(question, conversation(prompt, text, question.earlier[::2]))
         return replace(question, rubric=_RUBRIC, names=("prompt",), values=(text,))
-
-    def remember(self, asked: list[Question[Any]], answers: tuple[Answer, ...]) -> None:
-        """Note which prompt each reply answered."""
-        for question, answer in zip(asked, answers, strict=True):
-            if isinstance(question, Completion) and isinstance(answer, CompletionVerdict):
-                self.answered[without_halves(answer.text)] = question.values[-1]
 
 
 def worded(metrics: Mapping[str, Metric]) -> dict[str, RewordedMetric]:
