@@ -523,7 +523,16 @@ def worded(metrics: Mapping[str, Metric]) -> dict[str, RewordedMetric]:
             "one (--metrics), or leave --prompts out."
         )
     for text, wording in found.items():
-        _load(text, wording)
+        package, prompts, _ = wording
+        os.environ.update(package.quiet)
+        try:
+            for prompt in prompts.values():
+                load(package.name, prompt)
+        except Exception as error:
+            raise UsageError(
+                f"--prompts installed: {package} is installed, but the prompts of {text} cannot be imported "
+                f"({type(error).__name__}: {error})."
+            ) from error
     return {text: RewordedMetric(metrics[text], str(wording.package), wording) for text, wording in found.items()}
 
 
@@ -547,20 +556,6 @@ def _wording(text: str, metric: Metric) -> Wording:
             f"(pip install {package.name}=={package.release})."
         )
     return wording
-
-
-def _load(text: str, wording: Wording) -> None:
-    """Import the prompts of a metric, with the package's telemetry off. Raises UsageError if they cannot be."""
-    package, prompts, _ = wording
-    os.environ.update(package.quiet)
-    try:
-        for prompt in prompts.values():
-            load(package.name, prompt)
-    except Exception as error:
-        raise UsageError(
-            f"--prompts installed: {package} is installed, but the prompts of {text} cannot be imported "
-            f"({type(error).__name__}: {error})."
-        ) from error
 
 
 def _in_conversation(question: Completion, messages: list[tuple[str, str]]) -> Completion:

@@ -351,18 +351,15 @@ class Faithfulness(AxionMetric):
         if len(read) < len(claims):
             reply = read[0].reply if read else extracted.reply
             raise reply.unreadable(f"Only {len(read)} of {len(claims)} claims got a verdict.")
-        weights, verdicts = self._weights(), [each.value.verdict for each in read]
+        own = _own_weights(self.verdict_scores, metric=self.name)
+        strict = {Faith.NO_EVIDENCE: -1.0} if self.strict_mode and not own else {}
+        weights, verdicts = dict(WEIGHTS) | strict | own, [each.value.verdict for each in read]
         evidence = tuple(
             each.evidence(EvidenceTarget.STATEMENT, index, weights[each.value.verdict], claims[index])
             for index, each in enumerate(read)
         )
         counts = {"claims": len(verdicts)} | {verdict.name.lower(): verdicts.count(verdict) for verdict in Faith}
         return Score(clipped_mean([weights[verdict] for verdict in verdicts]), evidence, counts)
-
-    def _weights(self) -> dict[Faith, float]:
-        own = _own_weights(self.verdict_scores, metric=self.name)
-        strict = {Faith.NO_EVIDENCE: -1.0} if self.strict_mode and not own else {}
-        return dict(WEIGHTS) | strict | own
 
 
 WEIGHTS: Final[Mapping[Faith, float]] = MappingProxyType(

@@ -128,10 +128,8 @@ class Hallucination(ScoresEmpty):
         return self.shares(panel, replies, ("claims", "unsupported"), what="claim")
 
 
-@dataclass(frozen=True, slots=True)
-class _Questions:
-    texts: tuple[str, ...]
-    all_noncommittal: bool
+_Questions = tuple[tuple[str, ...], bool]
+"""The questions of a reply, and whether all are noncommittal."""
 
 
 def _questions(value: object) -> _Questions:
@@ -140,7 +138,7 @@ def _questions(value: object) -> _Questions:
     if next((mark for mark in marks if mark != 1), 1) is None:  # the published code reads them up to the first 0
         raise ReplyFault(NULL)
     texts = tuple(text_or_blank(fields, "question") for fields in found)
-    return _Questions(texts, bool(marks) and all(mark == 1 for mark in marks))
+    return texts, bool(marks) and all(mark == 1 for mark in marks)
 
 
 _QUESTIONS: Final = json_template(
@@ -182,14 +180,14 @@ class ResponseRelevancy(ScoresEmpty):
             "number_of_questions": str(self.number_of_questions),
         }
         replies = yield from panel.ask(_QUESTIONS, self.names, values)
-        asked = {role: reply for role, reply in replies.items() if reply.value.texts}
+        asked = {role: reply for role, reply in replies.items() if reply.value[0]}
         if len(asked) < len(replies):
             panel.flags["a model gave no question and was left out"] = None
         scores = yield from self._scores(panel, user_input, asked)
         evidence = [
             reply.evidence(EvidenceTarget.STATEMENT, index, text=text)
             for reply in asked.values()
-            for index, text in enumerate(reply.value.texts)
+            for index, text in enumerate(reply.value[0])
         ]
         return self.outcome(panel, scores, evidence, {"questions": len(evidence)})
 
@@ -197,18 +195,15 @@ class ResponseRelevancy(ScoresEmpty):
         self, panel: Panel, user_input: str, asked: Mapping[str, ReadReply[_Questions]]
     ) -> Plan[dict[str, float]]:
         texts = {
-            role: tuple(text for text in reply.value.texts if text.strip())
+            role: tuple(text for text in reply.value[0] if text.strip())
             for role, reply in asked.items()
-            if not reply.value.all_noncommittal
+            if not reply.value[1]
         }
         questions = {role: Embeddings((user_input, *own), role=self.names[0]) for role, own in texts.items() if own}
         vectors = yield from together([attempt(question) for question in questions.values()])
-        scores: dict[str, float] = {}
-        for role in asked:
-            if role in texts and not texts[role]:
-                scores[role] = self.share(panel, 0, 0, "question that is not blank")
-            elif role not in texts:
-                scores[role] = 0.0
+        scores = dict.fromkeys(asked.keys() - questions.keys(), 0.0)
+        if not all(texts.values()):
+            self.share(panel, 0, 0, "question that is not blank")
         for (role, question), matrix in zip(questions.items(), vectors, strict=True):
             if isinstance(matrix, Failure):
                 panel.lose(AskFailed(question, matrix))
