@@ -14,7 +14,6 @@ from server import JudgeServer, says
 
 import merilo
 from merilo.engine import cache as caches
-from merilo.engine import cache_file
 from merilo.engine.cache import VerdictCache
 from merilo.engine.cache_file import contents, default_path, prune
 from merilo.errors import RunError
@@ -112,13 +111,12 @@ def test_a_verdict_that_does_not_answer_is_replaced(cache: VerdictCache, path: P
         assert find(later, 1, 2, 3, 4, 5) == dict.fromkeys(range(1, 6), YES)
 
 
-def test_a_writer_who_is_kept_waiting_goes_on(cache: VerdictCache, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_who_is_kept_waiting_goes_on(cache: VerdictCache, path: Path) -> None:
     """While another process writes, commits are put off; nothing is lost and nothing is told."""
-    monkeypatch.setattr(cache_file, "_WRITE_WAIT_S", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     put(cache, YES, 1)
-    cache.commit()
+    cache.commit(wait_s=0.05)
     assert find(cache, 1) == {1: YES}
     wait = cache.due_in()
     assert wait is not None
@@ -141,24 +139,12 @@ def test_another_programs_file_is_left_alone(tmp_path: Path) -> None:
         db.execute("INSERT INTO mail VALUES ('ada')")
     text.write_text("It was a dark and stormy night.")
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}
-    for path, why in ((foreign, "its tables are mail"), (text, "it is not an SQLite file")):
-        with pytest.raises(RunError, match=f"is not a verdict cache of merilo .*{why}.*MERILO_CACHE"):
+    for path in (foreign, text):
+        with pytest.raises(RunError, match=r"is not a verdict cache of merilo\. .*MERILO_CACHE"):
             VerdictCache(path)
         with pytest.raises(RunError, match="is not a verdict cache of merilo"):
             prune(path)
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
-
-
-def test_a_file_of_another_program_in_use_is_left_alone(tmp_path: Path) -> None:
-    """Also one whose tables are still in its write-ahead log is known for what it is."""
-    foreign = tmp_path / "foreign.sqlite"
-    with closing(sqlite3.connect(foreign, isolation_level=None)) as db:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("CREATE TABLE mail (sender TEXT)")
-        with pytest.raises(RunError, match="its tables are mail"):
-            VerdictCache(foreign)
-        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("mail",)]
-    assert not foreign.with_name("foreign.sqlite.lock").exists()
 
 
 def test_a_cache_that_stays_locked_is_told_of(monkeypatch: pytest.MonkeyPatch, path: Path, tmp_path: Path) -> None:
@@ -186,14 +172,11 @@ def test_a_cache_that_stays_locked_is_told_of(monkeypatch: pytest.MonkeyPatch, p
 
 
 def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:
-    """A file of no bytes, as mktemp makes it, and an SQLite file without tables are taken."""
+    """A file of no bytes, as mktemp makes it, is taken."""
     (tmp_path / "empty").touch()
-    with closing(sqlite3.connect(tmp_path / "bare")) as db:
-        db.execute("VACUUM")
-    for name in ("empty", "bare"):
-        with closing(VerdictCache(tmp_path / name)) as cache:
-            put(cache, YES, 1)
-        assert contents(tmp_path / name).verdicts == 1
+    with closing(VerdictCache(tmp_path / "empty")) as cache:
+        put(cache, YES, 1)
+    assert contents(tmp_path / "empty").verdicts == 1
 
 
 def test_a_newer_cache_is_refused(cache: VerdictCache, path: Path) -> None:

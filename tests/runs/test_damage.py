@@ -1,7 +1,6 @@
 """A damaged store, a full disk, a place where nothing may be written: one sentence, and never a wrong number."""
 
 import json
-import os
 import random
 import shutil
 import sqlite3
@@ -21,11 +20,9 @@ from merilo.commands.verify.replay import replay_run
 from merilo.errors import MeriloError, RunError
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.runs.database import MAX_VALUE, connected, read_only
+from merilo.runs.database import FORMAT, MAX_VALUE
 from merilo.runs.files import LEDGER, MANIFEST, MAX_JSON_BYTES, OUTCOMES, STORE, SUMMARY, RunLock
-from merilo.runs.manifest import read_manifest
 from merilo.runs.run import Run
-from merilo.runs.schema import FORMAT, STORE_SCHEMA
 from merilo.runs.store import Store
 
 METRICS = ["context_relevance", "faithfulness"]
@@ -147,7 +144,7 @@ def test_a_manifest_without_a_field_is_named_with_it(whole: merilo.Run, tmp_path
         Run.open(tmp_path / "run")
 
 
-ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n {}) SELECT x, 'a', '{{}}' FROM n"
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, 'a', '{}' FROM n"
 MANY = """
 INSERT INTO sqlite_master WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 30000)
 SELECT 'table', 't' || x, 't' || x, 2, 'CREATE TABLE t' || x || '(a)' FROM n
@@ -155,9 +152,9 @@ SELECT 'table', 't' || x, 't' || x, 2, 'CREATE TABLE t' || x || '(a)' FROM n
 SCHEMAS = {
     "view": (
         "ALTER TABLE samples RENAME TO other",
-        f"CREATE VIEW samples (row, id, record) AS {ENDLESS.format('LIMIT 9')}",
+        f"CREATE VIEW samples (row, id, record) AS {ENDLESS} LIMIT 9",
     ),
-    "more": (f"CREATE VIEW more AS {ENDLESS.format('')}",),
+    "more": (f"CREATE VIEW more AS {ENDLESS}",),
     "trigger": ("CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM samples; END",),
     "virtual table": ("CREATE VIRTUAL TABLE v USING fts5(x)",),
     "generated column": ("ALTER TABLE unfinished ADD COLUMN y AS (length(hex(zeroblob(900000000))))",),
@@ -186,19 +183,6 @@ def test_a_schema_that_merilo_does_not_write_is_refused(name: str, whole: merilo
         with pytest.raises(RunError, match=r"store\.sqlite is damaged"):
             opening(path)
     assert (path / STORE).read_bytes() == before
-
-
-@pytest.mark.parametrize("writing", [False, True])
-def test_endless_rows_are_interrupted(writing: bool, whole: merilo.Run, tmp_path: Path) -> None:
-    """A statement takes no more steps than the file explains by its bytes on the disk; a damaged file of 1 kB may have
-    endless rows, and holes may make it long.
-    """
-    store = tmp_path / STORE
-    shutil.copy(whole.path / STORE, store)
-    os.truncate(store, 2**30 - 4_096)
-    db = connected(store, wait_s=0, schema=STORE_SCHEMA) if writing else read_only(store, STORE_SCHEMA)
-    with closing(db), pytest.raises(sqlite3.OperationalError, match="interrupted"):
-        db.execute(f"SELECT count(*) FROM ({ENDLESS.format('')})").fetchone()  # noqa: S608  our own
 
 
 def test_a_huge_value_is_not_read(whole: merilo.Run, tmp_path: Path) -> None:
@@ -251,24 +235,15 @@ def test_nothing_is_written_through_a_link(name: str, whole: merilo.Run, tmp_pat
 
 
 def test_files_of_any_size_take_little(whole: merilo.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JSON file or a line above the limits, and a file of holes, are one sentence each."""
+    """A JSON file or a line above the limits is one sentence."""
     shutil.copytree(whole.path, tmp_path / "run")
     path = tmp_path / "run" / MANIFEST
     text = path.read_bytes()
     path.write_bytes(text + b" " * MAX_JSON_BYTES)
     with pytest.raises(RunError, match=r"manifest\.json was changed"):
         Run.open(tmp_path / "run")
-    os.truncate(path, 2**36)
-    with pytest.raises(RunError, match=r"manifest\.json has 68,719,476,736 bytes, nearly all of them holes"):
-        Run.open(tmp_path / "run")
     path.write_bytes(text)
     run = Run.open(tmp_path / "run")
-    monkeypatch.setattr("merilo.data.check.MAX_VALUES", 20)
-    with pytest.raises(RunError, match=r"manifest\.json is damaged \(it has more than 20 values\)"):
-        read_manifest(path)
-    with pytest.raises(RunError, match=r"outcomes\.jsonl is damaged \(it has more than 20 values\)"):
-        list(run.records())
-    monkeypatch.undo()
     monkeypatch.setattr("merilo.runs.files.MAX_LINE_BYTES", 100)
     with pytest.raises(RunError, match=r"outcomes\.jsonl is damaged \(a line has more than 100 bytes\)"):
         list(run.records())

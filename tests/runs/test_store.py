@@ -208,7 +208,7 @@ def test_samples_replace_those_before_only_when_accepted(store: Store) -> None:
         assert [sample.id for sample in store.samples()] == ids
     assert store.sample("b") == Sample("b", user_input="q?")
     assert store.sample("x") is None
-    assert store.sample_count() == 3
+    assert len([*store.sample_ids()]) == 3
 
 
 def test_a_number_or_none_in_a_question_is_read_back(store: Store) -> None:
@@ -278,14 +278,12 @@ def test_leaving_and_going_on_within_one_commit_leaves_nothing(store: Store, pat
     "damage",
     [
         "UPDATE exchanges SET replies = '[]'",
-        "UPDATE exchanges SET replies = NULL",
+        "UPDATE exchanges SET replies = x'00'",
         "UPDATE exchanges SET cost_usd = 'much'",
         "UPDATE exchanges SET cost_usd = 9e999",
         "DELETE FROM exchanges",
         "UPDATE unfinished SET exchange = 7",
         "UPDATE unfinished SET exchange = 'one'",
-        "UPDATE unfinished SET key = 99999999999999",
-        "UPDATE unfinished SET key = NULL",
     ],
 )
 def test_a_damaged_conversation_is_told(store: Store, path: Path, damage: str) -> None:
@@ -293,8 +291,7 @@ def test_a_damaged_conversation_is_told(store: Store, path: Path, damage: str) -
     store.leave(key(1), PAID, (REPLY,))
     store.close()
     with sqlite3.connect(path) as db:
-        db.execute("PRAGMA ignore_check_constraints = ON")
-        db.execute(damage.replace("exchanges SET replies = NULL", "exchanges SET replies = x'00'"))
+        db.execute(damage)
     db.close()
     store = Store.open(path)
 

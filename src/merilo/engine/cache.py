@@ -46,6 +46,7 @@ _FRESH_S = 0.015  # after a look-up; then another process may have written since
 _MAX_WAITING = 20_000
 _MAX_ABSENT = 50_000
 _AGAIN_S = 1.0
+_WRITE_WAIT_S = 0.5
 _LAST_WAIT_S = 30.0
 
 
@@ -185,12 +186,11 @@ class VerdictCache:
         seconds = self._due.due_in()
         return None if seconds is None else max(seconds, self._not_before - time.monotonic())
 
-    def commit(self, *, wait_s: float | None = None) -> StoreProblem | None:
+    def commit(self, *, wait_s: float = _WRITE_WAIT_S) -> StoreProblem | None:
         """Make all verdicts put so far durable and visible to other processes; return the problem that prevented it, if
         any.
 
-        If another process writes for longer than `wait_s` (by default half a second), the verdicts stay pending in
-        memory.
+        If another process writes for longer than `wait_s`, the verdicts stay pending in memory.
         """
         if self._due.pending and self._file is not None:
             try:
@@ -231,7 +231,7 @@ class VerdictCache:
                 continue
             yield from rows
 
-    def _write(self, file: CacheFile, wait_s: float | None) -> None:
+    def _write(self, file: CacheFile, wait_s: float) -> None:
         now = int(time.time())
         with file.writing(wait_s) as db:
             rows: list[tuple[object, ...]] = []

@@ -16,15 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import RunError
-from merilo.runs.database import (
-    ERRORS,
-    StoreProblem,
-    connected,
-    error_text,
-    problem_of,
-    read_only,
-    schema_texts,
-)
+from merilo.runs.database import ERRORS, StoreProblem, connected, error_text, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -33,7 +25,6 @@ FORMAT: Final = 2
 MARK: Final = 0x6D65_726C
 """SQLite `application_id` of a cache file: "merl"."""
 
-_WRITE_WAIT_S = 0.5
 _OPEN_WAIT_S = 30.0
 _MAGIC = b"SQLite format 3\0"
 _TABLES = (
@@ -41,8 +32,6 @@ _TABLES = (
     "CREATE TABLE verdicts (key BLOB NOT NULL, verdict BLOB NOT NULL, seal INTEGER, source INTEGER, added INTEGER)",
     "CREATE UNIQUE INDEX verdicts_key ON verdicts (key)",
 )
-_SCHEMA = schema_texts(_TABLES)
-"""What the schema of a cache may consist of."""
 
 
 def default_path() -> Path:
@@ -56,10 +45,6 @@ def default_path() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "merilo" / "verdicts.sqlite"
-
-
-class _Foreign(Exception):
-    """The file is not a verdict cache; it was not changed."""
 
 
 @dataclass
@@ -80,20 +65,26 @@ class CacheFile:
         try:
             if create:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            _look(path)
-            return cls(path, _opened(path))
-        except _Foreign as error:
-            raise RunError(
-                f"{path} is not a verdict cache of merilo ({error_text(error)}). Set MERILO_CACHE to another file, or "
-                "run without a cache (--no-cache)."
-            ) from None
+            if not _is_ours(path):
+                raise RunError(
+                    f"{path} is not a verdict cache of merilo. Set MERILO_CACHE to another file, or run without a "
+                    "cache (--no-cache)."
+                )
+            file = cls(path, _opened(path))
+            (version,) = file.db.execute("PRAGMA user_version").fetchone()
+            if version != FORMAT:
+                file.close()
+                raise RunError(
+                    f"The verdict cache {path} has format {version}; this merilo reads format {FORMAT}. "
+                    "Set MERILO_CACHE to another file."
+                )
         except (OSError, *ERRORS) as error:
             raise unusable(path, error) from error
+        return file
 
     @contextmanager
-    def writing(self, wait_s: float | None = None) -> Generator[sqlite3.Connection]:
-        """Run one transaction. Waits up to `wait_s` (default: half a second) while another process writes."""
-        wait_s = _WRITE_WAIT_S if wait_s is None else wait_s
+    def writing(self, wait_s: float) -> Generator[sqlite3.Connection]:
+        """Run one transaction. Waits up to `wait_s` while another process writes."""
         if wait_s != self._waits_s:
             self.db.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
             self._waits_s = wait_s
@@ -112,83 +103,37 @@ class CacheFile:
             self.db.close()
 
 
-def _look(path: Path) -> None:
-    """Raise _Foreign if the file at this path is not known to be merilo's. Writes nothing."""
-    if path.exists() and not path.is_file():  # opening a pipe would wait for ever
-        raise _Foreign("it is not a regular file")
-    try:
-        with path.open("rb") as file:
-            head = file.read(100)
-    except FileNotFoundError:
-        return
-    if not head:
-        return
-    if not head.startswith(_MAGIC):
-        raise _Foreign("it is not an SQLite file")
-    if int.from_bytes(head[68:72], "big") != MARK:
-        tables = _tables(path)
-        if tables is None:
-            raise _Foreign("it is damaged or belongs to another program")
-        if tables:
-            raise _Foreign(f"its tables are {', '.join(sorted(tables))}")
-
-
-def _tables(path: Path) -> list[str] | None:
-    """Return the names of the tables of an SQLite file; None if it cannot be read."""
-    logged = path.with_name(path.name + "-wal")
-    try:
-        db = read_only(path, None, immutable=not (logged.exists() and logged.stat().st_size))
-        with closing(db):
-            return [str(name) for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    except ERRORS:
-        return None
+def _is_ours(path: Path) -> bool:
+    """Return True for an SQLite file with merilo's application id, an empty one or none; nothing is written."""
+    if not path.is_file():  # opening a pipe would wait for ever
+        return not path.exists()
+    with path.open("rb") as file:
+        head = file.read(100)
+    return not head or (head.startswith(_MAGIC) and int.from_bytes(head[68:72], "big") == MARK)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Return a connection to the cache, with its tables created. Raises one of ERRORS, or RunError."""
+    """Return a connection to the cache, with its tables created. Raises one of ERRORS."""
     give_up = time.monotonic() + _OPEN_WAIT_S
     while True:
-        db = connected(path, wait_s=_OPEN_WAIT_S, schema=_SCHEMA)
+        db = connected(path, _TABLES, wait_s=_OPEN_WAIT_S)
         try:
-            _prepare(path, db)
+            if db.execute("PRAGMA user_version").fetchone() == (0,):
+                db.execute("BEGIN IMMEDIATE")
+                if db.execute("PRAGMA user_version").fetchone() == (0,):  # another process may have been faster
+                    for statement in _TABLES:
+                        db.execute(statement)
+                    db.execute(f"PRAGMA application_id = {MARK}")
+                    db.execute(f"PRAGMA user_version = {FORMAT}")
+                db.execute("COMMIT")
+            db.execute("PRAGMA journal_mode = WAL")
         except ERRORS as error:
             db.close()
             if problem_of(error) is not StoreProblem.BUSY or time.monotonic() > give_up:
                 raise
             time.sleep(0.05)  # while opening, SQLite refuses some locks at once, whatever the busy timeout
-        except BaseException:
-            db.close()
-            raise
         else:
             return db
-
-
-def _prepare(path: Path, db: sqlite3.Connection) -> None:
-    version = _version(path, db)
-    if version < FORMAT:
-        db.execute("BEGIN IMMEDIATE")
-        version = _version(path, db)  # another process may have been faster
-        if version == 0:
-            for statement in _TABLES:
-                db.execute(statement)
-            db.execute(f"PRAGMA application_id = {MARK}")
-            db.execute(f"PRAGMA user_version = {FORMAT}")
-        db.execute("COMMIT")
-    if db.execute("PRAGMA application_id").fetchone() != (MARK,):
-        raise sqlite3.DatabaseError("it lacks merilo's application id")
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("SELECT key, verdict, seal, source, added FROM verdicts LIMIT 1").fetchone()
-    db.execute("SELECT id, judge, kind FROM sources LIMIT 1").fetchone()
-
-
-def _version(path: Path, db: sqlite3.Connection) -> int:
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version not in (0, FORMAT):
-        raise RunError(
-            f"The verdict cache {path} has format {version}; this merilo reads format {FORMAT}. "
-            "Set MERILO_CACHE to another file."
-        )
-    return int(version)
 
 
 def unusable(path: Path, error: Exception) -> RunError:

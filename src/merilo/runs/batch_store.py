@@ -11,14 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, connected, error_text, schema_texts
+from merilo.runs.database import ERRORS, connected, error_text
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-_WAIT_S: Final = 5.0
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batches (
@@ -73,7 +72,7 @@ class BatchStore:
         """Open the file, created if missing."""
         self._path = path
         try:
-            self._db = connected(path, wait_s=_WAIT_S, schema=schema_texts(_TABLES.split(";")))
+            self._db = connected(path, _TABLES.split(";"))
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")  # a batch must be on the disk before it is submitted
             self._db.executescript(_TABLES)

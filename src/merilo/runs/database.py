@@ -1,13 +1,16 @@
-"""Use of SQLite in merilo: opening files, commit intervals, and the meaning of errors.
+"""Use of SQLite in merilo: opening files, the tables of a run's store, commit intervals, and the meaning of errors.
 
 Every file that may come from someone else is opened here. Its schema must be ours, word for word: a view, a trigger, a
-virtual table, a generated column or an index on an expression runs code of the file's author in each statement. Sizes
-of values and steps of statements are bounded, since a damaged file of 1 kB can hold endless rows.
+virtual table, a generated column or an index on an expression runs code of the file's author in each statement.
+
+A store records the sum of the checksums of each table's rows (table `meta`, name `digests`). Every transaction that
+adds or removes rows updates it. A run that is resumed, merged or verified is compared with it, so a row that another
+program added, removed or edited is detected. Texts need no such number, since each is stored under its digest.
 """
 
 from __future__ import annotations
 
-import os
+import json
 import sqlite3
 import time
 from enum import Enum
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 MAX_VALUE: Final = 2**27
@@ -36,22 +39,8 @@ _LOG_PAGES = 30_000
 ms."""
 _STATEMENTS = 256
 _MAX_MESSAGE_CHARS = 120
-_MAX_STATEMENT_CHARS = 100_000
-_SCHEMA_STEPS = 20_000
-"""Steps of SQLite's virtual machine in which any schema of ours is read: that of a store takes fewer than 1,000."""
-_STEPS = 100_000
-"""Steps between two checks of the count; each check is a call into Python."""
-_FREE_STEPS = 20_000_000
-_STEPS_PER_BYTE = 8
-"""Steps that reading a file may take, in addition to `_FREE_STEPS`, for each of its bytes on the disk; verifying a run
-takes fewer than 2. Steps are counted, and not seconds, so that the result does not depend on the machine's load."""
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 """The end of a journal that names another file, which SQLite deletes. merilo never writes one."""
-
-_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
-_DISK = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM})
-_NOT_WRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
-
 
 ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 """Exceptions of SQLite. If a message quotes a damaged file, Python may fail to decode the message itself."""
@@ -60,57 +49,59 @@ ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 class StoreProblem(Enum):
     """Kinds of SQLite errors."""
 
-    BUSY = "busy"
+    BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
     """Another process is writing: try again."""
-    DAMAGED = "damaged"
-    """The file's content is not what merilo wrote."""
-    NOT_WRITABLE = "not writable"
+    NOT_WRITABLE = frozenset(
+        {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+    )
     """The system does not permit writing there."""
-    DISK = "disk"
+    DISK = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM})
     """The disk is full, a limit is reached, or it fails."""
+    DAMAGED = frozenset[int]()
+    """The file's content is not what merilo wrote: every other error."""
 
 
 def problem_of(error: Exception) -> StoreProblem:
     """Return the kind of an error, which is one of ERRORS."""
-    code: int | None = getattr(error, "sqlite_errorcode", None)  # a UnicodeDecodeError has none
-    if code is None:
-        return StoreProblem.DAMAGED
-    kinds = {StoreProblem.BUSY: _BUSY, StoreProblem.NOT_WRITABLE: _NOT_WRITABLE, StoreProblem.DISK: _DISK}
-    return next((kind for kind, codes in kinds.items() if code & 0xFF in codes), StoreProblem.DAMAGED)
+    code: int = getattr(error, "sqlite_errorcode", None) or 0  # a UnicodeDecodeError has none
+    return next((kind for kind in StoreProblem if code & 0xFF in kind.value), StoreProblem.DAMAGED)
 
 
 def error_text(error: Exception) -> str:
     """Return the message of an error on one line and truncated, since it may quote the content of a damaged file."""
     text = " ".join(str(error).split())
-    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
-        text = "reading it takes more steps than its size explains"
     return text if len(text) <= _MAX_MESSAGE_CHARS else f"{text[:_MAX_MESSAGE_CHARS]}..."
 
 
-def schema_texts(statements: Iterable[str]) -> frozenset[str]:
-    """Return the texts by which SQLite records these CREATE statements, with single spaces."""
-    return frozenset(" ".join(each.replace(" IF NOT EXISTS", "").split()) for each in statements)
+def connected(path: Path, schema: Iterable[str], *, wait_s: float = 5.0, reading: bool = False) -> sqlite3.Connection:
+    """Return a connection in autocommit mode that waits `wait_s` while another process writes.
 
-
-def connected(path: Path, *, wait_s: float, schema: Collection[str] | None) -> sqlite3.Connection:
-    """Return a connection for reading and writing, in autocommit mode, that waits `wait_s` while another process
-    writes.
-
-    `schema`: the `schema_texts` that the file may have; None for a new file, which is not bounded. Raises one of
-    ERRORS, also if the file is not a database.
+    `schema`: the CREATE statements that the file may have. `reading`: only read committed rows, also on read-only
+    media. Raises one of ERRORS: if the file has another schema or is not a database, or if it is read and missing.
     """
-    _check_files(path)
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        each = path.with_name(path.name + suffix)
+        if (suffix and each.is_symlink()) or (each.exists() and not each.is_file()):
+            raise sqlite3.DatabaseError(f"{each.name} is not a regular file")
+        if suffix == "-journal" and each.exists() and each.read_bytes().endswith(_SUPER_JOURNAL):
+            raise sqlite3.DatabaseError(f"{each.name} names another file")
     db = sqlite3.connect(
-        path,
+        f"{path.absolute().as_uri()}?mode=ro" if reading else path,
+        uri=reading,
         timeout=wait_s,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=_STATEMENTS,
-        factory=_Connection,
     )
     try:
-        if schema is not None:
-            _restrict(db, path, schema)
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("PRAGMA cell_size_check = ON")
+        known = {" ".join(each.replace(" IF NOT EXISTS", "").split()) for each in schema}
+        for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master"):
+            automatic = kind == "index" and sql is None and str(name).startswith("sqlite_autoindex_")
+            if not automatic and " ".join(str(sql).split()) not in known:
+                raise sqlite3.DatabaseError(f"its {kind} {name} is not one of merilo's")
         db.execute(f"PRAGMA cache_size = -{_PAGES_KB}")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
@@ -120,97 +111,15 @@ def connected(path: Path, *, wait_s: float, schema: Collection[str] | None) -> s
     return db
 
 
-def read_only(
-    path: Path, schema: Collection[str] | None, *, wait_s: float = 5.0, immutable: bool = False
-) -> sqlite3.Connection:
-    """Return a read-only connection, which also works on read-only media; it sees committed rows only.
-
-    `schema`: as in `connected`; None does not compare it. `immutable`: ignore a write-ahead log and create no file next
-    to it. Raises one of ERRORS, also if there is no file.
-    """
-    _check_files(path)
-    mode = "immutable=1" if immutable else "mode=ro"
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=wait_s, check_same_thread=False)
-    try:
-        _restrict(db, path, schema)
-    except ERRORS:
-        db.close()
-        raise
-    return db
-
-
-class _Connection(sqlite3.Connection):
-    """A connection for writing. A run may use it for days, so the steps of each statement are counted apart."""
-
-    steps = 0
-
-    def execute(self, *arguments: Any) -> sqlite3.Cursor:  # Any: as the base class takes them
-        self.steps = 0
-        return super().execute(*arguments)
-
-    def executemany(self, *arguments: Any) -> sqlite3.Cursor:  # Any: as the base class takes them
-        self.steps = -(2**60)  # its rows come from merilo, however many
-        return super().executemany(*arguments)
-
-
-def _check_files(path: Path) -> None:
-    """Raise DatabaseError for a file that SQLite must not open: a pipe, a device, a log that leads elsewhere."""
-    if path.exists() and not path.is_file():
-        raise sqlite3.DatabaseError("it is not a regular file")
-    for suffix in ("-wal", "-shm", "-journal"):
-        each = path.with_name(path.name + suffix)
-        if each.is_symlink() or (each.exists() and not each.is_file()):
-            raise sqlite3.DatabaseError(f"{each.name} is not a regular file")
-        if suffix == "-journal" and each.exists() and _end_of(each) == _SUPER_JOURNAL:
-            raise sqlite3.DatabaseError(f"{each.name} names another file")
-
-
-def _end_of(path: Path) -> bytes:
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - len(_SUPER_JOURNAL)))
-        return file.read()
-
-
-def _restrict(db: sqlite3.Connection, path: Path, schema: Collection[str] | None) -> None:
-    """Bound the sizes and steps of a connection, and compare its schema. Raises DatabaseError for another schema."""
-    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
-    db.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _MAX_STATEMENT_CHARS)
-    db.set_progress_handler(lambda: True, _SCHEMA_STEPS)
-    db.execute("PRAGMA trusted_schema = OFF")
-    db.execute("PRAGMA cell_size_check = ON")
-    if schema is not None:
-        for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master"):
-            automatic = kind == "index" and sql is None and str(name).startswith("sqlite_autoindex_")
-            if not automatic and " ".join(str(sql).split()) not in schema:
-                raise sqlite3.DatabaseError(f"its {kind} {name} is not one of merilo's")
-    steps = 0
-
-    def exceeded() -> bool:
-        nonlocal steps
-        if isinstance(db, _Connection):
-            used = db.steps = db.steps + _STEPS
-        else:
-            used = steps = steps + _STEPS
-        if used <= _FREE_STEPS:
-            return False
-        found = path.stat()
-        blocks: int | None = getattr(found, "st_blocks", None)  # Windows has none
-        size = found.st_size if blocks is None else min(found.st_size, blocks * 512)  # holes explain no steps
-        return used > _STEPS_PER_BYTE * size
-
-    db.set_progress_handler(exceeded, _STEPS)
-
-
 def places(count: int) -> str:
     """Return this many placeholders for values in a statement: `?,?,?`."""
     return ",".join("?" * count)
 
 
-def seal(key: bytes, text: Any, *, failure: bool = False) -> int:  # Any: a text or bytes
+def seal(key: bytes, text: Any) -> int:  # Any: a text or bytes
     """Return a checksum of a stored text and its key. It detects rows that were changed or moved to another key."""
     data = text if type(text) is bytes else str.encode(text)
-    return crc32(b"%b%b%b" % (key, b"failure" if failure else b"verdict", data))
+    return crc32(b"%bverdict%b" % (key, data))
 
 
 class CommitPolicy:
@@ -251,3 +160,72 @@ class CommitPolicy:
     def due(self) -> bool:
         """Return True if a commit is due."""
         return self._since is not None and (self._paid >= self._rows or time.monotonic() - self._since >= self._seconds)
+
+
+# -- the store of a run -------------------------------------------------------------------------------
+
+FORMAT: Final = 7
+"""The format of a run: its store, its manifest and its seal. A run of another format is refused."""
+
+_SAMPLES: Final = "CREATE TABLE samples (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)"
+INCOMING: Final = _SAMPLES.replace("samples", "incoming")
+"""The table of samples that are being added."""
+SCHEMA: Final = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    _SAMPLES,
+    "CREATE TABLE texts (digest BLOB NOT NULL, text TEXT NOT NULL)",
+    "CREATE UNIQUE INDEX texts_digest ON texts (digest)",
+    """CREATE TABLE exchanges (id INTEGER PRIMARY KEY, judge TEXT NOT NULL, rubric BLOB NOT NULL,
+    replies TEXT NOT NULL, requests INTEGER NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
+    cost_usd REAL, seconds REAL NOT NULL)""",
+    """CREATE TABLE answers (key BLOB NOT NULL, kind TEXT NOT NULL, question TEXT NOT NULL,
+    verdict TEXT, failure TEXT, cached INTEGER NOT NULL, exchange INTEGER)""",
+    "CREATE UNIQUE INDEX answers_key ON answers (key)",
+    "CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL)",
+)
+"""The tables of a store."""
+STORE_SCHEMA: Final = (*SCHEMA, INCOMING, _SAMPLES.replace("samples", '"samples"'))
+"""What the schema of a store may consist of: also samples that are being added, and those that replaced others."""
+_DIGESTED: Final = ("samples", "exchanges", "answers")
+_NAME: Final = "digests"
+
+
+def row_digest(row: Sequence[bytes | str | float | None]) -> int:
+    """Return a checksum of a row's values, as SQLite returns them: no bool, and floats in columns of real numbers."""
+    return crc32(repr(tuple(row)).encode("utf-8", "surrogatepass"))
+
+
+def record_digests(db: sqlite3.Connection, *tables: str) -> None:
+    """Record the digests of these tables as they are now, within a transaction; of all without names."""
+    digests = _recorded(db) | {table: _digest(db, table) for table in tables or _DIGESTED}
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NAME, json.dumps(digests)))
+
+
+def add_to_digests(db: sqlite3.Connection, changes: Mapping[str, int]) -> None:
+    """Add to the digests of tables, within the transaction that adds or removes the rows."""
+    if any(changes.values()):
+        found = _recorded(db)
+        found |= {table: found[table] + change for table, change in changes.items()}
+        db.execute("UPDATE meta SET value = ? WHERE name = ?", (json.dumps(found), _NAME))
+
+
+def delete_rows(db: sqlite3.Connection, table: str, where: str, values: Sequence[object] = ()) -> int:
+    """Delete rows within a transaction and record the change; return their number."""
+    add_to_digests(db, {table: -_digest(db, table, where, values)})
+    return db.execute(f"DELETE FROM {table} WHERE {where}", values).rowcount  # noqa: S608  our own constants
+
+
+def different_table(db: sqlite3.Connection) -> str | None:
+    """Return the first table whose rows differ from its digest; None if there is none. Reads all rows."""
+    recorded = _recorded(db)
+    return next((table for table in _DIGESTED if _digest(db, table) != recorded.get(table)), None)
+
+
+def _digest(db: sqlite3.Connection, table: str, where: str = "true", values: Sequence[object] = ()) -> int:
+    return sum(map(row_digest, db.execute(f"SELECT * FROM {table} WHERE {where}", values)))  # noqa: S608  our own constants
+
+
+def _recorded(db: sqlite3.Connection) -> dict[str, int]:
+    row = db.execute("SELECT value FROM meta WHERE name = ?", (_NAME,)).fetchone()
+    found: Any = {} if row is None else json.loads(row[0])  # Any: JSON; what is not a table of numbers raises in use
+    return dict(found)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from merilo.data.remote import fetched_files, is_url, redacted, refuse_url
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, read_only
+from merilo.runs.database import ERRORS, STORE_SCHEMA, connected
 from merilo.runs.files import (
     LABELS,
     LEDGER,
@@ -35,7 +35,6 @@ from merilo.runs.files import (
 )
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.manifest import read_manifest, read_summary
-from merilo.runs.schema import STORE_SCHEMA
 from merilo.runs.seal import inspect_seal
 from merilo.runs.store import Store
 
@@ -213,7 +212,7 @@ def is_worthless(directory: Path) -> bool:
             return False
         if not (directory / MANIFEST).exists():
             return True  # no question was asked before it was written
-        with closing(read_only(directory / STORE, STORE_SCHEMA)) as db:
+        with closing(connected(directory / STORE, STORE_SCHEMA, reading=True)) as db:
             (answered,) = db.execute(_ANSWERED).fetchone()
         balance = balance_in(directory)  # a request without a reply may have been billed: its charge must stay
         requests = balance.answered.requests + balance.unanswered.requests
@@ -257,7 +256,7 @@ def measured_in(store: Path) -> Mapping[tuple[str, bytes], MeasuredUsage]:
         " HAVING count(*) >= ? AND count(input_tokens) = count(*) AND count(output_tokens) = count(*)"
     )
     try:
-        with closing(read_only(store, STORE_SCHEMA)) as db:
+        with closing(connected(store, STORE_SCHEMA, reading=True)) as db:
             rows = db.execute(statement, (LEAST,)).fetchall()
     except ERRORS:
         return {}

@@ -20,10 +20,8 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Self
 
-from merilo.data import check
 from merilo.errors import DataError, RunError
-from merilo.runs.database import ERRORS, StoreProblem, connected, error_text, problem_of, read_only
-from merilo.runs.schema import FORMAT
+from merilo.runs.database import ERRORS, FORMAT, StoreProblem, connected, error_text, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -61,8 +59,6 @@ MAX_JSON_BYTES: Final = 2**26
 """Maximum bytes of a JSON file: a run of a million samples writes less than 1 MiB."""
 MAX_LINE_BYTES: Final = 2**27
 """Maximum bytes of a line of outcomes or of a ledger."""
-_SPARSE_BYTES: Final = 2**30
-"""Bytes from which a file is refused if it occupies less than a thousandth of them on the disk."""
 _PART_WAIT_S: Final = 10.0
 _POLL_S: Final = 0.01
 _LOCK_WAIT_S: Final = 0.2
@@ -70,8 +66,7 @@ _LOCK_WAIT_S: Final = 0.2
 
 
 def check_regular(directory: Path, *, writing: bool = False) -> None:
-    """Raise RunError if the name of a run file belongs to a directory, a pipe, a device, a dangling link or a file of
-    holes, whose digest would take minutes.
+    """Raise RunError if the name of a run file belongs to a directory, a pipe, a device or a dangling link.
 
     Opening a pipe would wait for ever. `writing`: also refuse links, since they may lead to any file of the user.
     Raises OSError if the directory cannot be read.
@@ -79,17 +74,10 @@ def check_regular(directory: Path, *, writing: bool = False) -> None:
     with os.scandir(directory) as entries:
         files = sorted((entry for entry in entries if entry.name in _NAMES), key=lambda entry: entry.name)
     for entry in files:
-        linked = writing and entry.is_symlink()
-        fault = "is not a regular file" if linked or not entry.is_file() else ""
-        if not fault and _is_sparse(found := entry.stat()):
-            fault = f"has {found.st_size:,} bytes, nearly all of them holes"
-        if fault:
-            raise RunError(f"{directory / entry.name} {fault}. Remove it, or restore it from a copy of the run.")
-
-
-def _is_sparse(found: os.stat_result) -> bool:
-    blocks: int | None = getattr(found, "st_blocks", None)  # Windows has none
-    return blocks is not None and found.st_size > _SPARSE_BYTES and blocks * 512 < found.st_size / 1_000
+        if (writing and entry.is_symlink()) or not entry.is_file():
+            raise RunError(
+                f"{directory / entry.name} is not a regular file. Remove it, or restore it from a copy of the run."
+            )
 
 
 def read_json_bytes(path: Path) -> bytes:
@@ -98,9 +86,7 @@ def read_json_bytes(path: Path) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_JSON_BYTES:
             raise ValueError(f"it has {size:,} bytes, more than {MAX_JSON_BYTES:,}")
-        content = file.read()
-    check_values(content)
-    return content
+        return file.read()
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
@@ -108,16 +94,7 @@ def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
     for line in iter(partial(file.readline, MAX_LINE_BYTES + 1), b""):
         if len(line) > MAX_LINE_BYTES:
             raise ValueError(f"a line has more than {MAX_LINE_BYTES:,} bytes")
-        check_values(line)
         yield line
-
-
-def check_values(content: bytes | str) -> None:
-    """Raise ValueError for JSON whose values would take many times its size: each empty list takes 64 bytes."""
-    if len(content) > check.MAX_VALUES:
-        text = content if isinstance(content, str) else content.decode("utf-8", "replace")
-        if check.has_too_many_values(text):
-            raise ValueError(f"it has more than {check.MAX_VALUES:,} values")
 
 
 # -- replacement in one step -----------------------------------------------------------------------------
@@ -221,9 +198,10 @@ def _locked(part: Path, target: Path) -> IO[bytes]:
     while True:
         number = os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         out: IO[bytes] = os.fdopen(number, "wb")
-        if _lock(number) and _is_at(number, part):  # another writer may have renamed the file that was just locked
-            out.truncate(0)
-            return out
+        with suppress(FileNotFoundError):  # another writer may have renamed the file that was just locked
+            if _lock(number) and os.path.samestat(os.fstat(number), part.stat()):
+                out.truncate(0)
+                return out
         out.close()
         if time.monotonic() > until:
             raise RunError(f"{target} is being written by another process. Wait for it and try again.")
@@ -244,15 +222,6 @@ def _lock(number: int) -> bool:
     return True
 
 
-def _is_at(number: int, path: Path) -> bool:
-    try:
-        there = path.stat()
-    except FileNotFoundError:
-        return False
-    own = os.fstat(number)
-    return (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)
-
-
 # -- the lock of a run ------------------------------------------------------------------------------------
 
 
@@ -270,7 +239,7 @@ class RunLock:
         with suppress(OSError):  # a directory that cannot be read is reported below
             check_regular(self._directory, writing=True)
         try:
-            self._db = connected(self._directory / LOCK, wait_s=_LOCK_WAIT_S, schema=())
+            self._db = connected(self._directory / LOCK, (), wait_s=_LOCK_WAIT_S)
             self._db.execute("BEGIN EXCLUSIVE")
         except ERRORS as error:
             if self._db is not None:
@@ -303,7 +272,7 @@ def is_locked(directory: Path) -> bool:
     if not (directory / LOCK).is_file():  # opening a pipe would wait for ever
         return False
     try:
-        with closing(read_only(directory / LOCK, (), wait_s=0.0)) as db:
+        with closing(connected(directory / LOCK, (), wait_s=0.0, reading=True)) as db:
             db.execute("SELECT 1 FROM sqlite_master")
     except ERRORS as error:
         return problem_of(error) is StoreProblem.BUSY
@@ -351,12 +320,6 @@ def no_run(path: Path, lacking: str) -> RunError:
     if not path.exists():
         return RunError(f"No such run: {path}. To list runs: merilo runs")
     return RunError(f"Not a run directory: {path} (no {lacking}).")
-
-
-def require_store(path: Path) -> None:
-    """Raise RunError if there is no store at `path`."""
-    if not path.exists():
-        raise no_run(path.parent, path.name)
 
 
 def other_format_error(path: Path, found: object) -> RunError:

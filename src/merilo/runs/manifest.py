@@ -19,8 +19,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from merilo.errors import RunError
 from merilo.judging.json_types import as_list, as_object, plain
+from merilo.runs.database import FORMAT
 from merilo.runs.files import damaged_error, other_format_error, read_json_bytes, unwritten_error
-from merilo.runs.schema import FORMAT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS, kind_of
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Outcome, Score, Undefined
-from merilo.runs.files import MAX_LINE_BYTES, bounded_lines, check_values
+from merilo.runs.files import MAX_LINE_BYTES, bounded_lines
 from merilo.runs.manifest import OutcomeShape, check_shape
 
 if TYPE_CHECKING:
@@ -184,9 +184,7 @@ def _lines_of_blocks(path: Path) -> Iterator[bytes]:
         *lines, rest = (rest + block).split(b"\n")
         if len(rest) > MAX_LINE_BYTES:
             raise ValueError(f"a line has more than {MAX_LINE_BYTES:,} bytes")
-        for line in lines:
-            check_values(line)
-            yield line + b"\n"
+        yield from (line + b"\n" for line in lines)
     if rest:
         yield rest
 

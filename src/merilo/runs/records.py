@@ -1,9 +1,4 @@
-"""Conversion of questions, answers and conversations to the text stored in a run, and back.
-
-`PartialReplies` holds those of judge sessions that were interrupted, so that the sessions can be resumed. They are rows
-of the table `unfinished`, each with the number of its exchange. They are handed out once, and dropped when
-the session's own replies, which include them, are stored.
-"""
+"""Conversion of questions, answers and conversations to the text stored in a run, and back."""
 
 from __future__ import annotations
 
@@ -18,18 +13,14 @@ from merilo.judging.digests import TEXTS, TUPLES, digest_text, digest_texts
 from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, later_fields, per_type
-from merilo.runs import schema
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Container, Sequence
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Reply
-    from merilo.runs.files import StoreErrorContext
-
 _WORDS = frozenset({"role", "language"})  # short texts that are stored in the record itself
 
 
@@ -215,77 +206,10 @@ class SavedReplies(NamedTuple):
     """Cost in USD; None if the price is unknown."""
 
 
-class PartialReplies:
-    """The partial replies of one store, by the key of the question; in memory until the store calls `write`."""
+def saved_replies_from(row: tuple[str, float | None] | None) -> SavedReplies:
+    """Return the partial replies in a row. Raises CorruptRow if there is no row, and ValueError for other content."""
+    from merilo.judges.recorded_replies import saved_reply
 
-    def __init__(self, connection: sqlite3.Connection, error_context: StoreErrorContext) -> None:
-        self._db = connection
-        self._error_context = error_context
-        self._read: dict[bytes, int] | None = None  # exchange number by key; read when first needed
-        self._added: dict[bytes, int] = {}  # pending inserts: exchange by key
-        self._over: list[tuple[bytes, int]] = []  # pending deletions: key and exchange
-        self._since: set[bytes] = set()  # keys added since the store was opened
-        self._handed_out: set[bytes] = set()  # keys whose replies a session has received already
-
-    def __bool__(self) -> bool:
-        return bool(self._exchanges if self._read is None else self._read)
-
-    def __contains__(self, key: bytes) -> bool:
-        """Return True if there are partial replies under this key that were not handed out yet."""
-        return key in self._exchanges and key not in self._handed_out
-
-    def awaits(self, key: bytes) -> bool:
-        """Return True if no session with this key was added since the store was opened; only the first is resumed."""
-        return key not in self._since
-
-    def add(self, key: bytes, exchange: int) -> None:
-        """Add an interrupted session; `exchange` is the number of the row with its replies and cost."""
-        self._since.add(key)
-        self._added[key] = self._exchanges[key] = exchange
-
-    def saved_replies(self, key: bytes) -> SavedReplies:
-        """Return the partial replies under this key. They are returned only once, and must have been written before."""
-        from merilo.judges.recorded_replies import saved_reply
-
-        self._handed_out.add(key)
-        with self._error_context:
-            joined = "unfinished JOIN exchanges ON id = exchange"
-            row = self._db.execute(f"SELECT replies, cost_usd FROM {joined} WHERE key = ?", (key,)).fetchone()  # noqa: S608  our own
-            if row is None:
-                raise CorruptRow("the replies of an interrupted conversation are missing")
-            replies = json.loads(row[0])
-            return SavedReplies(tuple(None if each is None else saved_reply(each) for each in replies), row[1])
-
-    def drop(self, key: bytes) -> bool:
-        """Drop the partial replies under this key; return True if there were any."""
-        exchange = self._exchanges.pop(key, None)
-        if exchange is None:
-            return False
-        self._added.pop(key, None)
-        self._since.discard(key)
-        self._over.append((key, exchange))
-        return True
-
-    def write(self) -> None:
-        """Write the pending rows, within the store's transaction. The store calls `written` after the commit."""
-        if self._over:
-            self._db.executemany("DELETE FROM unfinished WHERE key = ?", ((key,) for key, _ in self._over))
-            for _, exchange in self._over:
-                schema.delete(self._db, "exchanges", "id = ?", (exchange,))
-        if self._added:
-            self._db.executemany("INSERT INTO unfinished VALUES (?, ?)", self._added.items())
-
-    def written(self) -> None:
-        """Forget the pending rows after they were committed."""
-        self._added.clear()
-        self._over.clear()
-
-    @property
-    def _exchanges(self) -> dict[bytes, int]:
-        if self._read is None:
-            with self._error_context:
-                rows = self._db.execute("SELECT key, exchange FROM unfinished").fetchall()
-                if not all(isinstance(key, bytes) and isinstance(number, int) for key, number in rows):
-                    raise CorruptRow("an interrupted conversation has no key")
-                self._read = dict(rows)
-        return self._read
+    if row is None:
+        raise CorruptRow("the replies of an interrupted conversation are missing")
+    return SavedReplies(tuple(None if each is None else saved_reply(each) for each in json.loads(row[0])), row[1])

@@ -18,12 +18,14 @@ import json
 import os
 import shlex
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b, file_digest
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.errors import RunError
 from merilo.judging.json_types import compact
+from merilo.runs.database import ERRORS, FORMAT, STORE_SCHEMA, connected
 from merilo.runs.files import (
     LABELS,
     MANIFEST,
@@ -40,7 +42,6 @@ from merilo.runs.files import (
     sync_directory,
     write_file,
 )
-from merilo.runs.schema import FORMAT, results_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -185,7 +186,7 @@ def digest_of_file(path: Path) -> str:
 def _inspect_once(directory: Path) -> Inspected:
     check_regular(directory)
     stamps = {STORE: stamp(directory / STORE)}
-    recorded = results_of(directory / STORE)
+    recorded = _results_of(directory / STORE)
     try:
         seal = _parse_seal(read_json_bytes(directory / SEAL))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -204,6 +205,16 @@ def _inspect_once(directory: Path) -> Inspected:
     if recorded is None or seal.results not in recorded:
         broken[STORE] = _other_store(directory / STORE)
     return Inspected(seal, files, broken, recorded or (), stamps)
+
+
+def _results_of(store: Path) -> tuple[str, ...] | None:
+    """Return the digests of the results that a store belongs to, none if it was never sealed; None if it is damaged."""
+    try:
+        with closing(connected(store, STORE_SCHEMA, reading=True)) as db:
+            found = db.execute("SELECT value FROM meta WHERE name = 'results'").fetchone()
+            return () if found is None else tuple(found[0].split())
+    except (*ERRORS, AttributeError):
+        return None
 
 
 def _without_seal(directory: Path, recorded: tuple[str, ...] | None) -> dict[str, str]:

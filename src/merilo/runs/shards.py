@@ -16,10 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from merilo.errors import RunError, UsageError
 from merilo.judging.digests import digest_bytes, digest_of
-from merilo.runs.database import StoreProblem, connected, problem_of, read_only
+from merilo.runs.database import (
+    FORMAT,
+    SCHEMA,
+    STORE_SCHEMA,
+    StoreProblem,
+    connected,
+    different_table,
+    problem_of,
+    record_digests,
+)
 from merilo.runs.files import store_error
 from merilo.runs.records import CorruptRow
-from merilo.runs.schema import FORMAT, SCHEMA, STORE_SCHEMA, different_table, record_digests
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -85,7 +93,7 @@ def merge_stores(path: Path, shards: Mapping[Shard, Path], samples: int) -> None
 
     `shards`: the store of each, in the order of their numbers. `samples`: number of samples of the whole data.
     """
-    with closing(connected(path, wait_s=0.0, schema=None)) as db:
+    with closing(connected(path, STORE_SCHEMA)) as db:
         # an interrupted merge deletes the file; the journal holds what was there before, which is nothing
         for pragma in ("journal_mode = MEMORY", "synchronous = OFF", f"cache_size = -{_CACHE_KB}"):
             db.execute(f"PRAGMA {pragma}")
@@ -109,7 +117,7 @@ def merge_stores(path: Path, shards: Mapping[Shard, Path], samples: int) -> None
 def _reading(path: Path) -> Generator[sqlite3.Connection]:
     """Open the store of a shard; errors of SQLite and rows that do not match their digest raise RunError."""
     try:
-        with closing(read_only(path, STORE_SCHEMA)) as shard:
+        with closing(connected(path, STORE_SCHEMA, reading=True)) as shard:
             yield shard
     except (sqlite3.Error, CorruptRow, TypeError, ValueError) as error:
         if isinstance(error, sqlite3.Error) and problem_of(error) is StoreProblem.DISK:  # that of the merged store

@@ -12,24 +12,32 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from merilo.judging.digests import TEXTS
 from merilo.judging.json_types import compact
-from merilo.runs import records, schema
+from merilo.runs import records
 from merilo.runs.database import (
     COMMIT_ROWS,
     COMMIT_SECONDS,
     ERRORS,
+    FORMAT,
+    INCOMING,
     MAX_AT_ONCE,
+    SCHEMA,
+    STORE_SCHEMA,
     CommitPolicy,
+    add_to_digests,
     connected,
+    delete_rows,
+    different_table,
     places,
-    read_only,
+    record_digests,
+    row_digest,
 )
-from merilo.runs.files import StoreErrorContext, check_values, other_format_error, require_store, store_error
-from merilo.runs.records import Conversation, CorruptRow, Exchange, PartialReplies, SavedReplies, StoredQuestion
-from merilo.runs.schema import FORMAT, SCHEMA, STORE_SCHEMA
+from merilo.runs.files import StoreErrorContext, no_run, other_format_error, store_error
+from merilo.runs.records import Conversation, CorruptRow, Exchange, SavedReplies, StoredQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,19 +81,19 @@ class Store:
         self._absent: set[bytes] = set()  # known misses, so that storing these keys needs no look-up
         self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request share one row
         self._exchanges: int | None = None  # the highest number in use
-        self._broken_off = PartialReplies(connection, self._error_context)
+        self._left: set[bytes] = set()  # keys of the sessions that were interrupted since the store was opened
+        self._left_rows: list[tuple[bytes, int]] = []
+        self._over: list[tuple[bytes, int]] = []  # pending deletions of partial replies: key and exchange
+        self._handed_out: set[bytes] = set()  # keys whose partial replies a session has received already
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
         """Open the store at `path`; created with `create`. Raises RunError if it is missing, damaged or different."""
-        if not create:
-            require_store(path)
         return cls(_opened(path, create=create), path)
 
     @classmethod
     def read(cls, path: Path) -> Store:
         """Open the store at `path` for reading only, also on read-only media. Raises RunError."""
-        require_store(path)
         return cls(_opened(path, create=None), path)
 
     def close(self) -> None:
@@ -102,7 +110,7 @@ class Store:
         """Raise RunError if the rows of a table differ from its digest. Reads all rows."""
         self.commit()
         with self._error_context:
-            if (table := schema.different_table(self._db)) is not None:
+            if (table := different_table(self._db)) is not None:
                 raise CorruptRow(f"the rows of its table {table} were changed")
 
     # samples
@@ -113,9 +121,7 @@ class Store:
         self._incoming = 0
         with self._error_context:
             self._db.execute("DROP TABLE IF EXISTS incoming")
-            self._db.execute(
-                "CREATE TABLE incoming (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)"
-            )
+            self._db.execute(INCOMING)
 
     def accept_samples(self) -> None:
         """Replace the present samples by those added since `expect_samples`, except the samples of other shards."""
@@ -125,7 +131,7 @@ class Store:
             self._db.execute("DELETE FROM incoming WHERE record = ''")
             self._db.execute("DROP TABLE samples")
             self._db.execute("ALTER TABLE incoming RENAME TO samples")
-            schema.record_digests(self._db, "samples")
+            record_digests(self._db, "samples")
             self._db.execute("COMMIT")
 
     def positions(self, ids: Sequence[str]) -> dict[str, int]:
@@ -159,8 +165,6 @@ class Store:
         last, page = 0, "SELECT row, record FROM samples WHERE row > ? ORDER BY row LIMIT ?"
         while rows := self._page(page, last):
             for _, record in rows:
-                with self._error_context:
-                    check_values(record)
                 yield record
             last = rows[-1][0]
 
@@ -176,10 +180,6 @@ class Store:
             for _, sample_id in rows:
                 yield sample_id
             last = rows[-1][0]
-
-    def sample_count(self) -> int:
-        """Return the number of stored samples."""
-        return int(self._one("SELECT count(*) FROM samples")[0])
 
     # answers
 
@@ -252,29 +252,36 @@ class Store:
         `replies`: those of the exchange, with None for missing ones. If two sessions with the same key are interrupted,
         only the first one stored is resumed.
         """
-        first = self._broken_off.awaits(key)
+        first = key not in self._left
         if first:
             self.forget(key)
-        text = records.replies_text(replies)
-        number = self._new_exchange(exchange, text, seconds)
+        number = self._new_exchange(exchange, records.replies_text(replies), seconds)
         if first:
-            self._broken_off.add(key, number)
+            self._left.add(key)
+            self.unfinished[key] = number
+            self._left_rows += ((key, number),)
 
-    @property
-    def unfinished(self) -> bool:
-        """True if there are partial replies of interrupted sessions."""
-        return bool(self._broken_off)
+    @cached_property
+    def unfinished(self) -> dict[bytes, int]:
+        """The sessions with partial replies: key → number of their exchange."""
+        return dict(self._all("SELECT key, exchange FROM unfinished"))
 
     def saved_replies(self, key: bytes) -> SavedReplies | None:
         """Return the partial replies under this key, once; None if there are none."""
-        if key not in self._broken_off:
+        if key not in self.unfinished or key in self._handed_out:
             return None
         self.commit()
-        return self._broken_off.saved_replies(key)
+        self._handed_out.add(key)
+        row = self._one("SELECT replies, cost_usd FROM exchanges WHERE id = ?", self.unfinished[key])
+        with self._error_context:
+            return records.saved_replies_from(row)
 
     def forget(self, key: bytes) -> None:
         """Drop the partial replies under this key, because the rows stored since then contain them."""
-        if self._broken_off.drop(key):
+        if (exchange := self.unfinished.pop(key, None)) is not None:
+            self._left.discard(key)
+            self._left_rows = [row for row in self._left_rows if row[0] != key]
+            self._over += ((key, exchange),)
             self._due.add(paid=0)
 
     def drop_failures(self, failed: Iterable[OutcomeRecord] = ()) -> int:
@@ -293,8 +300,8 @@ class Store:
                 for key in trail
             }
             self._db.execute("BEGIN IMMEDIATE")
-            dropped = schema.delete(self._db, "answers", "failure IS NOT NULL")
-            dropped += sum(schema.delete(self._db, "answers", "key = ?", (key,)) for key in keys)
+            dropped = delete_rows(self._db, "answers", "failure IS NOT NULL")
+            dropped += sum(delete_rows(self._db, "answers", "key = ?", (key,)) for key in keys)
             self._db.execute("COMMIT")
         return dropped
 
@@ -404,13 +411,17 @@ class Store:
             self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
             self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
             added = {"exchanges": self._exchange_rows, "answers": self._answer_rows}
-            schema.add(self._db, {table: sum(map(schema.row_digest, rows)) for table, rows in added.items()})
-            self._broken_off.write()
+            add_to_digests(self._db, {table: sum(map(row_digest, rows)) for table, rows in added.items()})
+            for key, exchange in self._over:
+                self._db.execute("DELETE FROM unfinished WHERE key = ?", (key,))
+                delete_rows(self._db, "exchanges", "id = ?", (exchange,))
+            self._db.executemany("INSERT INTO unfinished VALUES (?, ?)", self._left_rows)
             self._db.execute("COMMIT")
         self._due.clear()
         for rows in (self._answers, self._sample_rows, self._text_rows, self._exchange_rows, self._answer_rows):
             rows.clear()
-        self._broken_off.written()
+        self._left_rows.clear()
+        self._over.clear()
 
     def _exchange(self, exchange: Exchange, seconds: float, *, alone: bool) -> int:
         """Return the row number of a conversation. Conversations about one question without any request share a row."""
@@ -524,29 +535,24 @@ class Store:
 
 def _opened(path: Path, *, create: bool | None) -> sqlite3.Connection:
     """Return a connection to a store of this format; `create`: None for reading only. Raises RunError."""
+    if not create and not path.exists():
+        raise no_run(path.parent, path.name)
     db: sqlite3.Connection | None = None
     try:
-        if create is None:
-            db = read_only(path, STORE_SCHEMA)
-        else:
-            db = connected(path, wait_s=_WAIT_S, schema=STORE_SCHEMA)
+        db = connected(path, STORE_SCHEMA, wait_s=_WAIT_S, reading=create is None)
+        if create is not None:
             db.execute("PRAGMA journal_mode = WAL")
-            if create:
-                _create(db)
-        _check_format(db, path)
-    except BaseException as error:
+        if create:
+            _create(db)
+        (found,) = db.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
+    except (sqlite3.Error, TypeError, ValueError) as error:
         if db is not None:
             db.close()  # rolls an unfinished transaction back
-        if isinstance(error, sqlite3.Error | TypeError | ValueError):
-            raise store_error(path, error) from error
-        raise
-    return db
-
-
-def _check_format(db: sqlite3.Connection, path: Path) -> None:
-    (found,) = db.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
+        raise store_error(path, error) from error
     if found != str(FORMAT):
+        db.close()
         raise other_format_error(path, found)
+    return db
 
 
 def _create(db: sqlite3.Connection) -> None:
@@ -556,7 +562,7 @@ def _create(db: sqlite3.Connection) -> None:
         for statement in SCHEMA:
             db.execute(statement)
         db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
-        schema.record_digests(db)
+        record_digests(db)
     db.execute("COMMIT")
 
 

@@ -33,8 +33,8 @@ from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, MeriloError, RunError, UsageError
 from merilo.results.basis import score_affecting_differences
 from merilo.results.scores import read_scores
+from merilo.runs.database import record_digests
 from merilo.runs.files import MANIFEST, OUTCOMES, STORE, SUMMARY
-from merilo.runs.schema import record_digests
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
 

@@ -130,8 +130,8 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
 def _check_manifest(scores: RunScores, store: Store) -> None:
     """Raise RunError if samples are missing or were added, or if the manifest is not that of the store."""
     run = scores.run
-    whole = run.done == run.manifest.samples == store.sample_count()
-    if not whole or not set(scores.ids) <= set(store.sample_ids()):
+    known = {*store.sample_ids()}
+    if not run.done == run.manifest.samples == len(known) or not set(scores.ids) <= known:
         raise _different(run.path, "its samples are not those of the store")
     copy = store.remark(MANIFEST)
     if copy is not None and json.loads(copy) != json.loads(read_json_bytes(run.file(MANIFEST))):

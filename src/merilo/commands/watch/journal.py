@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from merilo.commands.watch.evidence import Evidence
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, connected, error_text, read_only, schema_texts, seal
+from merilo.runs.database import ERRORS, connected, error_text, seal
 from merilo.runs.files import WATCH, RunLock
 
 if TYPE_CHECKING:
@@ -68,10 +68,7 @@ class Journal:
                 if writing:
                     directory.mkdir(parents=True, exist_ok=True)
                     opened.enter_context(RunLock(directory))
-                schema = schema_texts(_TABLES) if self._path.exists() else None
-                self._db = (
-                    connected(self._path, wait_s=_WAIT_S, schema=schema) if writing else read_only(self._path, schema)
-                )
+                self._db = connected(self._path, _TABLES, wait_s=_WAIT_S, reading=not writing)
                 opened.callback(self._db.close)
                 for each in (*_TABLES, "PRAGMA synchronous = FULL") if writing else ():
                     self._db.execute(each)
