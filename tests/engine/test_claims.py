@@ -17,7 +17,7 @@ from judged_rivers import canonical
 from server import JudgeServer, status
 
 import merilo
-from merilo.engine import judge_session
+from merilo.engine import drivers
 from merilo.engine.cache import Claims, VerdictCache
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 
@@ -164,7 +164,7 @@ def test_a_question_answered_since_it_was_looked_up_is_not_asked(tmp_path: Path)
 
 def test_a_process_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim that stays without an answer delays a run by the longest wait only."""
-    monkeypatch.setattr(judge_session, "_MAX_WAIT_S", 0.5)
+    monkeypatch.setattr(drivers, "_MAX_WAIT_S", 0.5)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     path = tmp_path / "cache.sqlite"
     with JudgeServer() as server:

@@ -314,7 +314,7 @@ class BatchRounds(Batches):
         opened: OpenBatches = self._wait(self._open(title))
         body = opened.connection.body(send.request)
         reply_tokens = self._expected.max_reply(provider, send.request)
-        priced = self._dispatcher.price(provider, PRICED) is not None
+        priced = self._dispatcher.spending.price(provider, PRICED) is not None
         entry = spending.begin(cost, spending.charge(provider, send.request, reply_tokens, priced=priced))
         box = self._outbox.setdefault(title, _Outbox())
         path = opened.connection.path(send.request).value

@@ -179,7 +179,7 @@ class Spending:
         self._budget = budget
         self._grant = grant
         self._granted: dict[SharedLimit, float] = {}
-        self._price = price
+        self.price = price
         self._where = "by these runs" if self._elsewhere.requests else "in this run directory"
         self._earlier = self.ledger.requests
         self._earlier_usd = self.cost_usd
@@ -271,7 +271,7 @@ class Spending:
 
         Input may be read from the provider's prompt cache or written to it, which have separate prices.
         """
-        return highest_usd(self._price, provider, usage)
+        return highest_usd(self.price, provider, usage)
 
     def check(self, cost_usd: float, *, free: bool = False) -> BudgetRefusal | None:
         """Return the limit that one more request, of at most this cost, could exceed; None if it exceeds none.
@@ -328,7 +328,7 @@ class Spending:
     def replied(self, entry: int, reserved_usd: float, provider: Provider, settled: Settled) -> float | None:
         """Settle a request that was answered; return its cost, None if unknown."""
         usage = settled.usage
-        price = self.highest_usd if settled.input_estimated else self._price
+        price = self.highest_usd if settled.input_estimated else self.price
         cost, estimated = price(provider, usage), settled.estimated
         if cost is None and self.needs_price:  # a provider may know the price of one usage and not of another
             cost, estimated = reserved_usd, True

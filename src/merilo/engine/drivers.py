@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 from merilo.engine.answer_store import bundle_of
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
-from merilo.engine.judge_session import AskedElsewhere, JudgeSession
+from merilo.engine.judge_session import JudgeSession
 from merilo.engine.plan_run import next_step
+from merilo.engine.rate_limits import asks_no_model
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.base import OutgoingRequest
 from merilo.judging.verdicts import Verdict
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     early; then the run ends."""
 
 _log = logging.getLogger("merilo")
+POLL_S: Final = 0.1
+"""Seconds between look-ups of answers that other processes store."""
+_MAX_WAIT_S: Final = 120.0
+"""Maximum seconds to wait for an answer of another process, which may be stopped or wait for a slow server."""
 _MAX_AHEAD: Final = 100
 """Maximum steps of a plan that are asked ahead: some plans do not end with likely answers."""
 
@@ -132,7 +137,7 @@ class AsyncDriver:
     def __init__(self, answers: AnswerStore, dispatcher: Dispatcher) -> None:
         self._answers = answers
         self._dispatcher = dispatcher
-        self._price = dispatcher.price
+        self._price = dispatcher.spending.price
         self._flights: dict[bytes, _SharedSession] = {}  # by the key of each question in flight
         self.waiting = 0
         """Number of judge sessions that wait for a reply, sent or still queued."""
@@ -141,7 +146,9 @@ class AsyncDriver:
         self._unsent: list[_SharedSession] = []  # opened just now
         self._baskets: dict[tuple[int, bytes], _Basket] = {}  # by id of a judge and digest of a view
         self._ahead: list[WaitingPlan] = []  # begun just now
-        self._elsewhere = AskedElsewhere[_SharedSession](answers, self._look_again, self._narrow)
+        self._elsewhere: list[_SharedSession] = []  # their questions are asked by another process
+        self._looking: asyncio.TimerHandle | None = None
+        self._local: dict[int, bool] = {}  # by id of a provider, which lives as long as its judge: it asks no model
         self._ready: list[WaitingPlan] = []
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
         self._loop = asyncio.get_running_loop()
@@ -198,7 +205,7 @@ class AsyncDriver:
                 self._answered(waiting)
         if self._unsent:
             unsent, self._unsent = self._unsent, []
-            self._send(self._elsewhere.claimed(unsent))
+            self._send(self._claimed(unsent))
 
     def _open_baskets(self) -> None:
         """Turn the collected questions, and those that their plans are likely to ask next, into sessions; send them."""
@@ -215,7 +222,7 @@ class AsyncDriver:
                 self._deliver(basket, basket.session.keep())
             else:
                 opened.append(basket)
-        self._send(self._elsewhere.claimed(opened))
+        self._send(self._claimed(opened))
 
     def _ask_ahead(self, waiting: WaitingPlan) -> None:
         """Collect the questions that a plan is likely to ask later, so that they share the request of its first ones.
@@ -288,9 +295,9 @@ class AsyncDriver:
 
     async def close(self) -> None:
         """Store the partial replies of unfinished sessions, and stop."""
-        if self._commit is not None:
-            self._commit.cancel()
-        self._elsewhere.close()
+        for timer in (self._commit, self._looking):
+            if timer is not None:
+                timer.cancel()
         if self.ended.done():
             self.ended.exception()  # retrieved, so that asyncio does not log it as never retrieved
         self._dispatcher.off_stop(self._stopped)
@@ -380,29 +387,64 @@ class AsyncDriver:
             self.waiting += 1
             flight.send(again=flight.session.has_replies)
 
+    def _claimed(self, flights: Sequence[_SharedSession]) -> list[_SharedSession]:
+        """Return the sessions to send now, in order. Those that another process has in flight wait for its answers."""
+        if not (
+            taken := self._answers.claim([flight.session.unit for flight in flights if not self._is_local(flight)])
+        ):
+            return [*flights]
+        self._elsewhere += [flight for flight in flights if flight.session.unit.key in taken]
+        if self._looking is None:
+            self._looking = call_after(self._loop, POLL_S, self._look_again)
+        return [flight for flight in flights if flight.session.unit.key not in taken]
+
     def _look_again(self) -> None:
         """Advance the plan runs whose answers other processes have stored; send what no other process asks any more."""
+        self._looking = None
         if self.ended.done():
             return
         try:
-            answered, sendable = self._elsewhere.look()
-            for flight, held in answered:
-                self._count(flight.session.unit, held)
-                self._deliver(flight, held)
-            self._send(sendable)
+            self._look()
             self.advance_ready()
             self.on_reply()
         except Exception as error:  # noqa: BLE001  a full disk: the caller that runs the plans raises it
             self._dispatcher.stop(error)
 
-    def _narrow(self, flight: _SharedSession, held: KnownAnswers, missing: WorkUnit) -> None:
-        """Let a session that is not sent yet ask only the questions without an answer."""
-        self._count(flight.session.unit, held)
-        for waiting in flight.waiting:
-            waiting.held.update(held)
-        for key in held:
-            self._flights.pop(key, None)
-        flight.session = JudgeSession(missing, self._answers, self._price)
+    def _look(self) -> None:
+        flights, self._elsewhere = self._elsewhere, []
+        send: list[_SharedSession] = []
+        rest: list[_SharedSession] = []
+        latest = time.monotonic() - _MAX_WAIT_S
+        looked = self._answers.known_all([flight.session.unit for flight in flights])
+        for flight, (held, missing) in zip(flights, looked, strict=True):
+            if missing is None:
+                self._count(flight.session.unit, held)
+                self._deliver(flight, held)
+                continue
+            if len(missing.keys) < len(flight.session.unit.keys):  # only the others are left to ask
+                self._count(flight.session.unit, held)
+                for waiting in flight.waiting:
+                    waiting.held.update(held)
+                for key in held:
+                    self._flights.pop(key, None)
+                flight.session = JudgeSession(missing, self._answers, self._price)
+            if flight.session.sends is None:  # an earlier part of the run had received all its replies
+                kept = flight.session.keep()
+                self._count(flight.session.unit, kept)
+                self._deliver(flight, kept)
+            else:
+                (send if flight.opened_s < latest else rest).append(flight)
+        self._send(send + self._claimed(rest))
+
+    def _is_local(self, flight: _SharedSession) -> bool:
+        """Return True if a session asks no model; waiting for another process would take longer than its answer."""
+        for send in flight.session.sends or ():
+            provider = send.provider
+            if id(provider) not in self._local:
+                self._local[id(provider)] = asks_no_model(provider)
+            if not self._local[id(provider)]:
+                return False
+        return True
 
     def _count(self, unit: WorkUnit, held: KnownAnswers) -> None:
         self._dispatcher.count(len(held))

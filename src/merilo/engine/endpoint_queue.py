@@ -114,7 +114,7 @@ class EndpointQueue:
         self._weighs = limits.tokens_per_minute is not None
         self._remote = "base_url" in provider.fingerprint()
         self._expected = TokenEstimator()
-        self._priced = dispatcher.price(provider, PRICED) is not None
+        self._priced = dispatcher.spending.price(provider, PRICED) is not None
         self._estimates = self._remote or self._priced
         self.left_out_usd: float | None = None
         """Maximum cost of the cheapest request that was skipped because it alone could exceed the cost limit; None if

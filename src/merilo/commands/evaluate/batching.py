@@ -62,7 +62,7 @@ class RunBatches:
 
         rounds = BatchRounds(self._store, dispatcher, self._providers, directory=self._directory, note=note)
         dispatcher.on_stop(rounds.stop)
-        price, count = dispatcher.price, dispatcher.count
+        price, count = dispatcher.spending.price, dispatcher.count
         try:
             await rounds.begin()
             stream = in_rounds(samples, metrics, answers, rounds, window=WINDOW, price=price, count=count, late=True)

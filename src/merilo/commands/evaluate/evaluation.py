@@ -178,7 +178,9 @@ class RunEvaluation:
         """Return the same for judges that are asked the questions of many samples in one batch."""
         batches = Batches()
         dispatcher.on_stop(batches.stop)
-        return in_rounds(samples, metrics, self._answers, batches, price=dispatcher.price, count=dispatcher.count)
+        return in_rounds(
+            samples, metrics, self._answers, batches, price=dispatcher.spending.price, count=dispatcher.count
+        )
 
     def _finish(self, dispatcher: Dispatcher, seconds: float, ended: BaseException | None) -> None:
         """Write results and usage. `ended`: the error that stopped the run, if any."""
