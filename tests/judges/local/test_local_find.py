@@ -96,11 +96,9 @@ def test_the_cache_of_the_hub_is_read(tmp_path: Path) -> None:
 
 
 def test_another_revision_is_not_used() -> None:
-    """A revision that is not in the cache is refused, and the present ones are named."""
+    """A revision that is not in the cache is refused."""
     cached()
-    assert f"Revision {'b' * 40} of {MODEL} is not in the cache of the hub (there: {REVISION})" in refused(
-        f"{MODEL}@{'b' * 40}"
-    )
+    assert f"Revision {'b' * 40} of {MODEL} is not in the cache of the hub." in refused(f"{MODEL}@{'b' * 40}")
 
 
 def test_weights_behind_links_are_found() -> None:
@@ -187,12 +185,12 @@ def test_labels_in_another_order_are_refused(tmp_path: Path) -> None:
         ("{", "not valid JSON"),
         ("[1]", "must contain one object"),
         ("[" * 100_000, "nested too deeply"),
-        (json.dumps({"id2label": ["a"]}), "id2label must map numbers to names"),
-        (json.dumps({"id2label": {"0": 1}}), "id2label must map numbers to names"),
-        (json.dumps({"id2label": {"0": "a\nb"}}), "id2label must map numbers to names"),
-        (json.dumps({"id2label": {"0": "\x1b[2J"}}), "id2label must map numbers to names"),
-        (json.dumps({"id2label": {"1": "a"}}), "id2label must number the labels from 0"),
-        (json.dumps({"id2label": {"9" * 5000: "a"}}), "id2label must map numbers to names"),
+        (json.dumps({"id2label": ["a"]}), "id2label must map the numbers from 0 to names"),
+        (json.dumps({"id2label": {"0": 1}}), "id2label must map the numbers from 0 to names"),
+        (json.dumps({"id2label": {"0": "a\nb"}}), "id2label must map the numbers from 0 to names"),
+        (json.dumps({"id2label": {"0": "\x1b[2J"}}), "id2label must map the numbers from 0 to names"),
+        (json.dumps({"id2label": {"1": "a"}}), "id2label must map the numbers from 0 to names"),
+        (json.dumps({"id2label": {"9" * 5000: "a"}}), "id2label must map the numbers from 0 to names"),
         (" " * (2**20 + 1), "at most 1,048,576 bytes"),
     ],
 )

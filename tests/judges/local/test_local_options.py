@@ -14,6 +14,7 @@ from tiny_models import OPTIONS_CARD, decider, rigged
 from merilo.errors import UsageError
 from merilo.judges.local.card import builtin_cards
 from merilo.judges.local.judge import LocalJudge, local_judge
+from merilo.judges.local.model import golden_check
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportVerdict
@@ -122,8 +123,7 @@ def test_a_number_that_is_not_finite_fails(tmp_path: Path) -> None:
 def test_golden_pairs_name_an_option(tmp_path: Path) -> None:
     """A golden pair of such a card is one input of the model."""
     golden = '[[golden]]\npremise = "The tower."\nquestion = "The tower?"\noption = "it"\nlogits = [2.0]\n'
-    check = judge_of(tmp_path, OPTIONS_CARD + golden).golden_check()
-    assert check is not None
+    check = golden_check(judge_of(tmp_path, OPTIONS_CARD + golden).provider.scorer())
     assert check.agree
 
 

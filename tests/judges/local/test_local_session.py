@@ -15,7 +15,7 @@ from tiny_models import NLI_CARD, NLI_LABELS, nli, random_logits, random_model
 
 from merilo.errors import ProviderDown, UsageError
 from merilo.judges.local.judge import LocalJudge, local_judge
-from merilo.judges.local.model import ModelSession, TokenIds, free_memory, memory_problem
+from merilo.judges.local.model import ModelSession, TokenIds, golden_check
 from merilo.judging.ask import Answer
 from merilo.judging.kinds.support import Support
 from merilo.judging.verdicts import Failure, FailureKind
@@ -69,17 +69,14 @@ def test_golden_pairs_are_compared(tmp_path: Path) -> None:
         ids, types = judge.provider.scorer().tokens.encode(texts)
         logits = random_logits(ids, types, len(WORDS.split()) + SPECIAL, len(NLI_LABELS))
         golden += f'[[golden]]\npremise = "{texts["premise"]}"\nhypothesis = "the tower ."\nlogits = {logits}\n'
-    assert judge.golden_check() is None
     card = (tmp_path / "judge.toml").read_text()
     (tmp_path / "judge.toml").write_text(card + golden)
-    check = local_judge(str(tmp_path)).golden_check()
-    assert check is not None
+    check = golden_check(local_judge(str(tmp_path)).provider.scorer())
     assert check.agree
     assert check.note.startswith("Golden logits agree (3 pairs, largest difference ")
     wrong = '[[golden]]\npremise = "a"\nhypothesis = "a"\nlogits = [9.0, 9.0, 9.0]\n'
     (tmp_path / "judge.toml").write_text(card + wrong)
-    check = local_judge(str(tmp_path)).golden_check()
-    assert check is not None
+    check = golden_check(local_judge(str(tmp_path)).provider.scorer())
     assert check.note.startswith("Golden logits DIFFER (1 pairs")
 
 
@@ -194,19 +191,6 @@ def test_a_model_that_cannot_be_loaded_stops_the_run(tmp_path: Path) -> None:
     (folder / "model.onnx").write_bytes(b"no model")
     with pytest.raises(ProviderDown, match="Cannot load"):
         ask(local_judge(str(folder)), Support("a", ("b",)))
-
-
-def test_a_model_larger_than_memory_is_not_loaded(tmp_path: Path) -> None:
-    """The message names what is needed and what is free."""
-    path = tmp_path / "model.onnx"
-    path.write_bytes(b"x" * 1000)
-    assert memory_problem((path,), 2, 200_001_600) is None
-    assert memory_problem((path,), 2, None) is None
-    assert memory_problem((path,), 20, 1_000_000_000) == (
-        f"{path} needs about 2.0 GB of memory, and 1.0 GB are free. Close other programs, or use a smaller model."
-    )
-    found = free_memory()
-    assert found is None or found > 10**6
 
 
 def test_a_number_that_is_not_finite_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

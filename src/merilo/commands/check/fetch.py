@@ -80,7 +80,7 @@ def download(plan: Download, advance: Callable[[str], None] = lambda _: None) ->
         advance(name)
         options = {"revision": plan.revision, "cache_dir": find.hub_cache(), "force_download": renewed}
         path = Path(_asked(plan.model, "hf_hub_download", filename=name, **options))
-        digests[name], folder = find.file_digest(path), path.parents[name.count("/")]
+        digests[name], folder = find.file_sha256(path), path.parents[name.count("/")]
         if each.lfs and each.lfs["sha256"] != digests[name]:
             raise UsageError(f"{path} is not the file that the hub describes. Remove it and repeat the command.")
     date = f"{datetime.now(UTC):%Y-%m-%d}"

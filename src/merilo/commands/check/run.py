@@ -39,6 +39,7 @@ from merilo.data.labels import Labelled, Task, read_labels
 from merilo.data.sample import Dataset
 from merilo.errors import UsageError
 from merilo.judges.local.judge import LocalJudge
+from merilo.judges.local.model import golden_check
 from merilo.judges.routed import each_judge, is_deterministic, part_for, parts_of, unavailable_reason
 from merilo.judging.registry import KINDS, SPECIAL
 from merilo.metrics.base import Failed, Score
@@ -214,7 +215,7 @@ class _Work:
         items = self._items(outcomes)
         tables = [table_of(each, items, resampling, _trained_on(self.judge, KIND[each.task])) for each in READINGS]
         local = [each for each in parts_of(self.judge) if isinstance(each, LocalJudge)] if self.kinds else []
-        golden = [found for each in local if (found := each.golden_check()) is not None]
+        golden = [golden_check(each.provider.scorer()) for each in local if each.card.golden]
         return JudgeCheck(
             judge=self.judge,
             files=self.files,

@@ -33,10 +33,12 @@ OWN_SLOTS: Final = ("question", "option")
 """The slots that the form `options` fills itself."""
 
 
-class OptionQuestion(BaseModel):
-    """How the model is asked one kind of question."""
-
+class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class OptionQuestion(_Part):
+    """How the model is asked one kind of question."""
 
     wording: str
     """The question, which may contain slots."""
@@ -82,10 +84,6 @@ NAME_PATTERN: Final = r"[a-z0-9][a-z0-9._-]{0,63}"
 """Names of cards: lower case, so that they are file names everywhere."""
 
 Probability = Annotated[float, Field(ge=0, le=1)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Files(_Part):
@@ -181,7 +179,6 @@ class Output(_Part):
 class Windows(_Part):
     """How a long text is divided: whole sentences up to a number of words and of tokens."""
 
-    unit: Literal["sentences"] = "sentences"
     words: int | None = Field(default=None, ge=8)
     """Maximum words of a window; None: only the tokens count."""
     joined_by: str = " "
@@ -189,15 +186,6 @@ class Windows(_Part):
     """Sentences that a window repeats from the one before."""
     take: Literal["max", "mean"] = "max"
     """How the scores of windows are combined."""
-
-
-class Evidence(_Part):
-    """Which sentences of a relevant context are named as evidence."""
-
-    window: int = Field(default=2, ge=1, le=10)
-    """Sentences that are read together; the last one is scored."""
-    within: Probability = 0.15
-    """Sentences are named whose score is at most this much below the best one."""
 
 
 class _Answer(_Part):
@@ -212,18 +200,11 @@ class YesNo(_Answer):
     """Lowest probability that counts as yes."""
 
 
-class YesNoWithEvidence(YesNo):
-    """A yes or no about one context, with evidence sentences."""
-
-    evidence: Evidence = Evidence()
-
-
 class Graded(_Answer):
     """How a question with three grades is answered."""
 
     cuts: tuple[Probability, Probability]
     """Lowest probabilities of the middle and of the highest grade."""
-    evidence: Evidence = Evidence()
 
     @field_validator("cuts")
     @classmethod
@@ -249,7 +230,7 @@ class Answers(_Part):
 
     support: YesNo | None = None
     relevance: Graded | None = None
-    usefulness: YesNoWithEvidence | None = None
+    usefulness: YesNo | None = None
     sufficiency: Graded | None = None
     addresses: YesNo | None = None
     similarities: _Answer | None = None
@@ -326,12 +307,18 @@ class Card(_Part):
     """Form `options`: how the model is asked each kind that it answers."""
     windows: Windows = Windows()
     answers: Answers
-    calibration: dict[Literal["support", "relevance", "usefulness", "sufficiency", "addresses"], Calibration] = {}
+    calibration: dict[str, Calibration] = {}
     golden: tuple[Golden, ...] = Field(default=(), max_length=50)
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        self._agrees_with_its_form()
+        options = self.input.form == "options"
+        if options == ("output" in self.model_fields_set):
+            raise ValueError('output is needed, except in form "options", which has none')
+        if wrong := sorted({*self.questions} ^ ({*self.answers.given} if options else set[str]())):
+            raise ValueError(f'questions.{wrong[0]} and answers.{wrong[0]} need each other, in form "options" alone')
+        if options and self.calibration:
+            raise ValueError('form "options" has a temperature for each question, and no calibration')
         for kind, answer in self.answers.given.items():
             slots = self.input.slots
             if kind in self.questions:
@@ -346,15 +333,6 @@ class Card(_Part):
             raise ValueError(f"calibration.{unanswered[0]} is for a kind that the card does not answer")
         return self
 
-    def _agrees_with_its_form(self) -> None:
-        options = self.input.form == "options"
-        if options == ("output" in self.model_fields_set):
-            raise ValueError('output is needed, except in form "options", which has none')
-        if wrong := sorted({*self.questions} ^ ({*self.answers.given} if options else set[str]())):
-            raise ValueError(f'questions.{wrong[0]} and answers.{wrong[0]} need each other, in form "options" alone')
-        if options and self.calibration:
-            raise ValueError('form "options" has a temperature for each question, and no calibration')
-
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the parts that affect a verdict, as hex digits."""
@@ -362,15 +340,6 @@ class Card(_Part):
         if self.questions:  # the digests of other forms stay as they were
             parts |= self.model_dump(mode="json", include={"questions"})
         return sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-    def calibration_of(self, kind: str) -> Calibration | None:
-        """Return the curve for a kind of question; None if its scores are not calibrated."""
-        return dict[str, Calibration](self.calibration.items()).get(kind)
-
-    @property
-    def non_commercial(self) -> bool:
-        """True if the licence forbids commercial use."""
-        return forbids_commercial_use(self.licence)
 
 
 def forbids_commercial_use(licence: str) -> bool:

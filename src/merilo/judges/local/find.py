@@ -12,9 +12,9 @@ import re
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
+from hashlib import file_digest
 from mmap import ACCESS_READ, mmap
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -71,7 +71,6 @@ FORMS: Final = "local:FOLDER, local:ORG/NAME[@REVISION] or local:NAME"
 _MODEL: Final = re.compile(r"(?P<org>[\w-][\w.-]*)/(?P<name>[\w-][\w.-]*)(?:@(?P<revision>[\w-][\w.-]*))?")
 _NAME: Final = re.compile(NAME_PATTERN)
 _FOLDER_NAME: Final = re.compile(r"[\w-][\w.-]*")
-_MAX_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +127,13 @@ def hub_cache() -> Path:
 
 def hub_snapshot(model: str, revision: str = "main") -> Path | None:
     """Return the folder of a revision (a branch, a tag or a commit) of ORG/NAME in the hub's cache; None if absent."""
-    root = _hub_folder(model)
+    root = hub_cache() / f"models--{model.replace('/', '--')}"
     try:
         commit = (root / "refs" / revision).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         commit = revision
     folder = root / "snapshots" / commit
     return folder if _FOLDER_NAME.fullmatch(commit) and folder.is_dir() else None
-
-
-def _hub_folder(model: str) -> Path:
-    return hub_cache() / f"models--{model.replace('/', '--')}"
 
 
 def card_for(spec: str) -> Card | None:
@@ -200,12 +195,10 @@ def _installed(name: str, model: str, revision: str, card: Card) -> FoundModel:
     wanted = revision or (lock.revision if lock is not None else pinned)
     folder = hub_snapshot(model, wanted or "main")
     if folder is None:
-        there = sorted(path.name for path in (_hub_folder(model) / "snapshots").glob("*"))[:_MAX_NAMED]
         what = f"Revision {wanted} of {model}" if wanted else f"The model {model}"
         option = f"@{wanted}" if wanted and "/" in name else ""
-        present = f" (there: {', '.join(there)})" if there and wanted else ""
         raise UsageError(
-            f"{what} is not in the cache of the hub{present}. Download it: merilo judge check local:{name}{option}."
+            f"{what} is not in the cache of the hub. Download it: merilo judge check local:{name}{option}."
         )
     kept = lock if lock is not None and revision in {"", lock.revision} else None
     found = FoundModel(name, card, folder, home=home, lock=kept)
@@ -259,7 +252,6 @@ def export_advice(model: str) -> str:
 # -- files and their digests --------------------------------------------------------------------------
 
 
-_READ_BYTES: Final = 2**20
 _LOCATION: Final = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])")
 """How a protobuf writes the key `location` of a tensor's external data, and the length of the file name after it."""
 _MAX_EXTERNAL: Final = 1_000
@@ -277,32 +269,20 @@ def external_files(model: Path) -> tuple[Path, ...]:
             names = {content[match.end() : match.end() + match[1][0]] for match in _LOCATION.finditer(content)}
     if len(names) > _MAX_EXTERNAL:
         raise UsageError(f"{model} has {len(names):,} external files; at most {_MAX_EXTERNAL:,} are supported.")
-    return tuple(_external(model, name) for name in sorted(names))
+    files = [model.parent / raw.decode("utf-8", "replace") for raw in sorted(names)]
+    for path, raw in zip(files, sorted(names), strict=True):
+        if re.search(rb"[\\:/\x00-\x1f]|^\.\.?$|^$", raw):
+            name = raw.decode("utf-8", "replace")
+            raise UsageError(f"{model} reads weights from {name!r}, which is not a file in its folder.")
+        if not path.is_file():
+            raise UsageError(f"{path} is missing: {model.name} stores its weights there.")
+    return tuple(files)
 
 
-def _external(model: Path, raw: bytes) -> Path:
-    name = raw.decode("utf-8", "replace")
-    if (
-        len(PurePosixPath(name).parts) != 1
-        or name in {".", ".."}
-        or "\\" in name
-        or ":" in name
-        or not name.isprintable()
-    ):
-        raise UsageError(f"{model} reads weights from {name!r}, which is not a file in its folder.")
-    path = model.parent / name
-    if not path.is_file():
-        raise UsageError(f"{path} is missing: {model.name} stores its weights there.")
-    return path
-
-
-def file_digest(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file as hex digits."""
-    digest = sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_READ_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def digests(found: FoundModel) -> Mapping[str, str]:
@@ -326,7 +306,7 @@ def digests(found: FoundModel) -> Mapping[str, str]:
 @lru_cache(maxsize=256)
 def _digest_of(path: Path, size: int, modified_ns: int) -> str:
     del size, modified_ns
-    return file_digest(path)
+    return file_sha256(path)
 
 
 # -- a card for a model without one --------------------------------------------------------------------
@@ -367,21 +347,12 @@ def read_config(folder: Path) -> ModelConfig | None:
 
 
 def _labels(value: object, path: Path) -> Mapping[int, str]:
-    if value is None:
-        return {}
-    labels: dict[int, str] = {}
-    given = cast("dict[str, object]", value) if isinstance(value, dict) else {"": value}
-    for key, name in given.items():
-        if not (key.isascii() and key.isdigit() and len(key) < 5 and _is_name(name)):
-            raise UsageError(f"{path}: id2label must map numbers to names.")
-        labels[int(key)] = cast("str", name)
-    if sorted(labels) != [*range(len(labels))] or len(labels) > _MAX_LABELS:
-        raise UsageError(f"{path}: id2label must number the labels from 0.")
-    return labels
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and value.isprintable() and len(value) <= _MAX_NAME
+    given = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    names = [name for name in given.values() if isinstance(name, str) and name.isprintable() and len(name) <= _MAX_NAME]
+    numbered = {*given} == {*map(str, range(len(given)))} and len(names) == len(given) <= _MAX_LABELS
+    if not numbered or (value is not None and not given):
+        raise UsageError(f"{path}: id2label must map the numbers from 0 to names.")
+    return {int(key): cast("str", name) for key, name in given.items()}
 
 
 # -- the draft ----------------------------------------------------------------------------------------
@@ -400,24 +371,24 @@ def draft_card(folder: Path) -> str:
         raise UsageError(f"{folder} has no {CONFIG_NAME}. Name the folder of a model.")
     labels = [config.labels[place] for place in sorted(config.labels)]
     ranks = len(labels) == 1
-    model = _model_file(folder)
+    offset = _OFFSET if config.architecture.startswith(_OFFSET_FAMILIES) else 0
+    most = f'"{UNDECIDED}"' if config.max_positions is None else config.max_positions - offset
     lines = [
         '# A draft: replace each "?". The keys are explained in merilo\'s documentation, "Use a local model".',
         "card = 1",
-        f"name = {_text(_name(folder))}",
+        f"name = {_text(re.sub('[^a-z0-9._-]+', '-', folder.resolve().name.casefold()).strip('-._')[:40] or 'model')}",
         f'licence = "{UNDECIDED}"',
         f'languages = ["{UNDECIDED}"]  # such as "en"; "multi" for many',
         "",
         "[files]",
-        f"model = {_text(model)}",
+        f"model = {_text(_model_file(folder))}",
         'tokenizer = "tokenizer.json"',
         "",
-        f"# Architecture: {_plain(config.architecture) or 'unknown'}.",
         "[input]",
         'form = "pair"',
         f"first = {_text('{query}' if ranks else '{premise}')}",
         f"second = {_text('{premise}' if ranks else '{hypothesis}')}",
-        f"max_tokens = {_max_tokens(config)}",
+        f"max_tokens = {most}",
         "",
         "[output]",
         f'head = "{"sigmoid" if ranks else "softmax"}"',
@@ -454,21 +425,5 @@ def _model_file(folder: Path) -> str:
     return usual[0] if usual else found[0] if len(found) == 1 else "model.onnx"
 
 
-def _max_tokens(config: ModelConfig) -> str:
-    if config.max_positions is None:
-        return f'"{UNDECIDED}"'
-    offset = _OFFSET if config.architecture.startswith(_OFFSET_FAMILIES) else 0
-    return str(config.max_positions - offset)
-
-
-def _name(folder: Path) -> str:
-    name = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.casefold()).strip("-._")[:40]
-    return name or "model"
-
-
 def _text(value: str) -> str:
     return json.dumps(value, ensure_ascii=True)  # a JSON text without characters beyond ASCII is a TOML text too
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[^\w.-]", "", text)[:80]

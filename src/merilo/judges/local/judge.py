@@ -24,8 +24,8 @@ from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import EmbeddedProvider
 from merilo.judges.in_process import FreeProvider, answer_batch, thread_count
-from merilo.judges.local.card import builtin_cards
-from merilo.judges.local.find import digests, external_files, find_model
+from merilo.judges.local.card import builtin_cards, forbids_commercial_use
+from merilo.judges.local.find import digests, find_model
 from merilo.judges.local.model import (
     MISSING,
     ForgedToken,
@@ -35,9 +35,6 @@ from merilo.judges.local.model import (
     PairScorer,
     PairTokens,
     TooLong,
-    free_memory,
-    golden_check,
-    memory_problem,
 )
 from merilo.judges.words import is_english, split_english
 from merilo.judging.json_types import as_object
@@ -60,9 +57,9 @@ if TYPE_CHECKING:
 
     from merilo.errors import ProviderError
     from merilo.judges.base import Conversation
-    from merilo.judges.local.card import Card, Evidence
+    from merilo.judges.local.card import Card
     from merilo.judges.local.find import FoundModel
-    from merilo.judges.local.model import GoldenCheck, KindScorer, Window
+    from merilo.judges.local.model import KindScorer, Window
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Provider, Reply, Request
@@ -122,7 +119,7 @@ class LocalJudge(JudgeDefaults):
             notes.append("its scores are not calibrated")
         if not card.proved and builtin_cards().get(card.name) == card:
             notes.append(UNPROVED)
-        if card.non_commercial:
+        if forbids_commercial_use(card.licence):
             notes.append(f"licence {card.licence}: NO COMMERCIAL USE")
         return "; ".join(notes)
 
@@ -139,8 +136,7 @@ class LocalJudge(JudgeDefaults):
 
     def supports_language(self, texts: Sequence[str]) -> bool:
         """Return True if the card lists the language of these texts, as far as it can be detected."""
-        languages = self.languages
-        if not languages:
+        if not (languages := self.languages):
             return True
         first, *others = [text[:_MAX_BEGINNING] for text in texts]
         detected = identify_language("\n".join((first, *others)))
@@ -170,7 +166,10 @@ class LocalJudge(JudgeDefaults):
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question, with one request to the model or the rules for each."""
         questions = question.questions if isinstance(question, Pack) else (question,)
-        providers = [self._provider(type(each)) for each in questions]
+        providers: list[Provider | None] = [
+            self.provider if type(each) in self.model_kinds else _EMBEDDED if type(each) in _BY_RULES else None
+            for each in questions
+        ]
         sends = tuple(
             OutgoingRequest(provider, QuestionRequest((), question=each))
             for each, provider in zip(questions, providers, strict=True)
@@ -182,19 +181,9 @@ class LocalJudge(JudgeDefaults):
             for each, provider in zip(questions, providers, strict=True)
         )
 
-    def _provider(self, kind: type[Question[Any]]) -> Provider | None:
-        return self.provider if kind in self.model_kinds else _EMBEDDED if kind in _BY_RULES else None
-
     def _unknown(self, question: Question[Any]) -> Failure:
         message = f"{self.name} cannot answer questions of kind {question.kind!r}; use an LLM judge."
         return Failure(FailureKind.PERMANENT, message)
-
-    def golden_check(self) -> GoldenCheck | None:
-        """Return how the model's logits for the golden pairs of its card differ; None without such pairs.
-
-        Raises UsageError if the model cannot be loaded.
-        """
-        return golden_check(self.provider.scorer()) if self.card.golden else None
 
 
 def local_judge(text: str) -> LocalJudge:
@@ -251,25 +240,17 @@ class LocalProvider(FreeProvider):
                 self._loaded.append(_load(self.found))
             return self._loaded[0]
 
-    def answer_one(self, question: Question[Any]) -> str:
-        """Return the answer to one question as a reply's text, in this thread."""
-        return _answered(self.scorer(), question)
-
     def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
         """Answer requests as `BatchProvider` describes; Permanent for a question of another kind."""
         try:
             scorer = self.scorer()
         except UsageError as error:
             raise ProviderDown(str(error)) from error
-        return answer_batch(requests, partial(_answered, scorer), kinds=self.found.card.answers.given, judge="local")
+        return answer_batch(requests, partial(answered, scorer), kinds=self.found.card.answers.given, judge="local")
 
 
 def _load(found: FoundModel) -> PairScorer:
     digests(found)
-    files = (found.model, *external_files(found.model))
-    problem = memory_problem(files, thread_count(), free_memory())
-    if problem is not None:
-        raise UsageError(problem)
     card = found.card
     session = ModelSession(found.model, len(card.output.labels))
     scorer = PairScorer(card, PairTokens(found.tokenizer, card.input), session.logits)
@@ -277,25 +258,23 @@ def _load(found: FoundModel) -> PairScorer:
     return scorer
 
 
-def _answered(scorer: PairScorer, question: Question[Any]) -> str:
-    return answer_text(_answer(scorer, question))
-
-
-def _answer(scorer: PairScorer, question: Question[Any]) -> Any:  # Any: a verdict or a failure
+def answered(scorer: PairScorer, question: Question[Any]) -> str:
+    """Return the answer to one question as a reply's text; one that cannot be read is a failure."""
     try:
-        return ANSWERS[type(question)](scorer.of(question.kind), question)
+        return answer_text(ANSWERS[type(question)](scorer.of(question.kind), question))
     except TooLong as error:
-        return Failure(FailureKind.PERMANENT, f"{error} Shorten the text, or use another judge.")
+        failure = Failure(FailureKind.PERMANENT, f"{error} Shorten the text, or use another judge.")
     except ForgedToken:
         message = "A text contains a special token of the model that cannot be removed. Use another judge."
-        return Failure(FailureKind.PERMANENT, message)
+        failure = Failure(FailureKind.PERMANENT, message)
     except UsageError as error:  # the model cannot run an input of this length
-        return Failure(FailureKind.PERMANENT, str(error))
+        failure = Failure(FailureKind.PERMANENT, str(error))
     except InvalidLogits:
-        return Failure(FailureKind.BROKEN, "the local model returned a number that is not finite")
+        failure = Failure(FailureKind.BROKEN, "the local model returned a number that is not finite")
     except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
         _log.exception("a local judge raised an exception")
-        return Failure(FailureKind.BROKEN, f"the local judge raised {type(error).__name__}: {error}")
+        failure = Failure(FailureKind.BROKEN, f"the local judge raised {type(error).__name__}: {error}")
+    return answer_text(failure)
 
 
 # -- time for some questions --------------------------------------------------------------------------
@@ -359,7 +338,7 @@ class LocalWork:
                 return None
             began = now()
             for question in kind.first:
-                kind.provider.answer_one(question)
+                answered(kind.provider.scorer(), question)
             spent = now() - began
             read = sum(len(text) for question in kind.first for text in question.all_texts)
             total += spent * kind.characters * scale / max(read, 1) / min(thread_count(), max(kind.count, 1))
@@ -371,9 +350,13 @@ class LocalWork:
 # From scores of pairs to verdicts: one function for each kind of question. A context is read in windows of whole
 # sentences. The best window decides, and names the evidence.
 
-RULES_VERSION: Final = "local-1"
+RULES_VERSION: Final = "local-2"
 """Version of the rules in this folder, in the fingerprint of every local judge."""
 _CONTRADICTED: Final = 0.5
+_EVIDENCE_WINDOW: Final = 2
+"""Sentences that are read together for evidence; the last one is scored."""
+_EVIDENCE_WITHIN: Final = 0.15
+"""Sentences are named whose score is at most this much below the best one."""
 _MAX_JOINED: Final = 3
 """Contexts that are read together to decide whether they are sufficient."""
 _LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
@@ -465,8 +448,7 @@ def relevance(scorer: KindScorer, question: Relevance) -> RelevanceVerdict:
     p = found.score.probability
     grade = _grade(found.score, cuts)
     reason = _reason(p, _sentences(found), *cuts)
-    options: Evidence = scorer.answer.evidence
-    evidence = _evidence(scorer, question.sentences, options, user_input=question.user_input) if grade else ()
+    evidence = _evidence(scorer, question.sentences, user_input=question.user_input) if grade else ()
     return RelevanceVerdict(grade, evidence, reason, p)
 
 
@@ -484,8 +466,7 @@ def usefulness(scorer: KindScorer, question: Usefulness) -> UsefulnessVerdict:
         return UsefulnessVerdict(useful=False, reason=_reason(0.0, "", cut), probability=0.0)
     best, text = max(found, key=lambda each: each[0].score.probability)
     p = best.score.probability
-    options: Evidence = scorer.answer.evidence
-    evidence = _evidence(scorer, question.sentences, options, reference=text) if p >= cut else ()
+    evidence = _evidence(scorer, question.sentences, reference=text) if p >= cut else ()
     return UsefulnessVerdict(p >= cut, evidence, _reason(p, _sentences(best), cut), p)
 
 
@@ -523,17 +504,17 @@ def _grade(score: PairScore, cuts: tuple[float, float]) -> int:
     return (score.probability >= cuts[0]) + (score.highest >= cuts[1])
 
 
-def _evidence(scorer: KindScorer, texts: Sequence[str], options: Evidence, **other: str) -> tuple[int, ...]:
+def _evidence(scorer: KindScorer, texts: Sequence[str], **other: str) -> tuple[int, ...]:
     """Return the sentences that score best, each read with those before it."""
     places = [place for place, text in enumerate(texts) if text.strip()]
     if len(places) == 1:
         return tuple(places)
     scores: dict[int, float] = {}
     for at, place in enumerate(places):
-        before = places[max(0, at + 1 - options.window) : at + 1]
+        before = places[max(0, at + 1 - _EVIDENCE_WINDOW) : at + 1]
         found = _read(scorer, [texts[each] for each in before], 0, **other)
         scores[place] = found.score.probability if found is not None else 0.0
-    least = max(scores.values()) - options.within
+    least = max(scores.values()) - _EVIDENCE_WITHIN
     return tuple(place for place in places if scores[place] >= least)
 
 

@@ -11,24 +11,23 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.bounded_cache import BoundedCache
 from merilo.cancellation import check_cancelled
 from merilo.errors import UsageError
 from merilo.judges.encoder.model import open_session
-from merilo.judges.local.card import FIELDS, filled
+from merilo.judges.local.card import filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from tokenizers import Tokenizer
 
-    from merilo.judges.local.card import Calibration, Card, Input, OptionQuestion, Output, Windows
+    from merilo.judges.local.card import Card, Input, Output, Windows
 
 MISSING: Final = "local judges need the package tokenizers; install it: pip install 'merilo[local]'"
 _MAX_FILE_BYTES: Final = 200_000_000
@@ -49,20 +48,14 @@ class ForgedToken(Exception):
     """A text contains a special token that cannot be removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Special:
-    """A special token of an input."""
+class _Piece(NamedTuple):
+    """A special token of an input, or a text with slots."""
 
-    id: int
     type: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A text of an input, with slots."""
-
-    template: str
-    type: int
+    """Which of two texts it belongs to."""
+    id: int | None = None
+    """The number of a special token; None for a text."""
+    template: str = ""
 
 
 class PairTokens:
@@ -71,18 +64,17 @@ class PairTokens:
     def __init__(self, file: Path, form: Input) -> None:
         """Read a `tokenizer.json`. Raises UsageError if it is invalid or lacks a special token of the card."""
         self._tokenizer = _tokenizer(file)
-        unknown = _unknown_id(self._tokenizer)
         added = self._tokenizer.get_added_tokens_decoder()
         self._pieces = _explicit(form, self._tokenizer, file) if form.special else _usual(form, self._tokenizer)
-        own = {piece.id for piece in self._pieces if isinstance(piece, _Special)}
-        self._special = (own | {number for number, token in added.items() if token.special}) - {unknown}
+        special = {piece.id for piece in self._pieces} | {number for number, token in added.items() if token.special}
+        self._special = special - {_unknown_id(self._tokenizer)}
 
     def encode(self, texts: Mapping[str, str]) -> TokenIds:
         """Return the ids of the pair with these texts, by slot. Raises ForgedToken."""
         ids: list[int] = []
         types: list[int] = []
         for piece in self._pieces:
-            new = (piece.id,) if isinstance(piece, _Special) else self._ids(filled(piece.template, texts))
+            new = self._ids(filled(piece.template, texts)) if piece.id is None else (piece.id,)
             ids += new
             types += [piece.type] * len(new)
         return TokenIds(tuple(ids), tuple(types))
@@ -118,15 +110,11 @@ def _tokenizer(file: Path) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001  the package raises this type
-        raise UsageError(f"Cannot read {file}: {_one_line(error)}.") from None
+        raise UsageError(f"Cannot read {file}: {' '.join(str(error).split())[:200]}.") from None
     tokenizer.no_truncation()  # many files ship with a limit of 128 or 512 tokens
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True  # the letters of a special token are letters
     return tokenizer
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def _unknown_id(tokenizer: Tokenizer) -> int | None:
@@ -136,75 +124,40 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
     return number if isinstance(number, int) else tokenizer.token_to_id(token) if isinstance(token, str) else None
 
 
-def _explicit(form: Input, tokenizer: Tokenizer, file: Path) -> tuple[_Special | _Text, ...]:
-    pieces: list[_Special | _Text] = []
+def _explicit(form: Input, tokenizer: Tokenizer, file: Path) -> list[_Piece]:
+    pieces: list[_Piece] = []
     for piece in form.special:
-        if piece.startswith("text:"):
-            pieces.append(_Text(piece.removeprefix("text:"), 0))
-            continue
-        number = tokenizer.token_to_id(piece)
-        if number is None:
+        number = None if piece.startswith("text:") else tokenizer.token_to_id(piece)
+        if number is None and not piece.startswith("text:"):
             raise UsageError(f"{file} has no token {piece!r}, which the card lists under input.special.")
-        pieces.append(_Special(number, 0))
-    return tuple(pieces)
+        pieces.append(_Piece(0, number, piece.removeprefix("text:")))
+    return pieces
 
 
-def _usual(form: Input, tokenizer: Tokenizer) -> tuple[_Special | _Text, ...]:
+def _usual(form: Input, tokenizer: Tokenizer) -> list[_Piece]:
     """Return the pieces of the tokenizer's own form for one or two texts, read from an example."""
     texts = form.texts
     encoding = tokenizer.encode(_PROBE, _PROBE if len(texts) == 2 else None)
-    pieces: list[_Special | _Text] = []
-    seen: set[int] = set()
+    pieces: list[_Piece] = []
+    at: dict[int, int] = {}  # the place of each text among the pieces
     for number, segment, place in zip(encoding.ids, encoding.type_ids, encoding.sequence_ids, strict=True):
         if place is None:
-            pieces.append(_Special(number, segment))
-        elif place not in seen:
-            seen.add(place)
-            pieces.append(_Text(texts[place], segment))
-    if len(texts) == 2 and not _separated(pieces):
+            pieces.append(_Piece(segment, number))
+        elif place not in at:
+            at[place] = len(pieces)
+            pieces.append(_Piece(segment, template=texts[place]))
+    if len(texts) == 2 and max(at.values()) - min(at.values()) < 2:
         raise UsageError("The tokenizer puts no special token between two texts; list them in the card: input.special.")
-    return tuple(pieces)
-
-
-def _separated(pieces: list[_Special | _Text]) -> bool:
-    places = [place for place, piece in enumerate(pieces) if isinstance(piece, _Text)]
-    return len(places) == 2 and places[1] > places[0] + 1
+    return pieces
 
 
 # -- the model file -----------------------------------------------------------------------------------
 
 
 _INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids", "position_ids"})
-_MEMORY_FACTOR: Final = 1.6
-"""Memory of a loaded model by the size of its file: 532 MB for 350 MB, measured with a DeBERTa of base size."""
-_THREAD_BYTES: Final = 100_000_000
-"""Memory of one running call."""
+_INTEGERS: Final = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 _INSIDE: Final = "escapes"
 """A word of onnxruntime's error about external data behind a link."""
-
-
-def memory_problem(files: tuple[Path, ...], threads: int, free: int | None) -> str | None:
-    """Return why a model does not fit into the free memory, as a sentence; None if it does or that is unknown."""
-    size = sum(path.stat().st_size for path in files)
-    needed = int(size * _MEMORY_FACTOR) + threads * _THREAD_BYTES
-    if free is None or needed <= free:
-        return None
-    return (
-        f"{files[0]} needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free. "
-        "Close other programs, or use a smaller model."
-    )
-
-
-def free_memory() -> int | None:
-    """Return the bytes of memory that new programs can use; None if unknown."""
-    if sys.platform != "linux":
-        return None
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    amounts = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return int(amounts[0]) * 1024 if amounts else None
 
 
 class ModelSession:
@@ -218,21 +171,19 @@ class ModelSession:
             self._session = open_session(str(model))  # by path: external data cannot be read from bytes
         except Exception as error:  # noqa: BLE001  onnxruntime has one type for each kind of damage
             raise UsageError(f"Cannot load {model}: {_advice(error)}") from None
-        self._inputs = [(each.name, each.type, each.shape) for each in self._session.get_inputs()]
-        self._check_inputs()
+        self._inputs = {each.name: each.type for each in self._session.get_inputs()}
+        if "input_ids" not in self._inputs or self._inputs.keys() - _INPUTS:
+            shown = ", ".join(sorted(self._inputs))
+            raise UsageError(f"{model} takes {shown}; a model of pairs takes {', '.join(sorted(_INPUTS))}.")
+        for each in self._session.get_inputs():
+            if each.type not in _INTEGERS or len(each.shape) != 2:
+                raise UsageError(
+                    f"{model}: the input {each.name} is {each.type} {each.shape}, not a table of integers."
+                )
+            if isinstance(each.shape[1], int) or (isinstance(each.shape[0], int) and each.shape[0] != 1):
+                raise UsageError(f"{model} takes inputs of the shape {each.shape} only. Export it with dynamic axes.")
         outputs = [each.name for each in self._session.get_outputs()]
         self._output = "logits" if "logits" in outputs else outputs[0]
-
-    def _check_inputs(self) -> None:
-        names = {name for name, _, _ in self._inputs}
-        if "input_ids" not in names or names - _INPUTS:
-            shown = ", ".join(sorted(names))
-            raise UsageError(f"{self._model} takes {shown}; a model of pairs takes {', '.join(sorted(_INPUTS))}.")
-        for name, kind, shape in self._inputs:
-            if kind not in {"tensor(int64)", "tensor(int32)"} or len(shape) != 2:
-                raise UsageError(f"{self._model}: the input {name} is {kind} {shape}, not a table of integers.")
-            if isinstance(shape[1], int) or (isinstance(shape[0], int) and shape[0] != 1):
-                raise UsageError(f"{self._model} takes inputs of the shape {shape} only. Export it with dynamic axes.")
 
     def logits(self, tokens: TokenIds) -> tuple[float, ...]:
         """Return one logit per label. Raises UsageError if the model returns something else."""
@@ -245,10 +196,7 @@ class ModelSession:
             "token_type_ids": tokens.types,
             "position_ids": tuple(range(length)),
         }
-        arrays = {
-            name: np.array([values[name]], np.int64 if kind == "tensor(int64)" else np.int32)
-            for name, kind, _ in self._inputs
-        }
+        arrays = {name: np.array([values[name]], _INTEGERS[kind]) for name, kind in self._inputs.items()}
         try:
             (first,) = self._session.run([self._output], arrays)
         except Exception as error:  # noqa: BLE001  onnxruntime has one type for each kind of failure
@@ -285,80 +233,41 @@ class Window(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """The space for a window, next to the other text of the pair."""
+def windows(sentences: Sequence[str], form: Windows, fits: Callable[[str], bool]) -> Iterator[Window]:
+    """Yield the windows of some sentences, in order; blank sentences are skipped. All sentences are covered.
 
-    tokens: int
-    length: Callable[[str], int]
-    """Number of tokens of a text alone."""
-    fits: Callable[[str], bool]
-    """True if the pair with this window fits into the model."""
-
-
-def windows(sentences: Sequence[str], form: Windows, budget: Budget) -> Iterator[Window]:
-    """Yield the windows of some sentences, in order; blank sentences are skipped. All sentences are covered."""
+    A window has as many whole sentences as fit, at least one. `fits` returns True if the model reads a window whole.
+    """
     numbered = [(place, text) for place, text in enumerate(sentences) if text.strip()]
-    sizes = {place: _Size(budget.length(text), len(text.split())) for place, text in numbered}
-    start = 0
-    while start < len(numbered):
-        end = _end(numbered, start, sizes, form, budget)
-        yield from _fitting(numbered[start:end], form, budget)
-        if end >= len(numbered):
-            return
+
+    def joined(start: int, end: int) -> str:
+        return form.joined_by.join(text for _, text in numbered[start:end])
+
+    def whole(text: str) -> bool:
+        return (form.words is None or len(text.split()) <= form.words) and fits(text)
+
+    start = end = 0
+    while end < len(numbered):
+        end = start + 1
+        while end < len(numbered) and whole(joined(start, end + 1)):
+            end += 1
+        first, last = numbered[start][0], numbered[end - 1][0]
+        yield from (Window(first, last, part) for part in _parts(joined(start, end), whole))
         start = max(start + 1, end - form.overlap)
 
 
-class _Size(NamedTuple):
-    tokens: int
-    words: int
-
-
-def _end(
-    numbered: Sequence[tuple[int, str]], start: int, sizes: dict[int, _Size], form: Windows, budget: Budget
-) -> int:
-    """Return the end of the window that starts here: as many sentences as fit, at least one."""
-    joint = budget.length(form.joined_by) if form.joined_by.strip() or "\n" in form.joined_by else 0
-    tokens, words, end = 0, 0, start
-    while end < len(numbered):
-        size = sizes[numbered[end][0]]
-        tokens, words = tokens + size.tokens + (joint if end > start else 0), words + size.words
-        if end > start and (tokens > budget.tokens or words > (form.words or words)):
-            break
-        end += 1
-    return end
-
-
-def _fitting(numbered: Sequence[tuple[int, str]], form: Windows, budget: Budget) -> Iterator[Window]:
-    """Yield the sentences as one window; in halves if they do not fit, since joined texts may have more tokens."""
-    text = form.joined_by.join(sentence for _, sentence in numbered)
-    if len(numbered) > 1:
-        if budget.fits(text):
-            yield Window(numbered[0][0], numbered[-1][0], text)
-            return
-        middle = len(numbered) // 2
-        yield from _fitting(numbered[:middle], form, budget)
-        yield from _fitting(numbered[middle:], form, budget)
-        return
-    (place, sentence) = numbered[0]
-    yield from (Window(place, place, part) for part in _parts(sentence, form, budget))
-
-
-def _parts(text: str, form: Windows, budget: Budget) -> Iterator[str]:
-    """Yield a sentence; in halves, between words if possible, while it is too long."""
+def _parts(text: str, whole: Callable[[str], bool]) -> Iterator[str]:
+    """Yield a text; in halves, between words if possible, while it is too long."""
     words = text.split()
-    short = form.words is None or len(words) <= form.words
-    if not text.strip():
-        return
-    if len(text) < 2 or (short and budget.fits(text)):
-        yield text
+    if len(text) < 2 or whole(text):
+        yield from [text] if words else []
     elif len(words) > 1:
         middle = len(words) // 2
-        yield from _parts(" ".join(words[:middle]), form, budget)
-        yield from _parts(" ".join(words[middle:]), form, budget)
+        yield from _parts(" ".join(words[:middle]), whole)
+        yield from _parts(" ".join(words[middle:]), whole)
     else:
-        yield from _parts(text[: len(text) // 2], form, budget)
-        yield from _parts(text[len(text) // 2 :], form, budget)
+        yield from _parts(text[: len(text) // 2], whole)
+        yield from _parts(text[len(text) // 2 :], whole)
 
 
 # -- probabilities of pairs ---------------------------------------------------------------------------
@@ -379,24 +288,19 @@ class PairScore(NamedTuple):
     """Probability of the contradiction label; 0 if the card has none."""
 
 
-def pair_score(logits: Sequence[float], output: Output, calibration: Calibration | None) -> PairScore:
-    """Return the score of one pair. Raises InvalidLogits for NaN and infinity."""
+def pair_score(logits: Sequence[float], card: Card, kind: str) -> PairScore:
+    """Return the score of one pair, from one logit per label or per option. Raises InvalidLogits."""
     if not all(map(math.isfinite, logits)):
         raise InvalidLogits
+    if (question := card.questions.get(kind)) is not None:
+        weights = [math.exp((logit - max(logits)) / question.temperature) for logit in logits]
+        p = {option: weight / sum(weights) for option, weight in zip(question.options, weights, strict=True)}
+        return PairScore(min(1.0, sum(p[option] for option in question.yes)), p[question.yes[-1]])
+    output, curve = card.output, card.calibration.get(kind)
     yes = _logit(logits, output, output.yes)
-    if calibration is not None:
-        yes = calibration.scale * yes + calibration.shift
-    against = None if output.contradiction is None else _logit(logits, output, output.contradiction)
-    return PairScore(sigmoid(yes), sigmoid(yes), 0.0 if against is None else sigmoid(against))
-
-
-def option_score(logits: Sequence[float], question: OptionQuestion) -> PairScore:
-    """Return the score of one pair from the logits of all options. Raises InvalidLogits for NaN and infinity."""
-    if not all(map(math.isfinite, logits)):
-        raise InvalidLogits
-    weights = [math.exp((logit - max(logits)) / question.temperature) for logit in logits]
-    p = {option: weight / sum(weights) for option, weight in zip(question.options, weights, strict=True)}
-    return PairScore(min(1.0, sum(p[option] for option in question.yes)), p[question.yes[-1]])
+    p_yes = sigmoid(yes if curve is None else curve.scale * yes + curve.shift)
+    against = 0.0 if output.contradiction is None else sigmoid(_logit(logits, output, output.contradiction))
+    return PairScore(p_yes, p_yes, against)
 
 
 def _logit(logits: Sequence[float], output: Output, label: str) -> float:
@@ -478,32 +382,25 @@ class KindScorer:
 
     def score(self, **texts: str) -> PairScore:
         """Return the score of one pair. Raises TooLong, ForgedToken and InvalidLogits."""
-        logits = [self.scorer.logits(each) for each in self._inputs(texts)]
-        card = self.scorer.card
-        if self.kind in card.questions:
-            return option_score([logit for (logit,) in logits], card.questions[self.kind])
-        return pair_score(logits[0], card.output, card.calibration_of(self.kind))
+        logits = [logit for each in self._inputs(texts) for logit in self.scorer.logits(each)]
+        return pair_score(logits, self.scorer.card, self.kind)
 
     def fits(self, **texts: str) -> bool:
         """Return True if the model can read this pair whole."""
-        return self._tokens(texts) <= self.scorer.card.input.max_tokens
+        most = self.scorer.card.input.max_tokens
+        return all(len(self.scorer.tokens.encode(each).ids) <= most for each in self._inputs(texts))
 
-    def windows(self, sentences: Sequence[str], *, name: str = "context", **other: str) -> tuple[Window, ...]:
-        """Return the windows of some sentences for the field `name`, next to the text of the other field.
+    def windows(self, sentences: Sequence[str], **other: str) -> tuple[Window, ...]:
+        """Return the windows of the sentences of a context, next to the text of the other field.
 
         Raises TooLong if that text takes more than half of the input.
         """
-        room = self.scorer.card.input.max_tokens - self._tokens(dict.fromkeys(FIELDS[self.kind], ""))
         ((label, text),) = other.items()
-        taken = self.scorer.tokens.length(text)
-        if 2 * taken > room:
-            what = label.replace("_", " ")
+        if not self.fits(context=text, **other):
+            taken, what = self.scorer.tokens.length(text), label.replace("_", " ")
             raise TooLong(f"The {what} has {taken:,} tokens, more than half of the input. {self.scorer.limit}")
-        budget = Budget(room - taken, self.scorer.tokens.length, lambda text: self.fits(**{name: text}, **other))
-        return tuple(windows(sentences, self.scorer.card.windows, budget))
-
-    def _tokens(self, texts: Mapping[str, str]) -> int:
-        return max(len(self.scorer.tokens.encode(each).ids) for each in self._inputs(texts))
+        form = self.scorer.card.windows
+        return tuple(windows(sentences, form, lambda part: self.fits(context=part, **other)))
 
     def _inputs(self, texts: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
         """Return the texts of the model's inputs by slot: one, or one for each option."""
