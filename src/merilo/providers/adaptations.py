@@ -136,7 +136,7 @@ class Adaptations:
         self.forms = {form.name: form for form in forms}
         self.done: dict[str, str] = dict(known)
         self.notices: list[str] = []
-        self._accepted = self._state()
+        self._accepted = dict(self.done)
         """The forms of the last request that succeeded."""
         self._proven: set[tuple[str, object]] = set()
         self._longest = 0
@@ -144,10 +144,6 @@ class Adaptations:
         self._sentences: dict[str, str] = {}
         """Notices to show once a request succeeds."""
         self._changes = 0
-
-    def values_of(self, name: str) -> tuple[str, ...]:
-        """Return the forms of a part after its first one."""
-        return tuple(step.value for step in self.forms[name].steps)
 
     def note(self, name: str, what: str, sentence: str) -> None:
         """Record and report an adaptation that does not follow from an error, once."""
@@ -191,7 +187,7 @@ class Adaptations:
         if self._changes:
             self.notices += [self._sentences[name] for name in self._sentences if name in self.done]
             self._sentences.clear()
-            self._accepted = self._state()
+            self._accepted = dict(self.done)
             self._changes = 0
 
     def learn(self, problem: EndpointProblem, used: Mapping[str, object], request: Request) -> bool:
@@ -204,7 +200,12 @@ class Adaptations:
         self._changes += 1
         if self._changes <= _MAX_CHANGES and self._changed(problem, used, request):
             return True
-        self._reset()
+        self._changes = 0
+        self._sentences.clear()
+        for name in (*self.forms, SIZE, DEMANDED):  # `done` also holds what no form decides, such as a digest
+            self.done.pop(name, None)
+            if name in self._accepted:
+                self.done[name] = self._accepted[name]
         return False
 
     def _changed(self, problem: EndpointProblem, used: Mapping[str, object], request: Request) -> bool:
@@ -252,24 +253,9 @@ class Adaptations:
         self._set(form.name, step, problem)
         return True
 
-    def _reset(self) -> None:
-        """Return to the forms of the last request that succeeded."""
-        self._changes = 0
-        self._sentences.clear()
-        self._restore(self._accepted)
-
     def _set(self, name: str, step: Step, problem: EndpointProblem) -> None:
         self.done[name] = step.value
         self._sentences[name] = f"{self._model}: the endpoint rejected {name} ({problem.shown}); {step.sentence}."
-
-    def _state(self) -> dict[str, str]:
-        """Return the present form of each part that is not in its first one."""
-        return {name: self.done[name] for name in (*self.forms, SIZE, DEMANDED) if name in self.done}
-
-    def _restore(self, state: Mapping[str, str]) -> None:
-        for name in (*self.forms, SIZE, DEMANDED):
-            self.done.pop(name, None)
-        self.done.update(state)
 
     def _is_size(self, problem: EndpointProblem, tokens: int) -> bool:
         """Return True if an error is about the length of the reply, or of prompt and reply together."""
@@ -281,45 +267,36 @@ class Adaptations:
 
     def _shorter(self, problem: EndpointProblem, tokens: int, request: Request) -> bool:
         """Send a smaller limit, computed from the numbers in an error message; False if none is worth trying."""
-        allowed = _allowed(_numbers(problem.message), tokens)
-        characters = max(1, _characters(request))
-        if allowed is None and tokens > self._longest and tokens // 2 >= _HALVED:
-            allowed = _Allowed(tokens // 2)
-        if allowed is None:
+        allowed, window = _allowed(_numbers(problem.message), tokens)
+        if not allowed and tokens > self._longest and tokens // 2 >= _HALVED:
+            allowed = tokens // 2
+        if not allowed:
             return False
-        if allowed.window:
-            value = (
-                f"window of {allowed.window} tokens, {(allowed.window - allowed.tokens) / characters:.6f} per character"
-            )
-        else:
-            value = f"at most {allowed.tokens} tokens"
+        per_character = (window - allowed) / max(1, _characters(request))
+        value = (
+            f"window of {window} tokens, {per_character:.6f} per character" if window else f"at most {allowed} tokens"
+        )
         self._set(SIZE, Step(value, f"replies are now limited ({value})"), problem)
         return True
 
 
-class _Allowed(NamedTuple):
-    tokens: int
-    window: int = 0
-    """The window that prompt and reply share; 0 if the limit holds for replies alone."""
-
-
-def _allowed(numbers: set[int], tokens: int) -> _Allowed | None:
-    """Return the largest reply that an error message with these numbers may allow, below the limit that was sent.
+def _allowed(numbers: set[int], tokens: int) -> tuple[int, int]:
+    """Return the largest reply that an error message with these numbers may allow, below the limit that was sent, and
+    the window that it shares with the prompt; 0 for none.
 
     A message states the longest reply, or a window and the tokens of the prompt, sometimes with their sum.
     """
-    sums = [(prompt, prompt + tokens) for prompt in numbers if prompt + tokens in numbers]
-    if sums:
-        found = [_Allowed(w - prompt, w) for prompt, total in sums for w in numbers if prompt < w < total]
-    else:
-        found = [_Allowed(w - prompt, w) for w in numbers for prompt in numbers if prompt < w]
-    found += [_Allowed(number) for number in numbers] if not sums else []
+    prompts = {prompt for prompt in numbers if prompt + tokens in numbers}
+    found = [
+        (window - prompt, window)
+        for prompt in prompts or numbers
+        for window in numbers
+        if window > prompt and (not prompts or window < prompt + tokens)
+    ]
+    found += [] if prompts else [(number, 0) for number in numbers]
     # the largest first; of equal ones the absolute limit, which needs no estimate
-    return max(
-        (each for each in found if _SHORTEST <= each.tokens < tokens),
-        key=lambda each: (each.tokens, not each.window),
-        default=None,
-    )
+    fitting = (each for each in found if _SHORTEST <= each[0] < tokens)
+    return max(fitting, key=lambda each: (each[0], not each[1]), default=(0, 0))
 
 
 def _numbers(text: str) -> set[int]:

@@ -65,7 +65,8 @@ class Bodies(ABC):
         self.notices = self._adaptations.notices
         """Messages to show the user once."""
         path = self.done.get(self.STRUCTURED)
-        if path is not None and path not in (paths := self._adaptations.values_of(self.STRUCTURED)):
+        paths = [step.value for form in forms if form.name == self.STRUCTURED for step in form.steps]
+        if path is not None and path not in paths:
             allowed = ", ".join((ReplyPath.JSON_SCHEMA, *paths))
             raise UsageError(f"The known adaptation of {self.STRUCTURED} must be one of {allowed}, got {path!r}.")
 

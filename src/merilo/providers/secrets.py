@@ -22,7 +22,6 @@ import html
 import inspect
 import os
 import re
-from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from hashlib import pbkdf2_hmac
@@ -150,8 +149,8 @@ class ApiKeys:
     def clean(self, text: str) -> str:
         """Return the text without secrets, and without half surrogate pairs, which cannot be stored.
 
-        A secret is found unchanged or reversed, in base64 and in hex. A long fragment of any of these forms is found
-        too, see `Leak`. A text with a secret in the escapes of JSON, URLs or HTML is hidden as a whole.
+        A long fragment of a secret is found too, see `Leak`. A text with a secret in the escapes of JSON, URLs or HTML
+        is hidden as a whole.
         """
         if not self._secrets:  # a local server without a key
             return text if text.isascii() else text.encode("utf-8", "replace").decode()
@@ -201,52 +200,31 @@ def _sendable(key: str) -> bool:
 
 
 class Leak:
-    """One secret in all forms that are searched for: unchanged, reversed, in hex and in base64.
+    """One secret whose fragments are searched for.
 
     A fragment of at least 16 characters is hidden. For a secret of fewer than 24 characters the limit is two thirds of
-    its length, and at least 8. In an encoding, the limit is the length that encodes as much. A message that shows the
-    first and last four characters of a key is not changed.
+    its length, and at least 8. A message that shows the first and last four characters of a key is not changed.
     """
 
     def __init__(self, secret: str) -> None:
-        fragment = min(_LONG_FRAGMENT, max(_SHORT_FRAGMENT, len(secret) * 2 // 3))
-        self._forms = tuple((form, -(-fragment * len(form) // len(secret))) for form in set(_encoded(secret)))
-        """Each form, and the length of its shortest fragment that is hidden."""
+        self._secret = secret
+        self._shortest = min(_LONG_FRAGMENT, max(_SHORT_FRAGMENT, len(secret) * 2 // 3))
         # any such fragment contains one of these blocks, wherever it is; a text without a block is not read further
-        blocks = ((form, (shortest + 1) // 2) for form, shortest in self._forms)
-        self._blocks = tuple(
-            form[at : at + size] for form, size in blocks for at in range(0, len(form) - size + 1, size)
-        )
+        size = (self._shortest + 1) // 2
+        self._blocks = tuple(secret[at : at + size] for at in range(0, len(secret) - size + 1, size))
 
     def hide(self, text: str) -> str:
-        """Return the text with each form of the secret, and each long fragment of one, replaced by `[secret]`."""
+        """Return the text with each long fragment of the secret replaced by `[secret]`."""
         if not any(block in text for block in self._blocks):
             return text
-        spans = sorted(
-            (at, at + shortest)
-            for form, shortest in self._forms
-            for at in range(len(text) - shortest + 1)
-            if text[at : at + shortest] in form
-        )
         pieces: list[str] = []
         end = 0
-        for first, last in spans:
-            if first > end or not pieces:
-                pieces += (text[end:first], HIDDEN)
-            end = last
+        for at in range(len(text) - self._shortest + 1):
+            if text[at : at + self._shortest] in self._secret:
+                if at > end or not pieces:
+                    pieces += (text[end:at], HIDDEN)
+                end = at + self._shortest
         return "".join((*pieces, text[end:]))
-
-
-def _encoded(secret: str) -> Iterator[str]:
-    data = secret.encode("utf-8", "replace")
-    yield secret
-    yield secret[::-1]
-    yield data.hex()
-    yield data.hex().upper()
-    for shift in range(3):  # within a longer text, a secret's base64 depends on its offset modulo 3
-        first, last = -(-shift * 8 // 6), (shift + len(data)) * 8 // 6
-        for encode in (b64encode, urlsafe_b64encode):
-            yield encode(bytes(shift) + data).decode()[first:last]
 
 
 def fingerprint_body(body: Mapping[str, object], endpoint: str) -> dict[str, object]:
