@@ -207,7 +207,7 @@ def _clusters(run: Run) -> dict[str, str]:
     if run.manifest.cluster is None:
         return {}
     with closing(open_store(run)) as store:
-        return clusters_by_sample(store.sample_records(), run.manifest.cluster)
+        return clusters_by_sample(store, run.manifest.cluster)
 
 
 # -- as JSON, as a table, and for one sample -----------------------------------------------------------

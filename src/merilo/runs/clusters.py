@@ -10,7 +10,7 @@ from merilo.data.sample import FIELDS
 from merilo.errors import DataError, RunError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from merilo.runs.store import Store
 
@@ -33,14 +33,9 @@ def clusters(store: Store, field: str) -> Iterator[Clustered]:
     A cluster's name is the value if it is text, otherwise its JSON. So the number 7 and the text "7" name the same
     cluster. Raises UsageError for the field `id`, RunError for a damaged store.
     """
-    yield from clusters_of(store.sample_records(), field)
-
-
-def clusters_of(records: Iterable[str], field: str) -> Iterator[Clustered]:
-    """Yield the cluster of each of these stored samples; see `clusters`."""
     if field == "id":
         raise UsageError("Cannot cluster by id: each sample has its own. Name a field that several samples share.")
-    for text in records:
+    for text in store.sample_records():
         try:
             record: dict[str, Any] = _DECODE(text)[0]  # Any: a sample's JSON
             holder = record if field in _FIELDS else record.get("metadata", {})
@@ -65,15 +60,10 @@ def cluster_numbers(store: Store, field: str | None) -> Iterator[int | None]:
         yield known.setdefault(cluster, len(known))
 
 
-def check_clusters(store: Store, field: str) -> None:
-    """Raise DataError that names the first samples without a cluster, if there are any."""
-    clusters_by_sample(store.sample_records(), field)
-
-
-def clusters_by_sample(records: Iterable[str], field: str) -> dict[str, str]:
+def clusters_by_sample(store: Store, field: str) -> dict[str, str]:
     """Return the cluster of each sample by its id. Raises DataError that names the first samples without one."""
     found, missing = dict[str, str](), list[str]()
-    for sample, cluster in clusters_of(records, field):
+    for sample, cluster in clusters(store, field):
         if cluster is None:
             missing.append(sample)
         else:

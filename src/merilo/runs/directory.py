@@ -64,7 +64,11 @@ def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, boo
     Raises RunError for a path that cannot hold a run.
     """
     if out is None:
-        return _new_directory(name), True
+        while True:
+            with suppress(FileExistsError):  # another command took the name
+                path = free_directory(name)
+                path.mkdir()
+                return path, True
     refuse_url(out)
     path = Path(out)
     if path.is_file():
@@ -143,8 +147,8 @@ def _make(staged: Path) -> None:
 def _settle(staged: Path, target: Path) -> None:
     """Move the finished run to its directory. If an equal run is there, that one stays."""
     if target.exists() and any(target.iterdir()):
-        there, new = _results(target), _results(staged)
-        if there is None or there != new:
+        there, new = inspect_seal(target), inspect_seal(staged)
+        if there.broken or there.seal is None or new.seal is None or there.seal.results != new.seal.results:
             raise RunError(f"{target} already holds a run with other results. Choose a new directory (--out).")
         shutil.rmtree(staged, ignore_errors=True)
         return
@@ -152,19 +156,6 @@ def _settle(staged: Path, target: Path) -> None:
         target.rmdir()  # an empty directory, which not every system replaces
     staged.rename(target)
     sync_directory(target.absolute().parent)
-
-
-def _results(path: Path) -> str | None:
-    found = inspect_seal(path)
-    return None if found.broken or found.seal is None else found.seal.results
-
-
-def _new_directory(name: str) -> Path:
-    while True:
-        with suppress(FileExistsError):  # another command took the name
-            path = free_directory(name)
-            path.mkdir()
-            return path
 
 
 _FILES: Final = (SEAL, MANIFEST, SUMMARY, USAGE, OUTCOMES, STORE, LABELS, LEDGER)
@@ -216,7 +207,9 @@ def is_worthless(directory: Path) -> bool:
             (answered,) = db.execute(_ANSWERED).fetchone()
         balance = balance_in(directory)  # a request without a reply may have been billed: its charge must stay
         requests = balance.answered.requests + balance.unanswered.requests
-        return not (answered or requests or _scored(directory / SUMMARY))
+        summary = directory / SUMMARY
+        rows = read_summary(summary).metrics if summary.exists() else ()
+        return not (answered or requests or any(row.scored for row in rows))
     except (*ERRORS, RunError, OSError, ValueError, LookupError, TypeError):
         return False
 
@@ -230,15 +223,10 @@ def discard(directory: Path) -> bool:
     return not directory.exists()
 
 
-def _scored(summary: Path) -> bool:
-    return summary.exists() and any(row.scored for row in read_summary(summary).metrics)
-
-
 @dataclass(frozen=True, slots=True)
 class MeasuredUsage:
     """Means over the conversations of one judge through one rubric, re-asks included."""
 
-    conversations: int
     requests: float
     input_tokens: float
     output_tokens: float
@@ -261,8 +249,7 @@ def measured_in(store: Path) -> Mapping[tuple[str, bytes], MeasuredUsage]:
     except ERRORS:
         return {}
     return {
-        (judge, rubric): MeasuredUsage(count, *(total / count for total in totals))
-        for judge, rubric, count, *totals in rows
+        (judge, rubric): MeasuredUsage(*(total / count for total in totals)) for judge, rubric, count, *totals in rows
     }
 
 

@@ -35,30 +35,78 @@ _ID_CHARS = 200
 _WORD = re.compile(r"\d+|[^\W\d_]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Intake:
     """Result of reading a data set."""
 
-    samples: int
+    of_shard: Shard | None = None
+    """The samples that are evaluated; None for all."""
+    samples: int = 0
     """Number of samples to evaluate."""
-    fingerprint: str
-    """Fingerprint of these samples."""
-    read: int
+    read: int = 0
     """Number of samples in the data; more than `samples` for a shard. Everything below describes all of them."""
-    shard: Mapping[str, object] | None = None
-    """The manifest's entry for the shard; None if all samples are evaluated."""
-    skipped: tuple[str, ...] = ()
+    skipped: list[str] = field(default_factory=list)
     """One text for each skipped record: a sentence for each of its problems."""
     in_some: frozenset[str] = frozenset()
     """Fields that at least one sample has."""
+    unread: dict[str, Unread] = field(default_factory=dict[str, Unread])
+    """Samples in languages that the judge of a metric does not support, by metric."""
+    not_shown: Counter[str] = field(default_factory=Counter[str])
+    """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures."""
     columns: Columns = field(default_factory=Columns)
     """The use of each column of the data."""
-    unread: Mapping[str, Unread] = field(default_factory=dict[str, Unread])
-    """Samples in languages that the judge of a metric does not support, by metric."""
-    not_shown: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Metric that no sample shows (`ShownInRun`) → number of samples that lack what it measures."""
     note: str = ""
     """A sentence if no retrieved id matches a reference id of any sample; otherwise empty."""
+    _own: Fingerprint = field(default_factory=Fingerprint)
+    _all: Fingerprint = field(default_factory=Fingerprint)
+    _problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the samples to evaluate."""
+        return self._own.hexdigest()
+
+    @property
+    def shard(self) -> Mapping[str, object] | None:
+        """The manifest's entry for the shard; None if all samples are evaluated."""
+        return None if self.of_shard is None else self.of_shard.record(self.read, self._all.hexdigest())
+
+    def add(self, sample: Sample) -> bool:
+        """Count a sample; return True if it is evaluated."""
+        self.read += 1
+        self.in_some |= sample.present
+        own = self.of_shard is None or self.of_shard.holds(self.read)
+        if own:
+            self.samples += 1
+            self._own.add(sample)
+        if self.of_shard is not None:
+            self._all.add(sample)
+        return own
+
+    def skip(self, problems: tuple[Problem, ...]) -> None:
+        """Note the problems of a record. Raises DataError for too many of all records."""
+        self.skipped.append(" ".join(problem.message for problem in problems))
+        self._problems.extend(problems)
+        if len(self._problems) > MAX_PROBLEMS:
+            first = self._problems[0]
+            raise DataError(f"More than {MAX_PROBLEMS:,} problems; the first: {first.message}", problems=(first,))
+
+    def refusal(self, dataset: Dataset, *, skip_invalid: bool) -> DataError | None:
+        """Return the error if no sample can be evaluated, or if records are invalid and not to be skipped."""
+        bad = len(self.skipped)
+        if self.read and (skip_invalid or not bad):
+            return None
+        messages = grouped_messages(self._problems, records=self.read + bad)
+        more = len(messages) - _SHOWN
+        missing = frozenset(FIELDS) - frozenset(dataset.columns.recognised.values())
+        unread = unread_columns(dataset.columns, missing)
+        named = unread and not any("Map columns with" in each for each in messages)
+        count = "1 invalid record" if bad == 1 else f"{bad} invalid records"
+        valid = "the valid one" if self.read == 1 else f"the {self.read} valid ones"
+        advice = f" Evaluate {valid} with --skip-invalid." if self.read else ""
+        head = f"{count}.{advice}" if bad and not skip_invalid else "no record can be evaluated."
+        shown = [*messages[:_SHOWN], *([f"... and {more} more."] if more > 0 else []), *([unread] if named else [])]
+        return DataError("\n".join([f"{dataset.name}: {head}", *shown]), problems=tuple(self._problems))
 
 
 @dataclass(slots=True)
@@ -108,49 +156,6 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(each.lstrip("0") for each in _WORD.findall(text[-_ID_CHARS:].casefold()))
 
 
-@dataclass(slots=True)
-class _Tally:
-    fingerprint: Fingerprint = field(default_factory=Fingerprint)
-    samples: int = 0
-    problems: list[Problem] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    present: set[str] = field(default_factory=set[str])
-    unread_by: UnreadBy | None = None
-    shard: Shard | None = None
-    """The samples that are evaluated; None for all."""
-    own_samples: int = 0
-    """Samples of the shard; 0 without one."""
-    own_fingerprint: Fingerprint = field(default_factory=Fingerprint)
-    unread: dict[str, Unread] = field(default_factory=dict[str, Unread])
-    shows: dict[str, Callable[[Sample], bool | None]] = field(default_factory=dict)
-    """The metrics that no sample so far shows."""
-    not_shown: Counter[str] = field(default_factory=Counter[str])
-    ids: _Ids = field(default_factory=lambda: _Ids(matched=True))
-
-    @property
-    def owns_next(self) -> bool:
-        """True if the next sample is evaluated."""
-        return self.shard is None or self.shard.holds(self.samples + 1)
-
-    def add(self, sample: Sample, given: Sample) -> None:
-        """Count a sample; `given`: it as in the data, where its language is the one that the user stated."""
-        if self.shard is not None and self.owns_next:
-            self.own_fingerprint.add(sample)
-            self.own_samples += 1
-        self.fingerprint.add(sample)
-        self.samples += 1
-        self.present |= sample.present
-        self.ids.add(sample)
-        for metric, (judge, language) in () if self.unread_by is None else self.unread_by(given).items():
-            self.unread.setdefault(metric, Unread(judge)).add(sample.id, language)
-        for text, shows in [*self.shows.items()]:
-            found = shows(sample)
-            if found:
-                del self.shows[text], self.not_shown[text]
-            elif found is not None:
-                self.not_shown[text] += 1
-
-
 async def take_in(
     dataset: Dataset,
     store: Store,
@@ -171,48 +176,42 @@ async def take_in(
     ids have two forms, and UsageError for an empty shard.
     """
     store.expect_samples()
-    tally = _Tally(unread_by=unread_by, shows=dict(shows or {}), shard=shard, ids=_Ids(matched=not match_ids))
+    found, ids, unshown = Intake(shard), _Ids(matched=not match_ids), dict(shows or {})
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
-        _take(batch, dataset, store, tally)
+        known = store.positions([item.id for _, item in batch if not isinstance(item, BadRecord)])
+        for number, item in batch:
+            if isinstance(item, BadRecord):
+                found.skip(item.problems)
+            elif (earlier := known.get(item.id)) is not None:
+                found.skip((_taken(item.id, earlier, dataset, number),))
+            else:
+                sample = with_identified_language(item)
+                store.add_new(sample, own=found.add(sample))
+                known[sample.id] = found.read
+                ids.add(sample)
+                # the sample as in the data, where its language is the one that the user stated
+                for metric, (judge, language) in () if unread_by is None else unread_by(item).items():
+                    found.unread.setdefault(metric, Unread(judge)).add(sample.id, language)
+                _count_shown(sample, unshown, found.not_shown)
         await asyncio.sleep(0)
     store.commit()
-    if tally.skipped and not skip_invalid:
-        raise DataError(_refusal(dataset, tally), problems=tuple(tally.problems))
-    if not tally.samples:
-        shown = [f"{dataset.name}: no record can be evaluated.", *_messages(tally, dataset)]
-        raise DataError("\n".join(shown), problems=tuple(tally.problems))
-    read, fingerprint = tally.samples, tally.fingerprint.hexdigest()
-    if shard is not None and not tally.own_samples:
-        raise UsageError(f"Shard {shard} is empty: the data has {read:,} samples. Choose at most {read:,} shards.")
-    return Intake(
-        samples=read if shard is None else tally.own_samples,
-        fingerprint=fingerprint if shard is None else tally.own_fingerprint.hexdigest(),
-        read=read,
-        shard=None if shard is None else shard.record(read, fingerprint),
-        skipped=tuple(tally.skipped),
-        in_some=frozenset(tally.present),
-        columns=dataset.columns,
-        unread=tally.unread,
-        not_shown=tally.not_shown,
-        note=tally.ids.note(dataset.name),
-    )
+    if (error := found.refusal(dataset, skip_invalid=skip_invalid)) is not None:
+        raise error
+    if not found.samples:
+        most = f"the data has {found.read:,} samples. Choose at most {found.read:,} shards."
+        raise UsageError(f"Shard {shard} is empty: {most}")
+    found.columns, found.note = dataset.columns, ids.note(dataset.name)
+    return found
 
 
-def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: Store, tally: _Tally) -> None:
-    """Store the valid records of a batch, and note the problems of the others, in their order."""
-    known = store.positions([item.id for _, item in batch if not isinstance(item, BadRecord)])
-    for number, item in batch:
-        if isinstance(item, BadRecord):
-            _note(tally, item.problems)
-        elif (earlier := known.get(item.id)) is not None:
-            _note(tally, (_taken(item.id, earlier, dataset, number),))
-        else:
-            own = tally.owns_next
-            sample = with_identified_language(item)
-            tally.add(sample, item)
-            known[sample.id] = tally.samples
-            store.add_new(sample, own=own)
+def _count_shown(sample: Sample, shows: dict[str, Callable[[Sample], bool | None]], not_shown: Counter[str]) -> None:
+    """Remove the metrics that a sample shows from those that none has shown so far, and count what the others lack."""
+    for text, shown in [*shows.items()]:
+        if found := shown(sample):
+            del shows[text], not_shown[text]
+        elif found is not None:
+            not_shown[text] += 1
 
 
 def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Problem:
@@ -227,29 +226,3 @@ def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Probl
         got = f"{sample_id!r}, which is the id of record {numbered}: it has none, so its number is its id"
         advice = "give every record an id, or none"
     return Problem("a unique id", got, "id", dataset.name, number, "record", advice)
-
-
-def _note(tally: _Tally, problems: tuple[Problem, ...]) -> None:
-    tally.skipped.append(" ".join(problem.message for problem in problems))
-    tally.problems.extend(problems)
-    if len(tally.problems) > MAX_PROBLEMS:
-        first = tally.problems[0]
-        raise DataError(f"More than {MAX_PROBLEMS:,} problems; the first: {first.message}", problems=(first,))
-
-
-def _refusal(dataset: Dataset, tally: _Tally) -> str:
-    bad = len(tally.skipped)
-    count = "1 invalid record" if bad == 1 else f"{bad} invalid records"
-    valid = "the valid one" if tally.samples == 1 else f"the {tally.samples} valid ones"
-    advice = f" Evaluate {valid} with --skip-invalid." if tally.samples else ""
-    return "\n".join([f"{dataset.name}: {count}.{advice}", *_messages(tally, dataset)])
-
-
-def _messages(tally: _Tally, dataset: Dataset) -> list[str]:
-    """Return the problems as messages, equal ones grouped, the number of those not shown, and the unread columns."""
-    messages = grouped_messages(tally.problems, records=tally.samples + len(tally.skipped))
-    more = len(messages) - _SHOWN
-    missing = frozenset(FIELDS) - frozenset(dataset.columns.recognised.values())
-    unread = unread_columns(dataset.columns, missing)
-    named = unread and not any("Map columns with" in each for each in messages)
-    return [*messages[:_SHOWN], *([f"... and {more} more."] if more > 0 else []), *([unread] if named else [])]

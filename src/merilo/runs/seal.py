@@ -15,7 +15,6 @@ From then on a reader takes a part file whose digest is in the seal, so it never
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import time
 from contextlib import closing
@@ -44,7 +43,7 @@ from merilo.runs.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from merilo.runs.store import Store
@@ -117,11 +116,17 @@ def publish(
     if streamed:
         with part_of(directory / OUTCOMES).open("rb+") as out:
             flush(out)
-    digests = {name: _digest_now(directory, name, staged) for name in RESULTS}
-    labels = _labels_digest(directory, earlier, staged)
-    seal = Seal(digests if labels is None else {**digests, LABELS: labels})
-    if usage is not None:
-        _write_part(directory / USAGE, usage_text(usage, seal).encode("utf-8", "replace"))
+    parts = {name: part_of(directory / name) for name in staged}
+    digests = {name: _digest_of(parts.get(name, directory / name)) for name in RESULTS}
+    if LABELS in staged or (directory / LABELS).exists():
+        # labels that were changed keep their earlier digest, so they stay broken
+        known = None if LABELS in staged or earlier is None else earlier.digests.get(LABELS)
+        digests[LABELS] = known or _digest_of(parts.get(LABELS, directory / LABELS))
+    seal = Seal(digests)
+    if usage is not None:  # its field `seal` ties it to the results
+        whole = {**usage, "seal": _usage_digest(usage, seal)}
+        text = json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
+        _write_part(directory / USAGE, text.encode("utf-8", "replace"))
         staged.append(USAGE)
     if store is not None:  # both digests are valid until the rename decides: a crash may come before or after it
         store.record_results(seal.results, UNSEALED if earlier is None else earlier.results)
@@ -172,13 +177,7 @@ def stamp(path: Path) -> tuple[int, ...]:
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def usage_text(usage: Mapping[str, object], seal: Seal) -> str:
-    """Return the content of `usage.json`; its field `seal` ties it to the results."""
-    return json.dumps({**usage, "seal": _usage_digest(usage, seal)}, ensure_ascii=False, indent=2) + "\n"
-
-
-def digest_of_file(path: Path) -> str:
-    """Return the digest of a file's bytes, in 32 hexadecimal digits."""
+def _digest_of(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, lambda: blake2b(digest_size=_SIZE)).hexdigest()
 
@@ -187,9 +186,7 @@ def _inspect_once(directory: Path) -> Inspected:
     check_regular(directory)
     stamps = {STORE: stamp(directory / STORE)}
     recorded = _results_of(directory / STORE)
-    try:
-        seal = _parse_seal(read_json_bytes(directory / SEAL))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    if (seal := _read_seal(directory)) is None:
         return Inspected(None, {}, _without_seal(directory, recorded), recorded or ())
     files: dict[str, Path] = {}
     broken: dict[str, str] = {}
@@ -199,7 +196,8 @@ def _inspect_once(directory: Path) -> Inspected:
         place = next((path for path in (file, part_of(file)) if _fits(name, path, seal)), None)
         files[name] = file if place is None else place
         if place is None:
-            broken[name] = f"{_changed(file)} {_repair(directory, name)}"
+            fault = "was changed after merilo wrote it" if file.exists() else "is missing"
+            broken[name] = f"{file} {fault}. {_repair(directory, name)}"
     if LABELS not in seal.digests and (directory / LABELS).exists():
         broken[LABELS] = f"{directory / LABELS} was added after merilo wrote the run. {_repair(directory, LABELS)}"
     if recorded is None or seal.results not in recorded:
@@ -233,59 +231,30 @@ def _without_seal(directory: Path, recorded: tuple[str, ...] | None) -> dict[str
 
 
 def _read_seal(directory: Path) -> Seal | None:
+    """Return the seal of a run; None if `seal.json` is missing, or if `Seal.text` did not write it."""
     try:
-        return _parse_seal(read_json_bytes(directory / SEAL))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        content = read_json_bytes(directory / SEAL)
+        fields = cast("dict[str, Any]", json.loads(content))  # Any: JSON; a value of another kind raises
+        seal = Seal({name: str(fields[name]) for name in (*RESULTS, LABELS) if name in fields})
+        return seal if seal.digests.keys() >= set(RESULTS) and seal.text().encode() == content else None
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
-
-
-def _parse_seal(content: bytes) -> Seal:
-    """Return the seal in this content. Raises ValueError, KeyError or TypeError unless `Seal.text` wrote it."""
-    fields = cast("dict[str, Any]", json.loads(content))  # Any: JSON; a value of another kind raises below
-    if fields["format"] != FORMAT:
-        raise ValueError("another format")
-    seal = Seal({name: str(fields[name]) for name in (*RESULTS, LABELS) if name in fields})
-    if seal.text().encode() != content or not seal.digests.keys() >= set(RESULTS):
-        raise ValueError("not what was written")
-    return seal
 
 
 def _fits(name: str, path: Path, seal: Seal) -> bool:
     try:
         if name == USAGE:
-            return _usage_fits(path, seal)
+            usage = cast("dict[str, Any]", json.loads(read_json_bytes(path)))  # Any: JSON, numbers and nulls
+            return str(usage.pop("seal")) == _usage_digest(usage, seal)
         if name in {MANIFEST, SUMMARY} and path.stat().st_size > MAX_JSON_BYTES:
             return False
-        return name in seal.digests and digest_of_file(path) == seal.digests[name]
-    except OSError:
-        return False
-
-
-def _usage_fits(path: Path, seal: Seal) -> bool:
-    try:
-        usage = cast("dict[str, Any]", json.loads(read_json_bytes(path)))  # Any: JSON, numbers and nulls
-        return str(usage.pop("seal")) == _usage_digest(usage, seal)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return name in seal.digests and _digest_of(path) == seal.digests[name]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 
 
 def _usage_digest(usage: Mapping[str, object], seal: Seal) -> str:
     return _digest(f"{seal.results} {compact(dict(usage))}".encode("utf-8", "replace"))
-
-
-def _digest_now(directory: Path, name: str, staged: Sequence[str]) -> str:
-    """Return the digest of one of RESULTS, of the part file if it is staged. Raises OSError if it cannot be read."""
-    return digest_of_file(part_of(directory / name) if name in staged else directory / name)
-
-
-def _labels_digest(directory: Path, earlier: Seal | None, staged: list[str]) -> str | None:
-    """Return the digest of the attached labels; changed ones keep their earlier digest, so they stay broken."""
-    if LABELS in staged:
-        return digest_of_file(part_of(directory / LABELS))
-    if not (directory / LABELS).exists():
-        return None
-    known = None if earlier is None else earlier.digests.get(LABELS)
-    return known or digest_of_file(directory / LABELS)
 
 
 def _digest(content: bytes) -> str:
@@ -296,12 +265,7 @@ def _write_part(path: Path, content: bytes) -> None:
     """Write the part file of a file in a run's directory, which the caller has locked."""
     with part_of(path).open("wb") as out:
         out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-
-
-def _changed(path: Path) -> str:
-    return f"{path} was changed after merilo wrote it." if path.exists() else f"{path} is missing."
+        flush(out)
 
 
 def _repair(directory: Path, name: str) -> str:
@@ -315,12 +279,8 @@ def _repair(directory: Path, name: str) -> str:
 
 
 def _other_store(path: Path) -> str:
-    if not path.exists():
-        return f"{path} is missing. Restore it from a copy of the run, or start a new run in another directory (--out)."
-    return (
-        f"{path} is damaged or belongs to another run. Restore it from a copy of this run, or start a new run in "
-        "another directory (--out)."
-    )
+    fault = "is damaged or belongs to another run" if path.exists() else "is missing"
+    return f"{path} {fault}. Restore it from a copy of this run, or start a new run in another directory (--out)."
 
 
 def broken_seal(inspected: Inspected, *, labels: bool = True) -> RunError | None:

@@ -122,7 +122,7 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
         data=dataset.name,
         fingerprint=intake.fingerprint,
         samples=intake.samples,
-        skipped=intake.skipped,
+        skipped=tuple(intake.skipped),
         metrics={text: metric.version for text, metric in selection.metrics.items()},
         left_out=selection.left_out,
         judges={

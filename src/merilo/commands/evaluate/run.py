@@ -22,7 +22,7 @@ from merilo.engine.progress import ProgressDispatcher
 from merilo.engine.schedule import asks_in_rounds
 from merilo.errors import RunError, UsageError
 from merilo.providers.prices import outdated, prices_from
-from merilo.runs.clusters import check_clusters
+from merilo.runs.clusters import clusters_by_sample
 from merilo.runs.directory import Resumed, is_worthless, resumed, run_directory
 from merilo.runs.files import LEDGER, MANIFEST, STORE, RunLock
 from merilo.runs.ledger import Ledger
@@ -123,7 +123,7 @@ def _resumed(path: Path, dataset: Dataset, ready: Prepared, options: Options, st
     found = resumed(path, manifest_of(dataset, ready, options))
     store.accept_samples()
     if found.manifest.cluster is not None:
-        check_clusters(store, found.manifest.cluster)
+        clusters_by_sample(store, found.manifest.cluster)
     _store_manifest(path, store, found)
     return found
 

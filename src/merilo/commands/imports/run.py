@@ -21,7 +21,7 @@ from merilo.metrics.base import Score, Undefined
 from merilo.metrics.registry import known_definition, known_metric, systems
 from merilo.metrics.text import FOREIGN, metric_text
 from merilo.results.summary import Tally
-from merilo.runs.clusters import check_clusters, cluster_numbers
+from merilo.runs.clusters import cluster_numbers, clusters_by_sample
 from merilo.runs.directory import built, free_directory
 from merilo.runs.files import OUTCOMES, STORE, part_of
 from merilo.runs.ingest import take_in
@@ -117,7 +117,7 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest,
     manifest = _manifest(rows, intake, foreign, wanted, stated)
     store.accept_samples()
     if wanted.cluster is not None:
-        check_clusters(store, wanted.cluster)
+        clusters_by_sample(store, wanted.cluster)
     tallies = _write_outcomes(path, store, foreign, wanted.cluster)
     aggregates = [tally.aggregate().to_fields() for tally in tallies]
     summary = {"complete": True, "samples": intake.samples, "metrics": aggregates}
