@@ -132,7 +132,7 @@ def test_a_batch_has_its_own_price() -> None:
     assert prices_from([own]).batch_usd(listed, usage) == 0.003
     assert prices_from([{**own, "batch": 0.25}]).batch_usd(listed, usage) == 0.00075
     assert Prices().batch_usd(OpenAIProvider("unknown", base_url="http://127.0.0.1:9/v1"), usage) is None
-    with pytest.raises(UsageError, match="`batch` must be a fraction of the price"):
+    with pytest.raises(UsageError, match="batch: Input should be a valid number"):
         prices_from([{**own, "batch": "half"}])
 
 
@@ -173,17 +173,17 @@ def test_a_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     [
         ("[[price]\n", "cannot be read"),
         ("prices = 1\n", r"only contain \[\[price\]\] tables"),
-        ("[[price]]\ninput = 1\noutput = 1\n", "price 1: a price needs `model`"),
-        ('[[price]]\nmodel = "m"\noutput = 1\n', "`input` must be USD per million tokens, 0 or more, got None"),
+        ("[[price]]\ninput = 1\noutput = 1\n", "price 1: model: Field required"),
+        ('[[price]]\nmodel = "m"\noutput = 1\n', "input: Field required"),
         (
             '[[price]]\nmodel = "m"\ninput = -1\noutput = 1\n',
-            "`input` must be USD per million tokens, 0 or more, got -1",
+            "input: Input should be greater than or equal to 0",
         ),
-        ('[[price]]\nmodel = "m"\ninput = nan\noutput = 1\n', "got nan"),
-        ('[[price]]\nmodel = "m"\ninput = true\noutput = 1\n', "got True"),
-        ('[[price]]\nmodel = "m"\ninput = 1\noutput = 1\noutpt = 2\n', "unknown key outpt"),
-        ('[[price]]\nmodel = "m"\ninput = 1\noutput = 1\nlong = 5\n', "`long` must be a table"),
-        ("[[price]]\nmodel = 5\ninput = 1\noutput = 1\n", "`model` must be text"),
+        ('[[price]]\nmodel = "m"\ninput = nan\noutput = 1\n', "input: Input should be a finite number"),
+        ('[[price]]\nmodel = "m"\ninput = true\noutput = 1\n', "input: Input should be a valid number"),
+        ('[[price]]\nmodel = "m"\ninput = 1\noutput = 1\noutpt = 2\n', "outpt: no such key"),
+        ('[[price]]\nmodel = "m"\ninput = 1\noutput = 1\nlong = 5\n', "long: Input should be a valid dictionary"),
+        ("[[price]]\nmodel = 5\ninput = 1\noutput = 1\n", "model: Input should be a valid string"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -54,9 +54,8 @@ class RecordedLLMJudge(LLMJudge):
 
     def numbers_sentences(self, question: Question[Any]) -> bool:
         """Return True if the recorded prompt of a question numbered the sentences of its contexts."""
-        found = (
-            rubric_with_text(each, self.recorded_rubric, language=self.language) for each in _alone_and_packed(question)
-        )
+        asked = (question, Pack((question,)))
+        found = (rubric_with_text(each, self.recorded_rubric, language=self.language) for each in asked)
         return any(each is not None and each.numbers_contexts for each in found)
 
     def reread(self, asked: Question[Any] | Pack, replies: Sequence[Mapping[str, Any]]) -> tuple[Answer, ...] | None:
@@ -78,10 +77,6 @@ class RecordedLLMJudge(LLMJudge):
         finally:
             conversation.close()
         return None
-
-
-def _alone_and_packed(question: Question[Any]) -> tuple[Question[Any] | Pack, ...]:
-    return question, Pack((question,))
 
 
 def recalled(marks: Mapping[str, object], rubric: str) -> RecordedLLMJudge | None:
@@ -109,7 +104,7 @@ def saved_reply(record: Mapping[str, Any]) -> Reply | Failure:  # Any: JSON
         return Failure.from_fields(record["failure"])
     path, tokens = ReplyPath(record["path"]), record["usage"]
     usage = Usage(tokens["input_tokens"], tokens["output_tokens"])
-    truncated = tuple(map(TruncatedText.from_fields, record.get("truncated", ())))
+    truncated = tuple(TruncatedText(**each) for each in record.get("truncated", ()))
     texts, model = tuple(record["texts"]), record["model"]
     return Reply(texts, Finish(record["finish"]), usage, path, model, truncated=truncated)
 

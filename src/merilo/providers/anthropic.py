@@ -115,7 +115,7 @@ class AnthropicBodies(Bodies):
 
     def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
         parameters = {"max_tokens": self._max_tokens, **self._parameters(request)}
-        body: dict[str, object] = {"model": self._model, "max_tokens": parameters.pop("max_tokens")}
+        body: dict[str, object] = {"model": self.model, "max_tokens": parameters.pop("max_tokens")}
         if system:
             marked = {_CACHE_CONTROL: _KEPT} if self._keeps(Cached.RUBRIC) else {}
             body["system"] = [{"type": "text", "text": system, **marked}]

@@ -98,14 +98,6 @@ class TruncatedText:
     sha256: str
     """The SHA-256 of the whole text in UTF-8, as hex digits."""
 
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, object]) -> TruncatedText:
-        """Return the entry with these fields, as JSON holds them. Raises KeyError or TypeError for other fields."""
-        index, characters, digest = fields["index"], fields["characters"], fields["sha256"]
-        if not (isinstance(index, int) and isinstance(characters, int) and isinstance(digest, str)):
-            raise TypeError("a truncated text needs two integers and a digest")
-        return cls(index, characters, digest)
-
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -54,7 +54,7 @@ class Bodies(ABC):
         self, model: str, extra: Mapping[str, object], known: Mapping[str, str], forms: Sequence[Form]
     ) -> None:
         """`extra`: the user's own fields. `known`: the adaptations of an earlier run. `forms`: those of this wire."""
-        self._model = model
+        self.model = model
         self._extra = extra
         self._adaptations = Adaptations(model, known, forms)
         self._templates: dict[Hashable, tuple[Mapping[str, object] | None, BodyTemplate]] = {}
@@ -62,6 +62,7 @@ class Bodies(ABC):
         """Marks of requests that were accepted in the present forms, so that further ones show nothing new."""
         self.done = self._adaptations.done
         """Each part that is not sent in its first form, with its present form."""
+        self.note = self._adaptations.note
         self.notices = self._adaptations.notices
         """Messages to show the user once."""
         path = self.done.get(self.STRUCTURED)
@@ -89,7 +90,7 @@ class Bodies(ABC):
     def body_for(self, request: Request) -> bytes:
         """Return the JSON body of one request in the present form."""
         if self.NO_SEED and request.seed is not None:
-            self._adaptations.note("seed", DROPPED, self.NO_SEED)
+            self.note("seed", DROPPED, self.NO_SEED)
         system, messages = split_system(request)
         opens = self._opens(system)
         if opens:

@@ -128,10 +128,10 @@ class DecisionBodies(Bodies):
     def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
         del system, messages
         if not isinstance(request, DecisionRequest):
-            raise Permanent(f"{self._model} is asked as a decision model, which answers no chat message.", sent=False)
+            raise Permanent(f"{self.model} is asked as a decision model, which answers no chat message.", sent=False)
         as_text = self.done.get(_INSTRUCTIONS) == _TEXT
         request = with_fenced_fields(request) if as_text else request
-        return {"model": self._model, **self._endpoint.fields(request, as_text=as_text)}
+        return {"model": self.model, **self._endpoint.fields(request, as_text=as_text)}
 
     def body_for(self, request: Request) -> bytes:
         """See `Bodies`. Raises Permanent for a chat request."""
@@ -156,12 +156,12 @@ class DecisionBodies(Bodies):
             self._answered = True
         elif not self._answered:
             raise ProviderDown(
-                f"{self._model} is now answered by the model {model!r}, before by {first!r}. Start a new run.",
+                f"{self.model} is now answered by the model {model!r}, before by {first!r}. Start a new run.",
                 received_bytes=len(text.encode("utf-8", "replace")),
             )
         elif not self._changed:
             self._changed = True
-            self.notices.append(f"{self._model}: the model that answers changed from {first!r} to {model!r}.")
+            self.notices.append(f"{self.model}: the model that answers changed from {first!r} to {model!r}.")
 
 
 def with_fenced_fields(request: DecisionRequest) -> DecisionRequest:

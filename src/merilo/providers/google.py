@@ -109,12 +109,19 @@ class GoogleBodies(Bodies):
     def __init__(
         self, model: str, extra: Mapping[str, object], known: Mapping[str, str], *, thinking: int | str | None
     ) -> None:
-        self._thinking_steps = {_step_name(step): step for step in _thinking_steps(model, thinking)}
+        self._thinking_steps = {
+            DROPPED if step is None else " ".join(f"{name} {value}" for name, value in step.items()): step
+            for step in _thinking_steps(model, thinking)
+        }
         """What to send as thinking configuration, in order, by the name under which an adaptation stores it."""
+        thinking_steps = (
+            Step(name, f"{_THINKING} is no longer sent" if name == DROPPED else f"{name} is now sent")
+            for name in [*self._thinking_steps][1:]
+        )
         forms = (
             folded(),
             structured(self.STRUCTURED, ReplyPath.JSON_MODE, ReplyPath.PROMPTED),
-            Form(_THINKING, tuple(map(_thinking_step, [*self._thinking_steps][1:])), _ABOUT_THINKING),
+            Form(_THINKING, tuple(thinking_steps), _ABOUT_THINKING),
             dropped(_SAFETY, words=r"safety_?settings|harm_?category"),
             dropped("temperature"),
             limit(),
@@ -136,16 +143,15 @@ class GoogleBodies(Bodies):
         body: dict[str, object] = {"systemInstruction": {"parts": [{"text": system}]}} if system else {}
         body["contents"] = messages
         thinking = {} if self._thinking is None else {_THINKING: self._thinking}
-        body["generationConfig"] = {**self._parameters(request), **self._format(request), **thinking}
+        config = self._parameters(request)
+        if request.schema is not None and self.path is not ReplyPath.PROMPTED:
+            config["responseMimeType"] = "application/json"
+            if self.path is ReplyPath.JSON_SCHEMA:
+                config[self.STRUCTURED] = request.schema
+        body["generationConfig"] = {**config, **thinking}
         if self.done.get(_SAFETY) != DROPPED:
             body[_SAFETY] = _NO_FILTERS
         return with_extra(body, self._extra)
-
-    def _format(self, request: Request) -> dict[str, object]:
-        if request.schema is None or self.path is ReplyPath.PROMPTED:
-            return {}
-        schema = {self.STRUCTURED: request.schema} if self.path is ReplyPath.JSON_SCHEMA else {}
-        return {"responseMimeType": "application/json", **schema}
 
     def _message(self, message: Message) -> str:
         return json_text({"role": _ROLES.get(message.author, message.author), "parts": [{"text": message.text}]})
@@ -165,15 +171,6 @@ def _thinking_steps(model: str, thinking: int | str | None) -> ThinkingSteps:
     if generation is None:
         return (*budgets[:1], *levels, None)
     return (*(levels if int(generation[1]) >= _LEVELS_SINCE else budgets), None)
-
-
-def _step_name(step: Mapping[str, object] | None) -> str:
-    """Return the name under which an adaptation of thinking is stored."""
-    return DROPPED if step is None else " ".join(f"{name} {value}" for name, value in step.items())
-
-
-def _thinking_step(name: str) -> Step:
-    return Step(name, f"{_THINKING} is no longer sent" if name == DROPPED else f"{name} is now sent")
 
 
 def content_of(received: Received) -> Reply:

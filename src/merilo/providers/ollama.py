@@ -23,12 +23,12 @@ from merilo.providers.endpoint import ChatConnection, Endpoint, Service
 from merilo.providers.problems import OK, count, error_of, json_object, message_in, problem_in, text_in, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.judging.json_types import Json
     from merilo.providers.base import Request
     from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
-    from merilo.providers.wire import Wire, WireAnswer
+    from merilo.providers.wire import Wire
 
 OLLAMA_URL: Final = "http://localhost:11434"
 _PORT: Final = 11434
@@ -132,24 +132,29 @@ class OllamaConnection(ChatConnection):
         if self._inspected:
             return
         try:
-            model = await model_at(self.wire, self._model, self._failed)
-            self._check_digest(model.digest)
+            model = await self._described()
         except ProviderError as error:
             error.sent = False  # the request itself was not sent, so it is not counted
             raise
         self._ollama.fit(context_length=model.context_length, think=model.think)
         self._inspected = True
 
-    def _check_digest(self, digest: str) -> None:
-        """Record the model's digest. Raises ProviderDown if an earlier part of the run used another one."""
+    async def _described(self) -> OllamaModel:
+        """Return the description of the model. Raises ProviderDown if an earlier part of the run used another one."""
+        shown = await self.wire.post("/api/show", json.dumps({"model": self._model}).encode())
+        body = message_in(shown.text)
+        if (problem := problem_in(shown.status, body, shown.text)) is not None:
+            raise self._read_error(problem.cleaned(self.wire.clean), shown.headers, self._address)
+        tags = await self.wire.get("/api/tags")
+        digest = self.wire.clean(_digest(message_in(tags.text), self._model) if tags.status == OK else "")
         if digest and (earlier := self._ollama.done.setdefault(_DIGEST, digest)) != digest:
             raise ProviderDown(
                 f"The model {self._model!r} has changed since this run began (digest {digest[:12]}, before "
                 f"{earlier[:12]}). Start a new run, or restore the earlier model.",
             )
-
-    def _failed(self, problem: EndpointProblem, answer: WireAnswer) -> ProviderError:
-        return self._read_error(problem, answer.headers, self._address)
+        info = json_object(body.get("model_info")) or {}  # its fields begin with the name of the architecture
+        length = count(info.get(f"{info.get('general.architecture')}.context_length")) or None
+        return OllamaModel(length, _least_thinking(body))
 
 
 @dataclass
@@ -201,7 +206,7 @@ class OllamaBodies(Bodies):
 
     def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
         instructions = [] if system is None else [{"role": SYSTEM, "content": system}]
-        body: dict[str, object] = {"model": self._model, "messages": [*instructions, *messages], "stream": False}
+        body: dict[str, object] = {"model": self.model, "messages": [*instructions, *messages], "stream": False}
         if request.schema is not None and self.path is not ReplyPath.PROMPTED:
             body[self.STRUCTURED] = request.schema if self.path is ReplyPath.JSON_SCHEMA else "json"
         # Without `truncate` and `shift` the server removes the beginning of a long prompt, or of a long conversation.
@@ -213,40 +218,19 @@ class OllamaBodies(Bodies):
 class OllamaModel(NamedTuple):
     """A model as the server describes it."""
 
-    digest: str = ""
-    """The digest of the model's files; empty if the server does not list it, as for a cloud model."""
     context_length: int | None = None
     """The maximum context length of the model; None if the server does not report it."""
     think: bool | str | None = False
     """The value of the parameter `think` with the least thinking; None for a model that does not think."""
 
 
-async def model_at(wire: Wire, name: str, error: Callable[[EndpointProblem, WireAnswer], ProviderError]) -> OllamaModel:
-    """Return the description of a model. `error` makes the error to raise if the server has no such model."""
-    shown = await wire.post("/api/show", json.dumps({"model": name}).encode())
-    body = message_in(shown.text)
-    if (problem := problem_in(shown.status, body, shown.text)) is not None:
-        raise error(problem.cleaned(wire.clean), shown)
-    tags = await wire.get("/api/tags")
-    return OllamaModel(
-        wire.clean(_digest(message_in(tags.text), name) if tags.status == OK else ""),
-        _context_length(body),
-        _least_thinking(body),
-    )
-
-
 def _digest(body: Json, name: str) -> str:
+    """Return the digest of the model's files; empty if the server does not list it, as for a cloud model."""
     names = {name, f"{name}:latest"}
     models = (json_object(each) or {} for each in as_list(body.get("models")) or ())
     return next(
         (str(model.get("digest") or "") for model in models if names & {model.get("name"), model.get("model")}), ""
     )
-
-
-def _context_length(body: Json) -> int | None:
-    """Return the field of `model_info` that begins with the name of the architecture, such as `llama`."""
-    info = json_object(body.get("model_info")) or {}
-    return count(info.get(f"{info.get('general.architecture')}.context_length")) or None
 
 
 def _least_thinking(body: Json) -> bool | str | None:

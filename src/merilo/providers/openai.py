@@ -48,6 +48,8 @@ _EXAMPLE = "https://NAME.openai.azure.com"
 _DEPLOYMENT = re.compile(r"/openai/deployments(?:/[^/]+)?$")
 _DATED = re.compile(r"\d{4}-\d\d-\d\d(?:-preview)?")
 _UNDATED = frozenset({"", "v1", "preview", "latest"})
+_MOST = 3e38
+"""Largest number of a vector, in float32; NaN is not below it."""
 _LARGEST_REPLY_BYTES = 128 * 1024 * 1024  # some hundred vectors of some thousand numbers, written out
 
 
@@ -109,14 +111,9 @@ class OpenAIBodies(Bodies):
         )
         super().__init__(model, extra, known, forms)
 
-    def advise_ollama(self) -> None:
-        """Tell the user once that the server is Ollama, which this protocol cannot keep from truncating prompts."""
-        sentence = f"this server is Ollama, which truncates long prompts without an error; use ollama:{self._model}"
-        self._adaptations.note("server", "ollama", sentence)
-
     def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
         instructions = [] if system is None else [{"role": SYSTEM, "content": system}]
-        body: dict[str, object] = {"model": self._model, "messages": [*instructions, *messages]}
+        body: dict[str, object] = {"model": self.model, "messages": [*instructions, *messages]}
         if request.schema is not None and self.path is ReplyPath.JSON_SCHEMA:
             form = {"name": request.schema_name, "strict": True, "schema": request.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
@@ -131,7 +128,8 @@ class OpenAIBodies(Bodies):
 def read_reply(bodies: OpenAIBodies, received: Received) -> Reply:
     """Return the reply in a body; advise a user whose server is Ollama."""
     if received.body.get("system_fingerprint") == _OLLAMA:
-        bodies.advise_ollama()
+        sentence = "this server is Ollama, which truncates long prompts without an error"
+        bodies.note("server", "ollama", f"{sentence}; use ollama:{bodies.model}")
     return reply_of(received)
 
 
@@ -359,7 +357,8 @@ class _EmbeddingsConnection(Connection):
         if data is None:
             start = excerpt(self.wire.clean(answer.text))
             raise Temporary(f"{self.endpoint.address.url} sent no embeddings but: {start!r}.", status=OK)
-        matrix = _matrix(data, len(request.inputs), self.endpoint.address.url)
+        items = [as_object(item) or {} for item in data]
+        matrix = _vectors(items, len(request.inputs), self.endpoint.address.url)
         return Reply(
             texts=(matrix.to_json(),),
             usage=usage_of(as_object(received.get("usage")) or {}, output=0),
@@ -369,41 +368,26 @@ class _EmbeddingsConnection(Connection):
         )
 
 
-def _matrix(data: list[object], wanted: int, address: str) -> MatrixVerdict:
-    """Return the vectors in order. Raises Permanent for vectors that are not valid."""
-    fault, rows = _in_order([as_object(item) or {} for item in data], wanted)
+def _vectors(items: list[Json], wanted: int, address: str) -> MatrixVerdict:
+    """Return the vectors in the order of their `index`, or as received if no item has one. Raises Permanent."""
+    places = [item.get("index", place) for place, item in enumerate(items)]
+    by_place = {place: item for place, item in zip(places, items, strict=True) if isinstance(place, int)}
+    rows: list[list[Any]] = [
+        as_list(by_place[place].get("embedding")) or [] for place in range(wanted) if place in by_place
+    ]
+    lengths = sorted({len(row) for row in rows})
+    fault = ""
+    if len(items) != wanted:
+        fault = f"{len(items)} vectors for {wanted} texts"
+    elif len(rows) != wanted:
+        fault = f"indices that are not 0 to {wanted - 1}"
+    elif not all(row and all(type(each) in {int, float} and abs(each) < _MOST for each in row) for row in rows):
+        fault = "not lists of finite numbers"
+    elif len(lengths) > 1:
+        fault = f"vectors of {' and '.join(map(str, lengths))} numbers"
     if fault:
         raise Permanent(f"{address} sent invalid embeddings: {fault}.", status=OK)
-    return MatrixVerdict.of(rows)
-
-
-def _in_order(items: list[Json], wanted: int) -> tuple[str, list[list[float]]]:
-    """Return the problem, if any, and the vectors in the order of their `index`, or as received if no item has one."""
-    if len(items) != wanted:
-        return f"{len(items)} vectors for {wanted} texts", []
-    places = [item.get("index", place) for place, item in enumerate(items)]
-    if {place for place in places if isinstance(place, int)} != set(range(wanted)):
-        return f"indices that are not 0 to {wanted - 1}", []
-    by_place = dict(zip(places, items, strict=True))
-    rows = [_numbers(by_place[place]) for place in range(wanted)]
-    if not all(rows):
-        return "not lists of finite numbers", []
-    lengths = sorted({len(row) for row in rows})
-    if len(lengths) > 1:
-        return f"vectors of {' and '.join(map(str, lengths))} numbers", []
-    return "", rows
-
-
-def _numbers(item: Json) -> list[float]:
-    """Return the vector of an item; empty if it has no valid one."""
-    given = as_list(item.get("embedding")) or []
-    found = [value for value in given if isinstance(value, int | float) and not isinstance(value, bool)]
-    whole = len(found) == len(given)
-    return [float(value) for value in found] if whole and all(map(_fits, found)) else []
-
-
-def _fits(value: float) -> bool:
-    return abs(value) < 3e38  # float32; false for NaN too
+    return MatrixVerdict.of([[float(each) for each in row] for row in rows])
 
 
 PROVIDER: Final = OpenAIProvider

@@ -14,10 +14,12 @@ from datetime import date, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
-from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from merilo.data.config_files import validated
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
 from merilo.providers.secrets import shown_url
@@ -35,11 +37,6 @@ MAX_AGE_DAYS = 180
 """Age from which a dated price is reported as outdated."""
 _MILLION = 1_000_000
 _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})")
-_NUMBERS = ("input", "output", "cached_input", "cache_write")
-_TEXTS = ("model", "provider", "base_url", "source", "via")
-_KEYS = frozenset({*_NUMBERS, *_TEXTS, "long", "read", "batch"})
-_LONG_KEYS = frozenset({*_NUMBERS, "above"})
-
 PricesLike: TypeAlias = "str | PathLike[str] | Sequence[Mapping[str, object]] | Prices"
 """Prices that a user may give: the path of a price file, its rows, or prices that were read before."""
 
@@ -192,64 +189,65 @@ def _from_file(path: Path) -> Prices:
     return Prices(_rows(rows, str(path), table.get("read")))
 
 
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+
+
+class _Rates(BaseModel):
+    """The prices of a table, in USD per million tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    input: Rate
+    output: Rate
+    cached_input: Rate | None = None
+    cache_write: Rate | None = None
+
+    @property
+    def rates(self) -> TokenPrices:
+        """The prices; cached and written input cost as much as other input unless they have their own."""
+        cached, written = self.cached_input, self.cache_write
+        own = self.input
+        return TokenPrices(own, self.output, own if cached is None else cached, own if written is None else written)
+
+
+class _Long(_Rates):
+    """The prices of requests with more input tokens than `above`."""
+
+    above: int
+
+
+class _Row(_Rates):
+    """A `[[price]]` table."""
+
+    model: str = Field(min_length=1)
+    provider: str | None = None
+    base_url: str | None = None
+    source: str = ""
+    via: str = ""
+    long: _Long | None = None
+    read: Any = None  # Any: what is not a date is ignored
+    batch: Rate = 1.0
+
+
 def _rows(rows: Iterable[object], where: str, read: object) -> tuple[Price, ...]:
-    return tuple(_row(row, f"{where}, price {number}", read) for number, row in enumerate(rows, start=1))
-
-
-def _row(given: object, where: str, read: object) -> Price:
-    row = as_object(given) or {}
-    if not row.get("model"):
-        raise UsageError(f"{where}: a price needs `model`, `input` and `output`.")
-    _refuse_unknown(row, _KEYS, where)
-    texts = {name: _text(row, name, where) for name in _TEXTS if name in row}
-    above, long = _long(row["long"], where) if "long" in row else (None, None)
-    day = row.get("read", read)
-    return Price(
-        model=texts["model"],
-        rates=_rates(row, where),
-        provider=texts.get("provider"),
-        base_url=_address(texts["base_url"]) if "base_url" in texts else None,
-        above=above,
-        long=long,
-        read=day if isinstance(day, date) else None,
-        source=texts.get("source", ""),
-        batch=_usd(row, "batch", where) if "batch" in row else 1.0,
+    found = [
+        validated(_Row, as_object(row) or {}, f"{where}, price {number}") for number, row in enumerate(rows, start=1)
+    ]
+    days = [read if row.read is None else row.read for row in found]
+    return tuple(
+        Price(
+            model=row.model,
+            rates=row.rates,
+            provider=row.provider,
+            base_url=None if row.base_url is None else _address(row.base_url),
+            above=None if row.long is None else row.long.above,
+            long=None if row.long is None else row.long.rates,
+            read=day if isinstance(day, date) else None,
+            source=row.source,
+            batch=row.batch,
+        )
+        for row, day in zip(found, days, strict=True)
     )
-
-
-def _long(given: object, where: str) -> tuple[int, TokenPrices]:
-    table = as_object(given) or {}
-    above = table.get("above")
-    if not isinstance(above, int):
-        raise UsageError(f"{where}: `long` must be a table with `above` (input tokens), `input` and `output`.")
-    _refuse_unknown(table, _LONG_KEYS, where)
-    return above, _rates(table, where)
-
-
-def _text(row: Mapping[str, object], name: str, where: str) -> str:
-    value = row[name]
-    if not isinstance(value, str):
-        raise UsageError(f"{where}: `{name}` must be text, got {value!r}.")
-    return value
-
-
-def _refuse_unknown(row: Mapping[str, object], known: frozenset[str], where: str) -> None:
-    if unknown := sorted(set(row) - known):
-        raise UsageError(f"{where}: unknown key {', '.join(unknown)}; known keys: {', '.join(sorted(known))}.")
-
-
-def _rates(row: Mapping[str, object], where: str) -> TokenPrices:
-    each = _usd(row, "input", where)
-    cached, written = (_usd(row, name, where) if name in row else each for name in ("cached_input", "cache_write"))
-    return TokenPrices(each, _usd(row, "output", where), cached, written)
-
-
-def _usd(row: Mapping[str, object], name: str, where: str) -> float:
-    value = row.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
-        unit = "a fraction of the price" if name == "batch" else "USD per million tokens"
-        raise UsageError(f"{where}: `{name}` must be {unit}, 0 or more, got {value!r}.")
-    return float(value)
 
 
 def _address(url: str) -> str:
