@@ -40,9 +40,7 @@ def test_a_list_answers_in_ask_order() -> None:
     """Verdicts, mappings and failures are given in order, without a request; then there is no answer left."""
     failure = Failure(FailureKind.REFUSED, "No.")
     judge = ScriptedJudge.of([VERDICT, {"grade": 0}, failure])
-    assert judge.unused() == ("item 1", "item 2", "item 3")
     assert [answer_of(judge) for _ in range(3)] == [(VERDICT,), (RelevanceVerdict(0),), (failure,)]
-    assert judge.unused() == ()
     (last,) = answer_of(judge)
     assert isinstance(last, Failure)
     assert last.kind is FailureKind.PERMANENT
@@ -100,7 +98,6 @@ def test_the_first_entry_that_fits_answers(tmp_path: Path) -> None:
     assert answer_of(judge, QUESTION.at(1)) == (RelevanceVerdict(0),)
     assert answer_of(judge, Relevance("What?", ("Three.",))) == (RelevanceVerdict(2, evidence=(0,)),)
     assert answer_of(judge, Noncommittal("?", "!")) == (Failure(FailureKind.REFUSED, "No."),)
-    assert judge.unused() == (f"{path} entry 5",)
 
 
 def test_a_file_answers_the_kinds_it_names(tmp_path: Path) -> None:

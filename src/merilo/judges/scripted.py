@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,14 +43,23 @@ QuestionType = type[Question[Any]]
 
 @dataclass(frozen=True)
 class ScriptedJudge(JudgeDefaults):
-    """A judge that answers from a script; make one with `of`, `by` or `from_file`.
+    """A judge that answers from a script; make one with `of`, `by` or `from_file`."""
 
-    `packs`: the question types that it accepts in packs, for tests of questions that are judged together.
-    """
-
-    script: Script
+    name: str
+    """`scripted:` and `list`, the function's qualified name or the file's path."""
+    find: Callable[[Question[Any]], Given]
+    """Returns the answer to a question; None if there is none."""
+    marks: Mapping[str, object] = field(hash=False)
+    """The digest of the answers, or the function's name and version; its code is not read."""
     answers: frozenset[QuestionType] = ALL_KINDS
-    packs: frozenset[QuestionType] = frozenset()
+    together: frozenset[QuestionType] = frozenset()
+    """The question types that it accepts in packs, for tests of questions that are judged together."""
+    cacheable: bool = False
+    """True for a file, which its digest identifies, and for a function with a version."""
+    deterministic: bool = False
+    """True for a file that does not choose answers by the draw."""
+    supports_batches: bool = False
+    """True for a file: it needs no requests, and the order of questions does not matter."""
 
     @classmethod
     def of(cls, answers: Iterable[Given], *, packs: frozenset[QuestionType] = frozenset()) -> ScriptedJudge:
@@ -59,7 +67,10 @@ class ScriptedJudge(JudgeDefaults):
 
         Only this kind of scripted judge remembers its position: make a new one for each run.
         """
-        return cls(ListScript(tuple(answers)), packs=packs)
+        items = tuple(answers)
+        left = iter(items)
+        marks = {"script": digest_of(*(given_json(item).encode() for item in items)).hex()}
+        return cls("scripted:list", lambda _: next(left, None), marks, together=packs)
 
     @classmethod
     def by(
@@ -74,43 +85,35 @@ class ScriptedJudge(JudgeDefaults):
 
         Give `version` a new value whenever the function changes: it is part of the fingerprint.
         """
-        return cls(FunctionScript(function, version), answers=answers, packs=packs)
+        name = qualified_name(function)
+        marks = {"function": name, "version": version}
+        return cls(f"scripted:{name}", function, marks, answers, packs, cacheable=bool(version))
 
     @classmethod
     def from_file(cls, path: str | Path) -> ScriptedJudge:
         """Answer from a script file, for the kinds of question that it names. Raises UsageError."""
-        script = FileScript(str(path), entries_from(Path(path)))
-        kinds = frozenset(KINDS[entry.kind] for entry in script.entries)
-        return cls(script, answers=kinds)
+        entries: dict[str, list[Entry]] = {}
+        found = entries_from(Path(path))
+        for entry in found:
+            entries.setdefault(entry.kind, []).append(entry)
+        marks = {"script": digest_of(*(entry.json.encode() for entry in found)).hex()}
 
-    @property
-    def name(self) -> str:
-        """`scripted:` and the script's title."""
-        return f"scripted:{self.script.title}"
+        def find(question: Question[Any]) -> Given:
+            return next((each.given for each in entries.get(question.kind, ()) if each.fits(question)), None)
 
-    @property
-    def together(self) -> frozenset[QuestionType]:
-        """The question types in `packs`."""
-        return self.packs
-
-    @property
-    def cacheable(self) -> bool:
-        """True for a file, which its digest identifies, and for a function with a version."""
-        return self.script.cacheable
-
-    @property
-    def deterministic(self) -> bool:
-        """True for a file that does not choose answers by the draw."""
-        return isinstance(self.script, FileScript) and not any("draw" in each.match for each in self.script.entries)
-
-    @property
-    def supports_batches(self) -> bool:
-        """True for a file: it needs no requests, and the order of questions does not matter."""
-        return isinstance(self.script, FileScript)
+        return cls(
+            f"scripted:{path}",
+            find,
+            marks,
+            frozenset(KINDS[kind] for kind in entries),
+            cacheable=True,
+            deterministic=not any("draw" in each.match for each in found),
+            supports_batches=True,
+        )
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the digest of the script, or the function's name and version."""
-        return {"judge": "scripted", **self.script.fingerprint()}
+        return {"judge": "scripted", **self.marks}
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return the script's answers without any request."""
@@ -119,14 +122,8 @@ class ScriptedJudge(JudgeDefaults):
         questions = question.questions if isinstance(question, Pack) else (question,)
         return tuple(self._answer(each) for each in questions)
 
-    def unused(self) -> tuple[str, ...]:
-        """Return the positions of entries that have not answered a question yet; empty for a function."""
-        # Optional in the protocol: a function has no entries.
-        unused: tuple[str, ...] = getattr(self.script, "unused", tuple)()
-        return unused
-
     def _answer(self, question: Question[Any]) -> Answer:
-        given = self.script.find(question)
+        given = self.find(question)
         if given is None:
             return Failure(FailureKind.PERMANENT, f"{self.name} has no answer to this {question.kind} question.")
         answer = verdict_given(question, given)
@@ -135,98 +132,6 @@ class ScriptedJudge(JudgeDefaults):
                 FailureKind.PERMANENT, f"The answer of {self.name} to this question {answer}: {_shown(question)}."
             )
         return answer
-
-
-@dataclass(frozen=True)
-class ListScript:
-    """Answers in the order of asking."""
-
-    title = "list"
-    cacheable = False
-    """The answer depends on earlier questions."""
-
-    items: tuple[Given, ...]
-    _left: list[int] = field(default_factory=list, init=False, repr=False, compare=False, hash=False)
-
-    def __post_init__(self) -> None:
-        self._left.extend(reversed(range(len(self.items))))
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return the digest of the answers in order."""
-        return {"script": digest_of(*(given_json(item).encode() for item in self.items)).hex()}
-
-    def find(self, question: Question[Any]) -> Given:
-        """Return the next answer; None if all are used."""
-        del question
-        return self.items[self._left.pop()] if self._left else None
-
-    def unused(self) -> tuple[str, ...]:
-        """Return `item N` for each answer that was not reached, counted from 1."""
-        return tuple(f"item {index + 1}" for index in sorted(self._left))
-
-
-@dataclass(frozen=True)
-class FunctionScript:
-    """Answers computed from the question."""
-
-    function: Callable[[Question[Any]], Given]
-    version: str = ""
-
-    @property
-    def title(self) -> str:
-        """The function's qualified name."""
-        return qualified_name(self.function)
-
-    @property
-    def cacheable(self) -> bool:
-        """True only with a version: the name does not change when the code does."""
-        return bool(self.version)
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return the function's qualified name and version; its code is not read."""
-        return {"function": self.title, "version": self.version}
-
-    def find(self, question: Question[Any]) -> Given:
-        """Return the function's result; its exceptions are not caught, because they belong to the test."""
-        return self.function(question)
-
-
-@dataclass(frozen=True)
-class FileScript:
-    """Answers from the entries of a file; the first entry that fits answers."""
-
-    cacheable = True
-    """The digest of the entries is in the fingerprint."""
-
-    title: str
-    """The file's path."""
-    entries: tuple[Entry, ...]
-    _used: set[int] = field(default_factory=set, init=False, repr=False, compare=False, hash=False)
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """Return the digest of the entries in order; the path is not part of it."""
-        return {"script": digest_of(*(entry.json.encode() for entry in self.entries)).hex()}
-
-    def find(self, question: Question[Any]) -> Given:
-        """Return the answer of the first entry that fits; None if no entry fits."""
-        for position in self._of_kind.get(question.kind, ()):
-            if self.entries[position].fits(question):
-                self._used.add(position)
-                return self.entries[position].given
-        return None
-
-    def unused(self) -> tuple[str, ...]:
-        """Return `FILE entry N` for each entry that has not answered a question yet, counted from 1."""
-        return tuple(f"{self.title} entry {n + 1}" for n in range(len(self.entries)) if n not in self._used)
-
-    @cached_property
-    def _of_kind(self) -> dict[str, tuple[int, ...]]:
-        kinds = {entry.kind for entry in self.entries}
-        return {kind: tuple(n for n, entry in enumerate(self.entries) if entry.kind == kind) for kind in kinds}
-
-
-Script = ListScript | FunctionScript | FileScript
-"""The source of a scripted judge's answers."""
 
 
 def _shown(question: Question[Any]) -> str:
@@ -301,7 +206,9 @@ def _entry(item: object, place: str) -> Entry:
     if not isinstance(kind, str) or kind not in KINDS:
         raise UsageError(f"{place}: the kind must be one of {', '.join(KINDS)}, got {kind!r}.")
     known = {field.name for field in fields(KINDS[kind])}
-    if match is None or not match.keys() <= known or not all(map(_can_match, match.values())):
+    patterns = [pattern for each in (match or {}).values() if (pattern := as_object(each)) is not None]
+    wrong = any(list(each) != ["contains"] or not isinstance(each["contains"], str) for each in patterns)
+    if match is None or not match.keys() <= known or wrong:
         raise UsageError(
             f"{place}: 'match' must name fields of {kind} ({', '.join(sorted(known))}), each with its value or "
             f'{{"contains": text}}, got {parts["match"]!r}.'
@@ -321,11 +228,6 @@ def _given(parts: Json, place: str) -> Given:
         kinds = ", ".join(FailureKind)
         raise UsageError(f"{place}: 'failure' needs 'kind' (one of {kinds}) and 'message', got {parts['failure']!r}.")
     return Failure(FailureKind(str(kind)), message)
-
-
-def _can_match(wanted: object) -> bool:
-    pattern = as_object(wanted)
-    return pattern is None or (list(pattern) == ["contains"] and isinstance(pattern["contains"], str))
 
 
 def _matches(value: str | int | tuple[str, ...], wanted: object) -> bool:
