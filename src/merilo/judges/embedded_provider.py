@@ -23,7 +23,6 @@ from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, excerpts
 from merilo.judges.claims import P_ABSENT, Finding, judge_claim, judge_sufficiency
 from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncommittal
 from merilo.judges.encoder.model import Embedder
-from merilo.judges.in_process import FreeProvider, answer_batch, question_length
 from merilo.judges.slots import quoted
 from merilo.judges.words import is_english, likeness, ngram_vector
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
@@ -37,7 +36,7 @@ from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.providers.questions import answer_text
+from merilo.providers.questions import FreeProvider, answer_batch, answer_text, question_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Providers that answer questions in this process: requests that carry the question, callables, and batches.
+"""Providers that answer questions in this process: requests that carry the question, callables, models and batches.
 
 The engine's limits apply to them as to any model. A callable gets one question at a time. A provider of batches gets
 all questions that are due, in a thread.
@@ -9,26 +9,29 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import os
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from merilo.cancellation import Cancelled, cancelled_by, in_thread
+from merilo.cancellation import Cancelled, cancelled_by, cancelling_event, in_thread
 from merilo.errors import Permanent, ProviderError
 from merilo.judging.json_types import as_mapping
 from merilo.judging.matrix import MatrixVerdict, matrix_from
 from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, probability_of
-from merilo.providers.base import Connection, Message, Reply, ReplyPath, Request
+from merilo.providers.base import Connection, Message, Reply, ReplyPath, Request, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Container, Generator, Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.providers.base import BatchProvider, Usage
+    from merilo.providers.base import BatchProvider
 
     Result = Reply | ProviderError
     Posted = tuple[Request, asyncio.Future[Reply]]
@@ -298,3 +301,79 @@ def _first_line(error: ValueError) -> str:
         return str(error)
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+# -- models in this process, with one thread per processor ---------------------------------------------
+
+_FREE: Final = Usage(0, 0, 0)
+_MAX_THREADS: Final = 8
+
+
+class FreeProvider:
+    """A free provider that answers in this process."""
+
+    drops_at_limit: ClassVar[bool] = True
+    """A run that reaches a limit does not wait for its replies: they cost nothing."""
+
+    provider: ClassVar[str]
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return its name; the judge's fingerprint contains everything that affects a verdict."""
+        return {"provider": self.provider}
+
+    def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
+        """Return a connection for runs that use other providers too; nothing is opened, and `known` is unused."""
+        del known
+        return gathered(self)
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """Return 0.0: it is free."""
+        del usage
+        return 0.0
+
+    def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
+        """Answer requests as `BatchProvider` describes."""
+        raise NotImplementedError  # each provider has its own
+
+
+def answer_batch(
+    requests: Sequence[Request], answer: Callable[[Question[Any]], str], *, kinds: Container[str], judge: str
+) -> Generator[tuple[int, Reply | ProviderError], None, None]:
+    """Answer requests as `BatchProvider` describes; Permanent for a question of another kind than `kinds`.
+
+    Equal questions are answered once. `answer` is called in several threads, and returns a verdict as text.
+    """
+    places: dict[Question[Any], list[int]] = {}
+    for place, request in enumerate(requests):
+        question = request.question if isinstance(request, QuestionRequest) else None
+        if question is not None and question.kind in kinds:
+            places.setdefault(question, []).append(place)
+        else:
+            yield place, Permanent(f"The {judge} judge cannot answer questions of this kind.")
+    # Short questions first, so that replies start to arrive soon and long ones run last.
+    ordered = sorted(places, key=question_length)
+    pool = ThreadPoolExecutor(thread_count(), judge)
+    try:
+        answered = pool.map(partial(_cancellable, answer, cancelling_event()), ordered)
+        for question, text in zip(ordered, answered, strict=True):
+            reply = Reply((text,), usage=_FREE, path=ReplyPath.LOCAL)
+            for place in places[question]:
+                yield place, reply
+    finally:
+        pool.shutdown(cancel_futures=True)  # ends early if the caller takes no more replies
+
+
+def question_length(question: Question[Any]) -> int:
+    """Return the number of characters in all texts of a question."""
+    return sum(map(len, question.all_texts))
+
+
+def thread_count() -> int:
+    """Return the number of threads, one per usable processor: the model computes outside of Python's lock."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return min(_MAX_THREADS, len(usable(0)) if usable else os.cpu_count() or 1)
+
+
+def _cancellable(answer: Callable[[Question[Any]], str], event: Event | None, question: Question[Any]) -> str:
+    with cancelled_by(event):
+        return answer(question)

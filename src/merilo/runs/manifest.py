@@ -1,7 +1,8 @@
 """Types of the files that a run records about itself, `manifest.json` and `summary.json`, and their reading.
 
-A seal shows that a file is as it was sealed, and anyone can write a seal. So every file is checked field by field,
-against the types here, and a damaged file gives an error message and not a bug. Fields that are not listed are ignored.
+A file is checked against the types here, so that one of another program gives an error message and not a bug. Fields
+that are not listed are ignored. The objects of judges, scales, shards and usage are trusted: the seal ties them to the
+run.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
-from pydantic_core import CoreSchema, core_schema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from merilo.errors import RunError
 from merilo.judging.json_types import as_list, as_object, plain
@@ -41,20 +41,7 @@ Amount = Annotated[float, Field(allow_inf_nan=False, ge=0)]
 Interval = Annotated[tuple[Number, Number], AfterValidator(_ordered)]
 Counts = dict[str, Whole | None]
 Bounds = tuple[Number | None, Number | None]
-
-
-class Checked:
-    """Annotation of a JSON value that must have a shape and is stored as it is."""
-
-    def __init__(self, shape: Any) -> None:  # Any: a type of this module
-        self._shape = shape
-
-    def __get_pydantic_core_schema__(self, _: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def unchanged(value: object, check: core_schema.ValidatorFunctionWrapHandler) -> object:
-            check(value)
-            return value
-
-        return core_schema.no_info_wrap_validator_function(unchanged, handler.generate_schema(self._shape))
+_Objects = Mapping[str, Mapping[str, object]]
 
 
 _ABSENT: Any = None  # Any: the default of fields of every type
@@ -65,58 +52,6 @@ class _Shape(BaseModel):
     """An object with the declared fields."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
-
-
-class _Unread(_Shape):
-    judge: str
-    samples: Whole
-    first: list[str]
-    languages: dict[str, Whole]
-
-
-class _Judge(_Shape):
-    """A judge of a manifest."""
-
-    name: str = _ABSENT
-    fingerprint: dict[str, Any] = _ABSENT  # Any: JSON of the judge
-    rates: str | None = _ABSENT
-    weak: list[str] = _ABSENT
-    weak_kinds: list[str] = _ABSENT
-    unread: dict[str, _Unread] = _ABSENT
-
-
-class _Scale(_Shape):
-    """The range and direction of a metric."""
-
-    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)]
-    higher_is_better: bool
-
-
-class _Shard(_Shape):
-    """The shard that a run evaluates."""
-
-    index: Whole
-    of: Whole
-    samples: Whole
-    fingerprint: str
-
-
-class _UsageShape(_Shape):
-    """The requests and cost of a run."""
-
-    requests: Whole = _ABSENT
-    cached: Whole = _ABSENT
-    input_tokens: Whole | None = _ABSENT
-    output_tokens: Whole | None = _ABSENT
-    cached_tokens: Whole = _ABSENT
-    cost_usd: Amount | None = _ABSENT
-    seconds: Amount = _ABSENT
-    adaptations: dict[str, dict[str, str]] | None = _ABSENT
-    stopped: str | None = _ABSENT
-    unanswered: Whole = _ABSENT
-    estimated_usd: Amount | None = _ABSENT
-    unanswered_usd: Amount = _ABSENT
-    raise_to: dict[str, Amount] | None = _ABSENT
 
 
 class _Evidence(_Shape):
@@ -245,7 +180,7 @@ class Manifest:
     """Text of each metric → its version, in the order given, including the parts of composites."""
     left_out: Mapping[str, str]
     """Metrics that could not be computed → why."""
-    judges: Annotated[Mapping[str, Mapping[str, object]], Checked(dict[str, _Judge])]
+    judges: _Objects
     """Role → name and fingerprint of the judge."""
     splitter: str
     language: str | None = None
@@ -254,9 +189,7 @@ class Manifest:
     """Text of each composite → its version, in the order given."""
     rubrics: Mapping[str, str] = field(default_factory=dict[str, str])
     """Kind of question that the metrics may ask → version of its rubrics for language models."""
-    scales: Annotated[Mapping[str, Mapping[str, object]], Checked(dict[str, _Scale])] = field(
-        default_factory=dict[str, "Mapping[str, object]"]
-    )
+    scales: _Objects = field(default_factory=dict[str, "Mapping[str, object]"])
     """Text of each metric → `Scale.record()`; empty for a run without outcomes yet."""
     cluster: str | None = None
     """Field or metadata key whose equal values put samples in one cluster; None if samples are not clustered."""
@@ -272,7 +205,7 @@ class Manifest:
     wordings: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text of each metric whose requests an installed package worded → that package and its release; empty if merilo
     worded all."""
-    shard: Annotated[Mapping[str, object] | None, Checked(_Shard | None)] = None
+    shard: Mapping[str, object] | None = None
     """For one of several runs over the same data: `index` (from 1) and `of`, and the number and the fingerprint of all
     `samples` of the data. `samples` and `fingerprint` of the manifest are those of the shard. None: all samples."""
 
@@ -310,7 +243,7 @@ class Manifest:
 _AGREEMENT: Final = frozenset({"rates", "weak", "weak_kinds", "unread"})
 
 
-def _without_notes(judges: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
+def _without_notes(judges: _Objects) -> dict[str, dict[str, object]]:
     """Return the judges without notes on their agreement and languages, which move no number."""
     return {
         role: {name: value for name, value in each.items() if name not in _AGREEMENT} for role, each in judges.items()
@@ -342,7 +275,7 @@ def read_summary(path: Path) -> Summary:
 
 def read_usage(path: Path) -> dict[str, Any]:  # Any: numbers and nulls
     """Return the content of `usage.json`, with its seal. Raises RunError."""
-    return dict(_read(path, _Usage))
+    return dict(_read(path, dict[str, Any]))
 
 
 def check_format(path: Path) -> None:
@@ -379,9 +312,6 @@ def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"]).lstrip(".")
     return f"{place} is missing or has a wrong value" if place else f"it has the wrong form: {first['msg']}"
-
-
-_Usage = Annotated[Mapping[str, Any], Checked(_UsageShape)]  # Any: numbers and nulls
 
 
 def _read(path: Path, kind: Any) -> Any:  # Any: one of the types above

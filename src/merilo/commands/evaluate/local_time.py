@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from merilo.engine.dry_run import DryRun
-from merilo.judges.in_process import thread_count
+from merilo.providers.questions import thread_count
 from merilo.rendering.wording import count, duration
 
 if TYPE_CHECKING:

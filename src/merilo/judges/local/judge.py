@@ -23,7 +23,6 @@ from merilo.errors import ProviderDown, UsageError
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import EmbeddedProvider
-from merilo.judges.in_process import FreeProvider, answer_batch, thread_count
 from merilo.judges.local.card import builtin_cards, forbids_commercial_use
 from merilo.judges.local.find import digests, find_model
 from merilo.judges.local.model import (
@@ -49,7 +48,7 @@ from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.questions import QuestionRequest, answer_of, answer_text
+from merilo.providers.questions import FreeProvider, QuestionRequest, answer_batch, answer_of, answer_text, thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
