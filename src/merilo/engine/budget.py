@@ -347,7 +347,8 @@ class Spending:
             self.ledger.lost(entry, charged_tokens(error.received_bytes))
         elif isinstance(error, Refused):
             self.ledger.lost(entry, complete=True)  # a content filter reads the input, and no model has run
-        elif _may_be_billed(error):
+        # a model may have run; providers do not bill a request that was refused before, or failed
+        elif isinstance(error, Temporary) if error.status is None else error.status in _MAY_BE_BILLED:
             self.ledger.leave(entry)
         else:
             self.ledger.not_billed(entry)
@@ -373,14 +374,6 @@ def highest_usd(price: Pricer, provider: Provider, usage: Usage) -> float | None
     """See `Spending.highest_usd`."""
     usages = (usage, *(replace(usage, **{name: usage.input_tokens}) for name in ("cached_tokens", "written_tokens")))
     return max((cost for each in usages if (cost := price(provider, each)) is not None), default=None)
-
-
-def _may_be_billed(error: ProviderError) -> bool:
-    """Return True if the server may have run a model for a request that brought no usable reply.
-
-    Providers do not bill a request that they answer with another error: it was refused before a model ran, or failed.
-    """
-    return isinstance(error, Temporary) if error.status is None else error.status in _MAY_BE_BILLED
 
 
 def spent_record(balance: Balance, unanswered: Unanswered) -> dict[str, object]:

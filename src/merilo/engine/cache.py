@@ -98,10 +98,11 @@ class VerdictCache:
             elif key not in self._absent and key not in self._dropped:
                 unknown += (key,)
         for row in self._rows(unknown):
-            verdict = _believed(row, wanted)
-            if verdict is not None:
+            question = wanted[row[0]]
+            verdict = _read(row, type(question).verdict)
+            if verdict is not None and question.fault(verdict) is None:
                 found[row[0]] = verdict
-            elif isinstance(row[0], bytes):
+            else:
                 self._dropped.add(row[0])
         self._absent.update([key for key in unknown if key not in found and key not in self._dropped])
         return found
@@ -265,13 +266,6 @@ class VerdictCache:
             why = f"The verdict cache {file.path} {what} ({error_text(error)})."
             self._notices.append(f"{why} This run continues without it.{advice}")
         return problem
-
-
-def _believed(row: tuple[Any, ...], wanted: Mapping[bytes, Question[Any]]) -> Verdict | None:
-    """Return the verdict in a row if it matches its seal and is a valid answer to its question; otherwise None."""
-    question = wanted.get(row[0]) if isinstance(row[0], bytes) else None
-    verdict = None if question is None else _read(row, type(question).verdict)
-    return verdict if question is not None and verdict is not None and question.fault(verdict) is None else None
 
 
 def _read(row: tuple[Any, ...], kind: type[Verdict]) -> Verdict | None:

@@ -81,7 +81,14 @@ class _Asked:
     @classmethod
     def of(cls, unit: WorkUnit) -> _Asked:
         sends = _sends(unit)
-        return cls(unit, sends, tuple(map(_input_tokens, sends)))
+        # a decision model reads the state and the questions as they are sent
+        tokens = (
+            tokens_in(len(send.provider.text_of(send.request)))
+            if isinstance(send.provider, DecisionEndpoint) and isinstance(send.request, DecisionRequest)
+            else tokens_of(send.request)
+            for send in sends
+        )
+        return cls(unit, sends, tuple(tokens))
 
 
 class DryRun:
@@ -214,13 +221,6 @@ class DryRun:
             named = [marks.get(name) for name in ("model", "callable", "base_url")]
             self.unpriced.setdefault(" at ".join(str(name) for name in named if name), send.provider)
         return price
-
-
-def _input_tokens(send: OutgoingRequest) -> int:
-    """Return characters / 4 of what the model reads; of a decision model the state and questions as they are sent."""
-    if isinstance(send.provider, DecisionEndpoint) and isinstance(send.request, DecisionRequest):
-        return tokens_in(len(send.provider.text_of(send.request)))
-    return tokens_of(send.request)
 
 
 def _sends(unit: WorkUnit) -> tuple[OutgoingRequest, ...]:

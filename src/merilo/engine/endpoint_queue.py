@@ -85,10 +85,8 @@ class _Worker:
     abandoned: bool = False
 
 
-def _is_answer(error: ProviderError, request: Request) -> bool:
-    """Return True for a refusal, and for a request that is too large, unless it has one question only."""
-    smallest = isinstance(request, DecisionRequest) and len(request.questions) == 1
-    return isinstance(error, Refused) or (isinstance(error, TooLarge) and not smallest)
+def _is_divisible(request: Request) -> bool:
+    return not isinstance(request, DecisionRequest) or len(request.questions) > 1
 
 
 class _Unheard:
@@ -259,7 +257,8 @@ class EndpointQueue:
             self._share.waiting = False
             return None
         # requests that wait for a retry count too: their places are not given to new requests of a failing endpoint
-        if self._failing and self.flying + self._delayed >= self._dispatcher.limits.concurrency:
+        failing = not self._breaker.reached or self._failures >= FIRST
+        if failing and self.flying + self._delayed >= self._dispatcher.limits.concurrency:
             return None
         action = self._breaker.action
         if action is BreakerAction.NONE:
@@ -271,7 +270,7 @@ class EndpointQueue:
         self._heap.sort()  # a sorted list is a heap
         pending = self._first_that_fits(self._breaker.probes)
         if pending is not None:
-            self._breaker.probe()
+            self._breaker.probes -= 1
         return pending
 
     def _first_that_fits(self, probes: int) -> PendingRequest | None:
@@ -288,18 +287,17 @@ class EndpointQueue:
         self._dispatcher.on_reply()  # every request left was too expensive: the run may have to end
         return None
 
-    @property
-    def _failing(self) -> bool:
-        """True before the first reply and after FIRST consecutive failures. Retries then go before new requests."""
-        return not self._breaker.reached or self._failures >= FIRST
-
     def _let_through(self, index: int) -> PendingRequest | None:
         pending = self._heap[index][2]
         if not self._affordable(index, pending):
             return None
         permit = self._share.take(self._expected.tokens(pending.send.request) if self._weighs else 0)
         if not isinstance(permit, Permit):
-            self._again_in(permit)
+            # infinite: another request's end will pump again, so no timer is needed
+            if permit < inf and (self._timer is None or self._timer.when() > self._loop.time() + permit):
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = call_after(self._loop, permit, self._timed)
             return None
         self._take_out(index)
         pending.permit = permit
@@ -338,13 +336,6 @@ class EndpointQueue:
             return _UNCOUNTED
         reply_tokens = self._expected.max_reply(send.provider, send.request)
         return self._dispatcher.spending.charge(send.provider, send.request, reply_tokens, priced=self._priced)
-
-    def _again_in(self, seconds: float) -> None:
-        # infinite: another request's end will pump again, so no timer is needed
-        if seconds < inf and (self._timer is None or self._timer.when() > self._loop.time() + seconds):
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = call_after(self._loop, seconds, self._timed)
 
     def _timed(self) -> None:
         self._timer = None
@@ -446,8 +437,7 @@ class EndpointQueue:
         if pending.entry:
             self._dispatcher.spending.refused(pending.entry, pending.reserved_usd)
             pending.entry = 0
-        pending.order = (pending.order[0], 0, *pending.order[2:])
-        self.post(pending)
+        self._post_again(pending)
 
     def _replied(self, pending: PendingRequest, reply: Reply) -> None:
         dispatcher, found = self._dispatcher, self._settled(pending, reply)
@@ -495,7 +485,8 @@ class EndpointQueue:
                 if worker.pending is not None:
                     self._cancel(worker.pending)
             self._dispatcher.stop(error)
-        elif _is_answer(error, pending.send.request):  # such a refusal is an answer too: the endpoint works
+        # a refusal is an answer too, and a request of several questions that is too large: the endpoint works
+        elif isinstance(error, Refused) or (isinstance(error, TooLarge) and _is_divisible(pending.send.request)):
             self._failures = 0
             for waiting, failure in self._breaker.good():
                 self._hand_over(waiting, failure)
@@ -537,11 +528,10 @@ class EndpointQueue:
         self._dispatcher.warn_once(f"{error} Retrying.")
         _log.info("%s Retrying in %.1f s.", error, wait_s)
         self._dispatcher.retries += 1
-        pending.order = (pending.order[0], 0, *pending.order[2:])
+        self._delayed += 1
         if wait_s <= 0:
-            self.post(pending)
+            self._back(pending)
         else:
-            self._delayed += 1
             self._loop.call_later(wait_s, self._back, pending)
 
     def _wait_s(self, pending: PendingRequest, error: RateLimited | Temporary) -> float | None:
@@ -572,6 +562,10 @@ class EndpointQueue:
 
     def _back(self, pending: PendingRequest) -> None:
         self._delayed -= 1
+        self._post_again(pending)
+
+    def _post_again(self, pending: PendingRequest) -> None:
+        pending.order = (pending.order[0], 0, *pending.order[2:])  # before first requests
         self.post(pending)
 
     def _give_up(self, pending: PendingRequest, error: ProviderError, kind: FailureKind) -> None:

@@ -110,7 +110,7 @@ class PlanRun:
         fault = _fault(outcome, self.metric.range)
         if fault is not None:
             outcome = Failed(Failure(FailureKind.BROKEN, f"{self.text} returned {fault}."))
-        elif isinstance(outcome, Score) and _evidence_size(outcome) > _MAX_EVIDENCE:
+        elif isinstance(outcome, Score) and _reply_characters(outcome) > _MAX_EVIDENCE:
             why = f"The replies are too long and list too many items: {len(outcome.evidence):,} pieces of evidence."
             outcome = Failed(Failure(FailureKind.UNREADABLE, why))
         self._outcome = cast("Outcome", outcome)  # a fault would have been found
@@ -130,7 +130,7 @@ def next_step(plan: Plan[Score | Undefined], answers: Sequence[Answer] | None) -
         return None
 
 
-def _evidence_size(outcome: Score) -> int:
+def _reply_characters(outcome: Score) -> int:
     return sum([len(piece.verdict.text) for piece in outcome.evidence if isinstance(piece.verdict, CompletionVerdict)])
 
 

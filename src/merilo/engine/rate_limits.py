@@ -279,8 +279,10 @@ class TokenEstimator:
 
         Before the first reply the output is estimated as 256 tokens, or the request's own limit if that is lower.
         """
-        mean = -(-self._output // self._replies) if self._replies else _first_output(request)
-        return tokens_of(request) + mean
+        if self._replies:
+            return tokens_of(request) - (-self._output // self._replies)
+        first = _FIRST_OUTPUT_TOKENS if request.max_tokens is None else min(request.max_tokens, _FIRST_OUTPUT_TOKENS)
+        return tokens_of(request) + first
 
     def most(self, provider: Provider, request: Request) -> Usage:
         """Return the usage to reserve, see `max_tokens_of`; more if an earlier reply exceeded its estimate."""
@@ -327,10 +329,6 @@ def title_of(provider: Provider) -> str:
 
 def _weight(kind: str, tokens: int) -> int:
     return tokens if kind == "tokens" else 1
-
-
-def _first_output(request: Request) -> int:
-    return _FIRST_OUTPUT_TOKENS if request.max_tokens is None else min(request.max_tokens, _FIRST_OUTPUT_TOKENS)
 
 
 def _share(part: int | None, whole: int | None) -> float:

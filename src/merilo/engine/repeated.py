@@ -9,6 +9,7 @@ answers). Questions for vectors, similarities and sentences measure texts; their
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from statistics import mean
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.engine.answer_store import JudgeRoles
-    from merilo.judging.ask import Plan, Step
+    from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric, Outcome
 
@@ -70,7 +71,8 @@ class Repeated(ChangedMetric):
         try:
             step = next(plan)
             while True:
-                step = plan.send((yield _at_draw(step, draw)))
+                shifted = [tuple(_shifted(question, draw) for question in group) for group in step]
+                step = plan.send((yield tuple(shifted)))
         except StopIteration as stop:
             outcome: Outcome = stop.value
             return outcome
@@ -145,13 +147,18 @@ def draws_for(metrics: Mapping[str, Metric], roles: JudgeRoles, draws: int) -> d
     """
     if draws == 1:
         return {}
-    found = {text: draws for text, metric in metrics.items() if _may_vary(metric, roles)}
+    found = {
+        text: draws
+        for text, metric in metrics.items()
+        for kind, role in product(metric.asks, metric.roles)
+        if kind not in SPECIAL and (judge := roles.judge(kind, role)) is not None and not is_deterministic(judge)
+    }
     if not found:
         name = roles.judges["judge"].name
         raise UsageError(
             f"--draws {draws} needs a judge whose verdicts can vary, and {name} always answers a question equally; use "
             "an LLM judge (--judge openai:MODEL), or leave --draws out."
-            if any(_judged(metric) for metric in metrics.values())
+            if any(kind not in SPECIAL for metric in metrics.values() for kind in metric.asks)
             else f"--draws {draws} needs a metric that asks a judge; leave it out for {', '.join(metrics)}."
         )
     return found
@@ -185,22 +192,9 @@ def outcome_of_draws(outcomes: Sequence[Outcome]) -> Outcome:
     return replace(scores[0], value=mean(values), draws=values)
 
 
-def _at_draw(step: Step, draw: int) -> Step:
-    return tuple(tuple(_shifted(question, draw) for question in group) for group in step) if draw else step
-
-
 def _shifted(question: Question[Any], draw: int) -> Question[Any]:
-    if type(question) in SPECIAL:
+    if type(question) in SPECIAL or not draw:
         return question
     if question.draw >= STRIDE:
         raise ValueError(f"a plan that is repeated may use draws below {STRIDE}, got {question.draw}")
     return question.at(question.draw + STRIDE * draw)
-
-
-def _judged(metric: Metric) -> bool:
-    return any(kind not in SPECIAL for kind in metric.asks)
-
-
-def _may_vary(metric: Metric, roles: JudgeRoles) -> bool:
-    judges = (roles.judge(kind, role) for kind in metric.asks if kind not in SPECIAL for role in metric.roles)
-    return any(judge is not None and not is_deterministic(judge) for judge in judges)

@@ -150,9 +150,11 @@ class CircuitBreaker:
     """Withholds failures that the endpoint may have caused."""
 
     def __init__(self) -> None:
-        self._reached = False
+        self.reached = False
+        """True once there was a reply."""
         self._held: list[tuple[PendingRequest, Failure]] = []
-        self._row = 0
+        self.count = 0
+        """Number of requests since the last reply that failed after all retries."""
         self.probes = PROBES
         """Number of probes that may still be sent."""
         self.last = ""
@@ -161,28 +163,14 @@ class CircuitBreaker:
     @property
     def action(self) -> BreakerAction:
         """Action to take: continue, try a few other requests, or stop."""
-        if self._row >= (IN_A_ROW if self._reached else FIRST):
-            return BreakerAction.PROBE if not self._reached and self.probes else BreakerAction.STOP
+        if self.count >= (IN_A_ROW if self.reached else FIRST):
+            return BreakerAction.PROBE if not self.reached and self.probes else BreakerAction.STOP
         return BreakerAction.NONE
-
-    @property
-    def count(self) -> int:
-        """Number of requests since the last reply that failed after all retries."""
-        return self._row
-
-    @property
-    def reached(self) -> bool:
-        """True once there was a reply."""
-        return self._reached
-
-    def probe(self) -> None:
-        """Count a probe as sent."""
-        self.probes -= 1
 
     def good(self) -> list[tuple[PendingRequest, Failure]]:
         """Record a reply: the endpoint works. Return the withheld failures, which now belong to their questions."""
-        self._reached = True
-        self._row = 0
+        self.reached = True
+        self.count = 0
         return self.release() if self._held else self._held
 
     def bad(self, waiting: PendingRequest, failure: Failure, *, wrong: bool, proven: bool) -> bool:
@@ -192,16 +180,16 @@ class CircuitBreaker:
         False means that the failure belongs to its question. `wrong`: the request itself is invalid. `proven`: the same
         judge has answered other questions.
         """
-        if wrong and (self._reached or proven):
+        if wrong and (self.reached or proven):
             return False
-        self._row += 1
+        self.count += 1
         self.last = failure.message
         self._held.append((waiting, failure))
         return True
 
     def trip(self) -> None:
         """Withhold failures until the next reply, since the endpoint seems to be gone."""
-        self._row = max(self._row, IN_A_ROW)
+        self.count = max(self.count, IN_A_ROW)
 
     def release(self) -> list[tuple[PendingRequest, Failure]]:
         """Return the withheld failures and withhold them no longer, since no further request can show the cause."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from merilo.errors import ProviderError
     from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
-    from merilo.providers.base import BatchProvider, Provider
+    from merilo.providers.base import BatchProvider
     from merilo.runs.outcomes import Result
 
 BLOCK = 8
@@ -153,15 +153,15 @@ class _Stream:
         def done(_: PlanRun) -> None:
             active.left -= 1
             if not active.left:
-                self._finished(active)
+                active.results = [plan_run.result() for plan_run in active.plan_runs]
+                active.plan_runs, active.goings = (
+                    [],
+                    [],
+                )  # frees memory: the plans hold the texts of all their questions
+                self._unfinished -= 1
+                self.wake()
 
         active.goings = [self._driver.begin(plan_run, done, block=block) for plan_run in active.plan_runs]
-
-    def _finished(self, active: _ActiveSample) -> None:
-        active.results = [plan_run.result() for plan_run in active.plan_runs]
-        active.plan_runs, active.goings = [], []  # frees memory: the plans hold the texts of all their questions
-        self._unfinished -= 1
-        self.wake()
 
 
 async def stream(
@@ -234,7 +234,13 @@ class Batches:
             places[id(send.provider)].append(place)
         for key, provider in providers.items():
             batch = [sends[place].request for place in places[key]]
-            for place, reply in replies(_of_batches(provider), batch, self.event):
+            if not hasattr(provider, "send_batch"):
+                name = provider.fingerprint().get("provider", "a provider")
+                raise UsageError(
+                    f"A metric asked {name}, which its `asks` and `roles` do not declare. "
+                    "List all question types and roles there."
+                )
+            for place, reply in replies(cast("BatchProvider", provider), batch, self.event):
                 yield places[key][place], reply if isinstance(reply, Reply) else failure_of(reply)
 
 
@@ -326,16 +332,6 @@ def _window(
     whole = takewhile(lambda each: all(plan_run.done for plan_run in each), plan_runs)
     results = [[plan_run.result() for plan_run in each] for each in whole]
     return _Done(results, bool(samples), len(results) == len(samples))
-
-
-def _of_batches(provider: Provider) -> BatchProvider:
-    if not hasattr(provider, "send_batch"):
-        name = provider.fingerprint().get("provider", "a provider")
-        raise UsageError(
-            f"A metric asked {name}, which its `asks` and `roles` do not declare. "
-            "List all question types and roles there."
-        )
-    return cast("BatchProvider", provider)  # hasattr() above checked the protocol's method
 
 
 def failure_of(error: ProviderError) -> Failure:

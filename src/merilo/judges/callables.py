@@ -26,6 +26,7 @@ from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS
 from merilo.providers.base import Connection, Message, Reply, ReplyPath, Usage
 from merilo.providers.bodies import schema_in_words
+from merilo.providers.problems import count
 from merilo.providers.questions import (
     AnswerWith,
     CallableProvider,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from merilo.judges.base import Conversation
-    from merilo.judging.kinds.similarities import Similarities
     from merilo.judging.questions import Question
     from merilo.providers.base import Request
 
@@ -93,14 +93,6 @@ class CallableJudge(JudgeDefaults):
         return CallableProvider(self.call, self.version)
 
 
-class Pairs(list[tuple[str, str]]):
-    """Each left text with each right text: all pairs of the first left text, then those of the second, and so on."""
-
-    def __init__(self, question: Similarities) -> None:
-        super().__init__(product(question.left, question.right))
-        self.left, self.right = question.left, question.right
-
-
 def comparing(function: Callable[..., Any]) -> AnswerWith:
     """Return a function that compares texts as one that answers `Similarities`.
 
@@ -110,7 +102,7 @@ def comparing(function: Callable[..., Any]) -> AnswerWith:
 
     @wraps(function if hasattr(function, "__qualname__") else type(function))
     def call(question: Any) -> Any:  # Any: only Similarities are asked; what the function returns
-        pairs = Pairs(question)
+        pairs = [*product(question.left, question.right)]
         return function(*map(list, zip(*pairs, strict=True))) if _takes_two(function) and pairs else function(pairs)
 
     return call
@@ -155,8 +147,7 @@ def is_chat_model(found: object) -> bool:
 
 def judge_of_model(model: object, ask: AskModel | None = None) -> ModelObjectJudge:
     """Return the judge that asks a model object: through `ask`, otherwise as a LangChain chat model."""
-    usual = ask_langchain if _has(model, "invoke") else await_langchain
-    return ModelObjectJudge(ModelObjectProvider(model, ask or usual))
+    return ModelObjectJudge(ModelObjectProvider(model, ask or ask_langchain))
 
 
 def embedder_of_model(model: object) -> CallableJudge:
@@ -178,15 +169,12 @@ def _has(found: object, method: str) -> bool:
 
 
 def ask_langchain(model: Any, messages: tuple[Message, ...], temperature: float | None) -> Any:
-    """Send messages to a LangChain chat model or LLM and return its reply: a message, or a text."""
+    """Send messages to a LangChain chat model or LLM and return its reply, a message or a text, or an awaitable of it
+    if the object has only `ainvoke`.
+    """
     turns = [(_ROLES[message.author], message.text) for message in messages]
-    return with_temperature(model, temperature).invoke(turns)
-
-
-async def await_langchain(model: Any, messages: tuple[Message, ...], temperature: float | None) -> Any:
-    """Send messages to an object that has only LangChain's `ainvoke`."""
-    turns = [(_ROLES[message.author], message.text) for message in messages]
-    return await with_temperature(model, temperature).ainvoke(turns)
+    asked = with_temperature(model, temperature)
+    return asked.invoke(turns) if _has(model, "invoke") else asked.ainvoke(turns)
 
 
 def with_temperature(model: Any, temperature: float | None) -> Any:
@@ -250,8 +238,9 @@ class _ModelObjectConnection(Connection):
         if text is None:
             raise Permanent(f"{self.provider.name} returned {type(found).__name__} without text.")
         path = ReplyPath.TEXT if request.schema is None else ReplyPath.PROMPTED
-        seconds = perf_counter() - started
-        return Reply((text,), usage=_usage_of(found), path=path, model=self.provider.name, seconds=seconds)
+        counts = as_object(getattr(found, "usage_metadata", None)) or {}
+        usage = Usage(count(counts.get("input_tokens")), count(counts.get("output_tokens")))
+        return Reply((text,), usage=usage, path=path, model=self.provider.name, seconds=perf_counter() - started)
 
     async def _asked(self, messages: tuple[Message, ...], temperature: float | None) -> object:
         ask, model = self.provider.ask, self.provider.model
@@ -292,14 +281,6 @@ def _messages_of(request: Request) -> tuple[Message, ...]:
     asked = request.messages[place]
     worded = Message(asked.author, f"{asked.text}\n\n{schema_in_words(request)}", asked.shared)
     return (*request.messages[:place], worded, *request.messages[place + 1 :])
-
-
-def _usage_of(found: object) -> Usage:
-    counts = as_object(getattr(found, "usage_metadata", None)) or {}
-    tokens = [
-        count if isinstance(count := counts.get(name), int) else None for name in ("input_tokens", "output_tokens")
-    ]
-    return Usage(tokens[0], tokens[1])
 
 
 def _error_of(error: Exception, name: str) -> ProviderError:

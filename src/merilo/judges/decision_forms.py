@@ -151,14 +151,11 @@ class Form:
     def view(self, question: Question[Any], views: SampleViews) -> View:
         """Return the view of the sample that shows all texts of the question, otherwise the question's own view."""
         shared: View | None = getattr(views, self.part) if self.part else None
-        if shared is not None and _asks_about(question, shared) and self.shown(question, shared):
-            return shared
-        return self.own_view(question)
-
-
-def _asks_about(question: Any, view: View) -> bool:  # Any: kinds have different fields
-    asked: str | None = getattr(question, "user_input", None)
-    return asked is None or (asked == view.user_input and question.history == view.history)
+        asked: str | None = getattr(question, "user_input", None)
+        if shared is None or not self.shown(question, shared):
+            return self.own_view(question)
+        same = asked is None or (asked == shared.user_input and getattr(question, "history", ()) == shared.history)
+        return shared if same else self.own_view(question)
 
 
 def wording_for(question: Question[Any]) -> Wording:

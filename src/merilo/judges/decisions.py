@@ -7,10 +7,11 @@ other questions of its request.
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.answer import judged
 from merilo.judges.base import JudgeDefaults, OutgoingRequest, Packing
@@ -28,7 +29,7 @@ from merilo.judging.kinds.statements import Statements
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.judging.views import Bundle, View, without_markers
-from merilo.providers.base import Message, Provider, Reply
+from merilo.providers.base import Message, Reply
 from merilo.providers.decision_request import DecisionQuestion, DecisionRequest, answered_in, answers_in
 from merilo.providers.questions import answer_in
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.providers.decision_request import Option
-    from merilo.providers.decisions import DecisionSizes
+    from merilo.providers.decisions import DecisionEndpoint, DecisionSizes
 
     Options = tuple[float, ...]
     Sends = tuple[OutgoingRequest, ...]
@@ -63,21 +64,6 @@ _OF_ANSWER: Final = frozenset({FailureKind.REFUSED, FailureKind.UNREADABLE})
 _ALIASES: Final = ("-latest", "-preview")
 
 
-@runtime_checkable
-class DecisionProvider(Provider, Protocol):
-    """A provider of a decision model."""
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        ...
-
-    @property
-    def sizes(self) -> DecisionSizes:
-        """The largest request that the server takes."""
-        ...
-
-
 @dataclass(frozen=True)
 class DecisionJudge(JudgeDefaults):
     """A judge that asks a decision model.
@@ -89,7 +75,7 @@ class DecisionJudge(JudgeDefaults):
     deterministic = True
     """These models have no temperature, so several draws would pay for one answer."""
 
-    provider: DecisionProvider
+    provider: DecisionEndpoint
     packing: Packing = Packing.SAMPLE
     reasks: int = 2
     _views: OrderedDict[int, tuple[Sample, SampleViews]] = field(
@@ -153,20 +139,20 @@ class DecisionJudge(JudgeDefaults):
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question. A question that gets no valid answer fails alone."""
         if isinstance(question, Statements):
-            return (_by_rules(question),)
-        bundle = question if isinstance(question, Bundle) else self._alone(_only(question))
-        if isinstance(bundle, Failure):
-            return (bundle,)
-        asked = self._asked(bundle)
+            from merilo.judges.blended import BlendedModel
+            from merilo.judges.embedded_provider import answered
+
+            # the sentences of a text that make a statement, with the checks of the embedded judge
+            return (answer_in(answered(BlendedModel.load(), question), question),)
+        if not isinstance(question, Bundle):
+            view = self.view(_only(question), None)
+            if view is None:
+                message = f"{self.name} cannot answer questions of kind {question.kind!r}; use another judge for them."
+                return (Failure(FailureKind.PERMANENT, message),)
+            question = Bundle((_only(question),), view)
+        asked = self._asked(question)
         found = yield from self._probabilities(asked)
         return tuple(_verdict(each, found) for each in asked)
-
-    def _alone(self, question: Question[Any]) -> Bundle | Failure:
-        view = self.view(question, None)
-        if view is not None:
-            return Bundle((question,), view)
-        message = f"{self.name} cannot answer questions of kind {question.kind!r}; use another judge for them."
-        return Failure(FailureKind.PERMANENT, message)
 
     def _views_of(self, sample: Sample) -> SampleViews:
         """Return the views of a sample, remembered while its questions are asked."""
@@ -202,7 +188,8 @@ class DecisionJudge(JudgeDefaults):
                 halves: list[DecisionRequest] = []
                 for request, reply in zip(pending, replies, strict=True):
                     if isinstance(reply, Failure) and reply.kind in _OF_REQUEST and len(request.questions) > 1:
-                        halves += _halved(request)
+                        middle = len(request.questions) // 2
+                        halves += map(request.asking, (request.questions[:middle], request.questions[middle:]))
                     else:
                         found |= _read(request, reply)
                 pending = halves
@@ -304,7 +291,8 @@ def _requests(asked: Iterable[tuple[View, DecisionQuestion]], sizes: DecisionSiz
         view, part = own[0][0], list[DecisionQuestion]()
         state = size = _tokens(view.state)
         for _, question in own:
-            tokens = _tokens_of(question)
+            texts = itertools.chain.from_iterable(question.fields)
+            tokens = _tokens_of_wording(question.text, question.options) + sum(map(_tokens, texts))
             if part and (len(part) == sizes.questions or size + tokens > sizes.request_tokens):
                 yield _request(view, part)
                 part, size = [], state
@@ -317,24 +305,11 @@ def _request(view: View, questions: Sequence[DecisionQuestion]) -> DecisionReque
     return DecisionRequest((Message("user", view.state),), max_tokens=0, questions=tuple(questions))
 
 
-def _halved(request: DecisionRequest) -> tuple[DecisionRequest, DecisionRequest]:
-    middle = len(request.questions) // 2
-    return request.asking(request.questions[:middle]), request.asking(request.questions[middle:])
-
-
 def _read(request: DecisionRequest, reply: Reply | Failure) -> dict[str, Options | Failure]:
     """Return the probabilities of each question of a request, by its name, or its failure."""
     if isinstance(reply, Failure):
         return {each.name: reply for each in request.questions}
     return answers_in(reply.text, request.questions)
-
-
-def _by_rules(question: Statements) -> Answer:
-    """Return the sentences of a text that make a statement, with the checks of the embedded judge."""
-    from merilo.judges.blended import BlendedModel
-    from merilo.judges.embedded_provider import answered
-
-    return answer_in(answered(BlendedModel.load(), question), question)
 
 
 def _only(question: Question[Any] | Pack) -> Question[Any]:
@@ -348,12 +323,6 @@ def _tokens(text: str) -> int:
     """Return the tokens of a text, estimated high."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return -(-size // _BYTES_PER_TOKEN)
-
-
-def _tokens_of(question: DecisionQuestion) -> int:
-    return _tokens_of_wording(question.text, question.options) + sum(
-        _tokens(text) for field in question.fields for text in field
-    )
 
 
 @lru_cache(maxsize=1_024)

@@ -87,13 +87,9 @@ def opposes(mine: Slots, own: Slots) -> bool:
     """Return True if a text has a word of an axis, the other one its opposite only, and both or none a negation."""
     return bool(mine.denials) is bool(own.denials) and any(
         mine.words & stated and not mine.words & found and own.words & found and not own.words & stated
-        for stated, found in _axes()
+        for axis in _OPPOSITES
+        for stated, found in (axis, axis[::-1])
     )
-
-
-def _axes() -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    for one, other in _OPPOSITES:
-        yield from ((one, other), (other, one))
 
 
 # -- parts of reasons ---------------------------------------------------------------------------------

@@ -68,7 +68,10 @@ def judge_from(
     _refuse_options(Server(base_url, api_key_env, judged)._asdict(), f"the judge {spec!r}")
     factory = plugin(Group.JUDGES, scheme)
     if factory is not None and (rest or scheme == "embedded"):
-        return _checked_judge(_made(cast("Callable[[str], object]", factory), spec, rest), spec)
+        found = _made(cast("Callable[[str], object]", factory), spec, rest)
+        if not (hasattr(found, "answer") and hasattr(found, "answers")):
+            raise UsageError(f"The plug-in for {spec!r} returned {type(found).__name__}, which is not a judge.")
+        return cast("Judge", found)
     if spec.strip().endswith(".py"):
         raise UsageError(f"Name the judge in the file: {spec.strip()}:NAME.")
     raise UsageError(f"No judge {spec!r}. {_meant(spec.strip())}")
@@ -131,12 +134,6 @@ def _in_file(spec: str) -> Judge:
     return _from_object(cast("Judge | AnswerWith", found))
 
 
-def _checked_judge(found: object, spec: str) -> Judge:
-    if not (hasattr(found, "answer") and hasattr(found, "answers")):
-        raise UsageError(f"The plug-in for {spec!r} returned {type(found).__name__}, which is not a judge.")
-    return cast("Judge", found)
-
-
 def judges_from(named: Sequence[NamedSpec]) -> dict[str, Judge]:
     """Return judges by role; an unnamed judge uses its own name.
 
@@ -185,7 +182,7 @@ def at_server(named: Sequence[NamedSpec], server: Server) -> list[NamedSpec]:
         )
     return [
         each._replace(server=address if each.name in INSTRUMENTS else server)
-        if each.server == Server() and is_wire(each.spec) and wire_kinds([each.spec]) <= kinds
+        if each.server == Server() and (own := wire_kinds([each.spec])) and own <= kinds
         else each
         for each in named
     ]
@@ -217,11 +214,6 @@ def wire_kinds(specs: Iterable[JudgeLike]) -> frozenset[str]:
     named = (named_spec(spec).spec for spec in specs)
     kinds = (each.partition(":")[0].strip() for each in named if isinstance(each, str) and ":" in each)
     return frozenset(kind for kind in kinds if kind in wires)
-
-
-def is_wire(spec: JudgeLike) -> bool:
-    """Return True for a judge or embedder that has an address: `openai:MODEL`, `anthropic:MODEL`, ..."""
-    return bool(wire_kinds([spec]))
 
 
 def _refuse_options(options: dict[str, Any], whom: str) -> None:
@@ -311,13 +303,14 @@ def _shown(spec: JudgeLike) -> str:
 
 def _llm(scheme: str, model: str, given: dict[str, str], judged: str | None) -> Judge:
     from merilo.judges.base import Packing
-    from merilo.judges.decisions import DecisionJudge, DecisionProvider
+    from merilo.judges.decisions import DecisionJudge
     from merilo.judges.llm import LLMJudge
+    from merilo.providers.decisions import DecisionEndpoint
 
     provider = _provider(scheme, model, given)
     if judged is not None and judged not in set(Packing):
         raise UsageError(f"judged is one of {', '.join(Packing)}; got {judged!r}.")
-    if isinstance(provider, DecisionProvider):
+    if isinstance(provider, DecisionEndpoint):
         return DecisionJudge(provider) if judged is None else DecisionJudge(provider, Packing(judged))
     return LLMJudge(provider) if judged is None else LLMJudge(provider, judged=Packing(judged))
 
