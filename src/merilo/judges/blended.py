@@ -388,7 +388,7 @@ class PairFeatures:
     def __init__(self, weights: Weights) -> None:
         """Build the graphs. Raises DataError if the weights have a later format or lack a part."""
         self.encodings = Encodings(Encoder(weights))
-        self._scorer = PairScorer(Reader(weights), weights.floats("rarity"))
+        self._scorer = PairScorer(Reader(weights), weights["rarity"])
         # Relevance and sufficiency need the same ones.
         self._contexts = BoundedCache(self._context, size=_bytes_of, max_size=_KEPT_BYTES)
 

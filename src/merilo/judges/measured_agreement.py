@@ -9,35 +9,23 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from merilo.errors import DataError
-from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import DecisionVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from merilo.judges.base import Judge
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
 
 EMBEDDED_FILE: Final = "embedded_agreement.toml"
-_FIELDS: Final = frozenset({"kind", "form", "measure", "value", "lower", "upper", "families", "records"})
-
-
-class Measure(StrEnum):
-    """What a row measures. Both are 0.5 by chance and 1 for full agreement."""
-
-    AUROC = "auroc"
-    BALANCED_ACCURACY = "balanced_accuracy"
-
 
 LOWEST_LIMIT: Final = 0.6
-"""The smallest lower limit of a kind that is not weak: chance (0.5) and a margin of 0.1, for both measures.
+"""The smallest lower limit of a kind that is not weak: chance (0.5) and a margin of 0.1.
 
 An AUROC of 0.6 means that the judge puts a positive record above a negative one in 60 of 100 pairs. A judge that may
 be below this limit cannot be distinguished from chance in practice.
@@ -55,15 +43,12 @@ class MeasuredAgreement:
 
     Only a row for the kind as a whole makes the kind weak: most questions do not have the form.
     """
-    measure: Measure
     value: float
-    lower: float | None
-    upper: float | None
+    lower: float | None = None
+    upper: float | None = None
     """The ends of the 95 % interval over families of sources; None if there is one family."""
     families: int | None = None
     """Number of families of sources; None if not recorded."""
-    records: int | None = None
-    """Number of labelled records; None if not recorded."""
 
     @property
     def clears_chance(self) -> bool:
@@ -75,42 +60,19 @@ class MeasuredAgreement:
         families = f", {self.families} families" if self.lower is not None and self.families else ""
         return f"{self.form or self.kind} {self.value:.2f} ({interval}{families})"
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:  # Any: parsed TOML or JSON
-        """Return the row. Raises ValueError, TypeError or KeyError for one with unknown or missing fields."""
-        if unknown := sorted(row.keys() - _FIELDS):
-            raise ValueError(f"unknown field {unknown[0]}")
-        kind, value, single = row["kind"], float(row["value"]), row.get("families") == 1
-        lower, upper = (None if single else float(row[name]) for name in ("lower", "upper"))
-        if kind not in KINDS:
-            raise ValueError(f"unknown kind of question {kind!r}")
-        if not 0 <= (lower or 0.0) <= value <= (1.0 if upper is None else upper) <= 1:
-            raise ValueError(f"{kind}: expected 0 <= lower <= value <= upper <= 1")
-        return cls(
-            kind=kind,
-            form=str(row.get("form", "")),
-            measure=Measure(row["measure"]),
-            value=value,
-            lower=lower,
-            upper=upper,
-            families=row.get("families"),
-            records=row.get("records"),
-        )
 
-
-def read_agreement(text: str) -> tuple[MeasuredAgreement, ...]:
-    """Return the rows of a table in TOML, `[[measured]]` for each. Raises DataError if it cannot be read."""
-    try:
-        rows = cast("list[dict[str, Any]]", tomllib.loads(text)["measured"])  # Any: parsed TOML
-        return tuple(map(MeasuredAgreement.of, rows))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"Cannot read the agreement of a judge ({error}).") from error
+@cache
+def _table() -> dict[str, Any]:  # Any: parsed TOML
+    return tomllib.loads(files("merilo.judges").joinpath(EMBEDDED_FILE).read_text(encoding="utf-8"))
 
 
 @cache
 def embedded_agreement() -> tuple[MeasuredAgreement, ...]:
     """Return the measured agreement of the embedded judge."""
-    return read_agreement(files("merilo.judges").joinpath(EMBEDDED_FILE).read_text(encoding="utf-8"))
+    shown = ("kind", "form", "value", "lower", "upper", "families")
+    return tuple(
+        MeasuredAgreement(**{name: each[name] for name in shown if name in each}) for each in _table()["measured"]
+    )
 
 
 def embedded_right() -> float:
@@ -118,7 +80,7 @@ def embedded_right() -> float:
 
     Answers that it does not judge do not count.
     """
-    return float(tomllib.loads(files("merilo.judges").joinpath(EMBEDDED_FILE).read_text(encoding="utf-8"))["right"])
+    return float(_table()["right"])
 
 
 def weak_kinds(rows: Iterable[MeasuredAgreement]) -> frozenset[str]:

@@ -94,7 +94,7 @@ def test_a_sentence_is_read_within_its_window() -> None:
     assert [part.ids.tolist() for part in parts] == [ENCODER.wordpiece.ids(sentence) for sentence in sentences]
     np.testing.assert_array_equal(np.concatenate([part.lower for part in parts]), whole.lower[1:-1])
     for part in parts:
-        alone = Encoded(Window.of(part.ids.tolist()), part.ids, part.lower, Graph(WEIGHTS.bytes_of("upper.onnx")))
+        alone = Encoded(Window.of(part.ids.tolist()), part.ids, part.lower, Graph(WEIGHTS["upper.onnx"].tobytes()))
         expected = READER.logits(short, alone, features=no_features(short))
         np.testing.assert_allclose(READER.logits(short, part, features=no_features(short)), expected, atol=NEAR)
 

@@ -118,37 +118,19 @@ class Weights:
         if digest != metadata["sha256"]:
             raise ValueError(f"the SHA-256 of its tensors is {digest}, expected {metadata['sha256']}")
         model: dict[str, Any] = json.loads(metadata["model"])
-        tensors = {name: _tensor(each, content[begin:]) for name, each in header.items()}
+        tensors = {
+            name: np.frombuffer(content[begin:][slice(*each["data_offsets"])], _TYPES[each["dtype"]]).reshape(
+                each["shape"]
+            )
+            for name, each in header.items()
+        }
         return cls(sha256(content[:begin]).hexdigest(), model, tensors)
 
-    def floats(self, name: str) -> NDArray[np.float32]:
-        """Return a tensor of 32-bit floats."""
-        return self._typed(name, np.float32)
-
-    def bytes_of(self, name: str) -> bytes:
-        """Return a copy of a tensor of bytes: a graph or a text."""
-        return self._typed(name, np.uint8).tobytes()
-
-    def int8(self, name: str) -> NDArray[np.int8]:
-        """Return a tensor of whole numbers in [-127, 127]."""
-        return self._typed(name, np.int8)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._tensors
-
-    def _typed(self, name: str, wanted: type[Any]) -> NDArray[Any]:
-        found = self._tensors.get(name)
-        if found is None or found.dtype != np.dtype(wanted):
-            actual = "no tensor" if found is None else str(found.dtype)
-            raise DataError(f"The encoder weights need the tensor {name!r} as {np.dtype(wanted)}, got {actual}.")
-        return found
-
-
-def _tensor(entry: Mapping[str, Any], data: memoryview) -> NDArray[Any]:  # Any: the file declares the type
-    low, high = cast("tuple[int, int]", entry["data_offsets"])
-    if not 0 <= low <= high <= len(data):
-        raise ValueError(f"a tensor has the offsets {low} to {high} in {len(data)} bytes")
-    return np.frombuffer(data[low:high], dtype=_TYPES[entry["dtype"]]).reshape(entry["shape"])
+    def __getitem__(self, name: str) -> NDArray[Any]:  # Any: the file declares the type
+        """Return a tensor. Raises DataError if there is none of this name."""
+        if name not in self._tensors:
+            raise DataError(f"The encoder weights lack the tensor {name!r}.")
+        return self._tensors[name]
 
 
 # -- the encoder and the reader -----------------------------------------------------------------------
@@ -222,18 +204,18 @@ class Encoder:
                 f"use the version of merilo that they belong to."
             )
         self._weights = weights
-        vocabulary = weights.bytes_of("vocabulary").decode("utf-8").split("\n")
+        vocabulary = weights["vocabulary"].tobytes().decode("utf-8").split("\n")
         self.wordpiece = WordPiece(vocabulary)
         self.longest = int(weights.model["longest"])
         """Maximum tokens of a text, special tokens included; a longer text is read in windows."""
-        self._words = weights.int8("words")
-        self._scales = weights.floats("words.scales")
-        self._places = weights.floats("places")
-        self._lower = Graph(weights.bytes_of("lower.onnx"))
+        self._words = weights["words"]
+        self._scales = weights["words.scales"]
+        self._places = weights["places"]
+        self._lower = Graph(weights["lower.onnx"].tobytes())
 
     @cached_property
     def _upper(self) -> Graph:
-        return Graph(self._weights.bytes_of("upper.onnx"))
+        return Graph(self._weights["upper.onnx"].tobytes())
 
     def encode(self, text: str) -> Encoded:
         """Encode a text that fits, as most questions, statements and sentences do.
@@ -264,10 +246,10 @@ class Reader:
         """The positions of each task's logits."""
         self.features = int(weights.model["features"])
         """Number of features of each token of the short text in addition to its vector; 0 for none."""
-        self._begin = Graph(weights.bytes_of("begin.onnx"))
-        self._open = Graph(weights.bytes_of("open.onnx"))
-        self._nearest = Graph(weights.bytes_of("nearest.onnx"))
-        self._graph = Graph(weights.bytes_of("reader.onnx"))
+        self._begin = Graph(weights["begin.onnx"].tobytes())
+        self._open = Graph(weights["open.onnx"].tobytes())
+        self._nearest = Graph(weights["nearest.onnx"].tobytes())
+        self._graph = Graph(weights["reader.onnx"].tobytes())
         self._begun: BoundedCache[Encoded, NDArray[np.float32]] = BoundedCache(
             self._beginning, size=_tokens, max_size=BEGUN_TOKENS
         )
