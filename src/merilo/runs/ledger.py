@@ -24,7 +24,6 @@ import json
 import os
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
-from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from zlib import crc32
 
@@ -174,7 +173,7 @@ class Ledger:
         count as unanswered for good.
         """
         ledger = cls(path)
-        ledger._read(lines, first, in_flight)
+        ledger._read(path, lines, first, in_flight)
         return ledger
 
     def sync(self) -> None:
@@ -268,9 +267,9 @@ class Ledger:
         """
         before, done, new = self._number, 0, list[str]()
         try:
-            for done, (body, (kind, number, *values)) in enumerate(entries(path)):
+            for done, (line, (kind, number, *values)) in enumerate(_entries(path)):
                 if done:
-                    first, _, *rest = body.split(",", 2)
+                    first, _, *rest = line[: -_SEAL_BYTES - 1].decode().split(",", 2)
                     new.append(",".join((first, str(number + before), *rest)))
                     self._apply(kind, number + before, values)
                 if len(new) == _AT_ONCE:
@@ -307,36 +306,24 @@ class Ledger:
             raise
         self._seal, self._size, self.lines = seal, self._size + size, self.lines + len(lines)
 
-    def _read(self, lines: int, first: int | None, in_flight: Callable[[int], bool] | None) -> None:
-        if self._path is None:
-            return
+    def _read(self, path: Path, lines: int, first: int | None, in_flight: Callable[[int], bool] | None) -> None:
         try:
-            with self._path.open("rb") as file:
-                for line in islice(bounded_lines(file), first):
-                    if line.endswith(b"\n"):  # otherwise half a line of a killed process
-                        self._take(line[:-1])
+            for line, (kind, number, *values) in islice(_entries(path), first):
+                if self.lines:
+                    self._apply(kind, number, values)
+                elif [kind, number] != ["ledger", FORMAT]:
+                    raise RunError(f"{path} has format {number}; this merilo reads format {FORMAT}.")
+                self._seal = int(line[-_SEAL_BYTES + 1 : -3], 16)  # of this line and all before it
+                self.lines += 1
+                self._size += len(line)
         except FileNotFoundError:
-            raise _damaged(self._path, "it is missing") from None
+            raise _damaged(path, "it is missing") from None
         except (ValueError, TypeError, LookupError, RecursionError) as error:
-            raise _damaged(self._path, f"line {self.lines + 1}: {error}") from error
+            raise _damaged(path, f"line {self.lines + 1}: {error}") from error
         if self.lines < max(lines, 1):
-            raise _damaged(self._path, f"it has {self.lines:,} of at least {max(lines, 1):,} lines")
+            raise _damaged(path, f"it has {self.lines:,} of at least {max(lines, 1):,} lines")
         for number in [number for number in self._in_flight if in_flight is None or not in_flight(number)]:
             self.leave(number)
-
-    def _take(self, line: bytes) -> None:
-        """Process one line. Raises ValueError, TypeError or LookupError if this module did not write it."""
-        self._seal, body = checked(line, self._seal)
-        kind, number, *values = values_of(body)
-        if (kind == "ledger") is not (self.lines == 0):
-            raise ValueError("wrong position")
-        if kind == "ledger":
-            if number != FORMAT:
-                raise RunError(f"{self._path} has format {number}; this merilo reads format {FORMAT}.")
-        else:
-            self._apply(kind, number, values)
-        self.lines += 1
-        self._size += len(line) + 1
 
     def _apply(self, kind: object, number: int, values: list[Any]) -> None:  # Any: JSON
         """Process an entry. Raises ValueError, TypeError or LookupError if this module did not write it."""
@@ -345,14 +332,14 @@ class Ledger:
                 if number != self._number + 1:
                     raise ValueError("a number is missing")
                 self._number = number
-                self._in_flight[number] = _charge(values[0], 0, *values[1:], estimated=True)
+                read, usd, reply_tokens, reply_usd = values
+                charge = Charge(read, 0, usd, estimated=True, reply_tokens=reply_tokens, reply_usd=reply_usd)
+                self._in_flight[number] = charge
             case "reply":
                 del self._in_flight[number]
-                _check(*values[4:])
-                charge = _charge(*values[:3], estimated=bool(values[3]))
-                self.answered.add(charge._replace(cached_tokens=sum(values[4:5])))
+                read, written, usd, estimated, *cached = values
+                self.answered.add(Charge(read, written, usd, bool(estimated), cached_tokens=sum(cached)))
             case "lost":
-                _check(*values)
                 self.unanswered.add(self._in_flight.pop(number).received(*values))
             case "unbilled":
                 del self._in_flight[number]
@@ -361,26 +348,6 @@ class Ledger:
                 del self._in_flight[number]
             case _:
                 raise ValueError("unknown first item")
-
-
-def _charge(
-    read: Any,  # Any, here and below: JSON
-    written: Any,
-    usd: Any,
-    reply_tokens: Any = 0,
-    reply_usd: Any = 0.0,
-    *,
-    estimated: bool,
-) -> Charge:
-    known = (0 if read is None else read, 0 if written is None else written, 0 if usd is None else usd)
-    _check(*known, reply_tokens, reply_usd)
-    return Charge(read, written, usd, estimated, reply_tokens, reply_usd)
-
-
-def _check(*numbers: object) -> None:
-    for each in numbers:
-        if (type(each) is not int and type(each) is not float) or not 0 <= each < inf:
-            raise TypeError(f"{each!r:.40} is not an amount")
 
 
 def _damaged(path: Path, why: str) -> RunError:
@@ -394,27 +361,15 @@ _SEAL_BYTES: Final = len(b',"00000000"]')
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for lines whose checksum holds
 
 
-def entries(path: Path) -> Iterator[tuple[str, list[Any]]]:  # Any: JSON
-    """Yield the entries of a ledger file, each as it is written and as values. Raises ValueError."""
+def _entries(path: Path) -> Iterator[tuple[bytes, list[Any]]]:  # Any: JSON
+    """Yield the lines of a ledger file, each with its items before the checksum. Raises ValueError."""
     sealed = 0
     with path.open("rb") as file:
         for line in bounded_lines(file):
             if not line.endswith(b"\n"):  # half a line of a killed process
                 return
-            sealed, body = checked(line[:-1], sealed)
-            yield body, values_of(body)
-
-
-def checked(line: bytes, before: int) -> tuple[int, str]:
-    """Return the checksum of a line and the line up to it. `before`: the checksum of the line before."""
-    body = line[:-_SEAL_BYTES]
-    found = crc32(body, before)
-    if line[-_SEAL_BYTES:] != b',"%08x"]' % found:
-        raise ValueError("wrong checksum")
-    return found, body.decode()
-
-
-def values_of(body: str) -> list[Any]:  # Any: JSON
-    """Return the items of a line before its checksum. Raises ValueError."""
-    found: list[Any] = _DECODE(f"{body}]")[0]
-    return found
+            body = line[: -_SEAL_BYTES - 1]
+            sealed = crc32(body, sealed)
+            if line[-_SEAL_BYTES - 1 :] != b',"%08x"]\n' % sealed:
+                raise ValueError("wrong checksum")
+            yield line, _DECODE(f"{body.decode()}]")[0]
