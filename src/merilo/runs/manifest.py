@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from merilo.errors import RunError
 from merilo.judging.json_types import as_list, as_object, plain
@@ -42,49 +42,6 @@ Interval = Annotated[tuple[Number, Number], AfterValidator(_ordered)]
 Counts = dict[str, Whole | None]
 Bounds = tuple[Number | None, Number | None]
 _Objects = Mapping[str, Mapping[str, object]]
-
-
-_ABSENT: Any = None  # Any: the default of fields of every type
-"""The default of a field that a file may lack; a default is not checked."""
-
-
-class _Shape(BaseModel):
-    """An object with the declared fields."""
-
-    model_config = ConfigDict(strict=True, defer_build=True)
-
-
-class _Evidence(_Shape):
-    about: str
-    index: int
-    kind: str
-    verdict: dict[str, Any]  # Any: the fields of a verdict
-    question: str | None = _ABSENT
-    text: str = _ABSENT
-    value: Number = _ABSENT
-
-
-class _Error(_Shape):
-    kind: str
-    message: str
-
-
-class OutcomeShape(_Shape):
-    """An `OutcomeRecord`."""
-
-    sample: str
-    metric: str
-    outcome: Literal["score", "undefined", "failed"]
-    value: Number = _ABSENT
-    counts: Counts = _ABSENT
-    evidence: list[_Evidence] = _ABSENT
-    flags: list[str] = _ABSENT
-    averaged: bool = _ABSENT
-    draws: list[Number] = _ABSENT
-    reason: str = _ABSENT
-    probability: Number = _ABSENT
-    error: _Error = _ABSENT
-    trail: list[str] = _ABSENT
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,16 @@ import re
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NotRequired, cast
+
+from typing_extensions import TypedDict  # pydantic reads those of typing from Python 3.12 on
 
 from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS, kind_of
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Outcome, Score, Undefined
 from merilo.runs.files import MAX_LINE_BYTES, bounded_lines
-from merilo.runs.manifest import OutcomeShape, check_shape
+from merilo.runs.manifest import Counts, Number, check_shape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -31,7 +33,7 @@ class EvidenceRecord(TypedDict):
     about: str
     index: int
     text: NotRequired[str]
-    value: NotRequired[float]
+    value: NotRequired[Number]
     kind: str
     verdict: dict[str, Any]  # Any: the fields of the verdict type named by `kind`
     question: str | None
@@ -43,14 +45,14 @@ class OutcomeRecord(TypedDict):
     sample: str
     metric: str
     outcome: Literal["score", "undefined", "failed"]
-    value: NotRequired[float]
-    counts: NotRequired[dict[str, int | None]]
+    value: NotRequired[Number]
+    counts: NotRequired[Counts]
     evidence: NotRequired[list[EvidenceRecord]]
     flags: NotRequired[list[str]]
     averaged: NotRequired[bool]
-    draws: NotRequired[list[float]]
+    draws: NotRequired[list[Number]]
     reason: NotRequired[str]
-    probability: NotRequired[float]
+    probability: NotRequired[Number]
     error: NotRequired[dict[str, str]]
     trail: NotRequired[list[str]]
 
@@ -226,7 +228,7 @@ def record_in(line: bytes) -> OutcomeRecord:
     """Return the outcome in one line of the file. Raises ValueError for a line that is not an outcome."""
     record: Any = json.loads(line)  # Any: JSON of unknown shape
     try:
-        check_shape(OutcomeShape, record)
+        check_shape(OutcomeRecord, record)
     except ValueError as error:
         raise ValueError(f"in an outcome, {error}") from error
     if record["outcome"] == "score" and "value" not in record:
