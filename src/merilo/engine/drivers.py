@@ -65,11 +65,15 @@ def _keyed(units: Iterable[WorkUnit], held: KnownAnswers) -> list[tuple[bytes, A
 class _SharedSession:
     """A judge session in flight, shared by all plan runs that need its answers. It outlives them."""
 
-    __slots__ = ("_driver", "block", "opened_s", "session", "waiting")
+    __slots__ = ("_driver", "block", "opened_s", "session", "units", "waiting")
 
-    def __init__(self, driver: AsyncDriver, session: JudgeSession, block: int) -> None:
-        self.session = session
+    session: JudgeSession
+    """Set when it is opened."""
+
+    def __init__(self, driver: AsyncDriver, block: int) -> None:
         self.block = block
+        self.units: list[WorkUnit] = []
+        """Questions of several plan runs about one view, collected until no plan run can continue without them."""
         self.waiting: list[WaitingPlan] = []
         self._driver = driver
         self.opened_s = time.monotonic()
@@ -90,23 +94,6 @@ class _SharedSession:
             return self._driver.go_on
         self.send(again=True)
         return None
-
-
-class _Basket(_SharedSession):
-    """Questions of several plan runs about one view, collected for one session until none can continue without it."""
-
-    __slots__ = ("units",)
-
-    def __init__(self, driver: AsyncDriver, block: int) -> None:
-        self.units: list[WorkUnit] = []
-        self.block = block
-        self.waiting = []
-        self._driver = driver
-        self.opened_s = time.monotonic()
-
-    def open(self, answers: AnswerStore, price: Pricer) -> None:
-        """Open the session about all collected questions."""
-        self.session = JudgeSession(bundle_of(self.units), answers, price)
 
 
 class WaitingPlan:
@@ -144,7 +131,7 @@ class AsyncDriver:
         self.on_reply: Callable[[], None] = lambda: None
         """Called each time a judge session has finished."""
         self._unsent: list[_SharedSession] = []  # opened just now
-        self._baskets: dict[tuple[int, bytes], _Basket] = {}  # by id of a judge and digest of a view
+        self._baskets: dict[tuple[int, bytes], _SharedSession] = {}  # by id of a judge and digest of a view
         self._ahead: list[WaitingPlan] = []  # begun just now
         self._elsewhere: list[_SharedSession] = []  # their questions are asked by another process
         self._looking: asyncio.TimerHandle | None = None
@@ -216,7 +203,7 @@ class AsyncDriver:
         opened: list[_SharedSession] = []
         while self._baskets:
             name, basket = next(iter(self._baskets.items()))
-            basket.open(self._answers, self._price)
+            basket.session = JudgeSession(bundle_of(basket.units), self._answers, self._price)
             del self._baskets[name]
             if basket.session.sends is None:  # an earlier part of the run had received all its replies
                 self._deliver(basket, basket.session.keep())
@@ -251,30 +238,22 @@ class AsyncDriver:
             return None
         rests = [unit for unit in units if any(key not in found for key in unit.keys)]
         if taken is None:
-            rests = self._unknown(rests, found)
+            known = self._answers.known_all(rests)
+            for held, _ in known:
+                found.update(held)
+            rests = [rest for _, rest in known if rest is not None]
         for unit in rests:
             if unit.bundled:
                 self._collect(unit, waiting.block)
-            elif taken is not None or not self._answered_here(unit, found):
+            elif taken is not None:
                 return None
+            else:  # answered here if it needs no request
+                session = JudgeSession(unit, self._answers, self._price)
+                if session.sends is not None:
+                    return None
+                found.update(session.keep())
         likely = [(key, question) for unit in units for key, question in zip(unit.keys, unit.questions, strict=True)]
         return [found[key] if key in found else question.guess() for key, question in likely]
-
-    def _unknown(self, units: list[WorkUnit], found: KnownAnswers) -> list[WorkUnit]:
-        """Return the units that are left to ask, and add the answers that the run or the cache holds."""
-        left: list[WorkUnit] = []
-        for held, rest in self._answers.known_all(units):
-            found.update(held)
-            left += [] if rest is None else [rest]
-        return left
-
-    def _answered_here(self, unit: WorkUnit, found: KnownAnswers) -> bool:
-        """Answer a unit that needs no request; return False if it needs one."""
-        session = JudgeSession(unit, self._answers, self._price)
-        if session.sends is not None:
-            return False
-        found.update(session.keep())
-        return True
 
     def _collect(self, unit: WorkUnit, block: int) -> _SharedSession:
         """Return the session that will answer a question, sent together with others about the same view."""
@@ -283,7 +262,7 @@ class AsyncDriver:
             name = (id(unit.judge), unit.view_key)
             flight = self._baskets.get(name)
             if flight is None:
-                flight = self._baskets[name] = _Basket(self, block)
+                flight = self._baskets[name] = _SharedSession(self, block)
             flight.units.append(unit)
             self._flights.update(dict.fromkeys(unit.keys, flight))
         return flight
@@ -376,7 +355,8 @@ class AsyncDriver:
             waiting.held.update(kept)
             fresh.update(kept)
             return
-        flight = _SharedSession(self, session, waiting.block)
+        flight = _SharedSession(self, waiting.block)
+        flight.session = session
         for key in rest.keys:
             self._flights[key] = flight
         flights.add(flight)

@@ -81,7 +81,7 @@ class ProgressDispatcher:
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
         """See `Progress`. Also starts the ticks, so it must be called within the event loop."""
-        self._tell_if_wanted("watch", traffic)
+        self._tell("watch", traffic)
         if any(hasattr(watcher, "tick") for watcher in self._watchers):
             self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
@@ -92,7 +92,7 @@ class ProgressDispatcher:
         self._tell("note", text)
 
     def spent(self, usage: Mapping[str, object]) -> None:
-        self._tell_if_wanted("spent", usage)
+        self._tell("spent", usage)
 
     def end(self) -> None:
         if self._timer is not None:
@@ -101,30 +101,20 @@ class ProgressDispatcher:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
-        self._tell_if_wanted("tick")
+        self._tell("tick")
 
     def _tell(self, name: str, *given: object) -> None:
+        """Call a method of each callback that has it. One that raises is removed, and the others get a note."""
         for watcher in tuple(self._watchers):
-            self._call(watcher, name, *given)
-
-    def _tell_if_wanted(self, name: str, *given: object) -> None:
-        for watcher in tuple(self._watchers):
-            if hasattr(watcher, name):
-                self._call(watcher, name, *given)
-
-    def _call(self, watcher: Progress, name: str, *given: object) -> None:
-        try:
-            call: Call = getattr(watcher, name)
-            call(*given)
-        except Exception as error:  # noqa: BLE001  user code; it must not end a run that costs money
-            self._drop_listener(watcher, error)
-
-    def _drop_listener(self, watcher: Progress, error: Exception) -> None:
-        """Remove a callback that raised. Log the traceback, and notify the remaining callbacks."""
-        if watcher not in self._watchers:  # it raised again while it was notified of another callback's error
-            return
-        self._watchers.remove(watcher)
-        raised = f"{type(error).__name__}: {error}".rstrip(".")
-        sentence = f"Progress callback {type(watcher).__name__} raised {raised}. It was disabled; the run continues."
-        _log.error(sentence, exc_info=error)
-        self.note(sentence)
+            try:
+                call: Call | None = getattr(watcher, name, None)
+                if call is not None:
+                    call(*given)
+            except Exception as error:  # noqa: BLE001  user code; it must not end a run that costs money
+                if watcher not in self._watchers:  # it raised again while it got the note of another one's error
+                    continue
+                self._watchers.remove(watcher)
+                raised = f"{type(watcher).__name__} raised {type(error).__name__}: {error}".rstrip(".")
+                sentence = f"Progress callback {raised}. It was disabled; the run continues."
+                _log.error(sentence, exc_info=error)
+                self.note(sentence)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from merilo.data.check import cut
 from merilo.data.remote import fetched_files, is_url, redacted, refuse_url
 from merilo.errors import RunError
 from merilo.runs.database import ERRORS, STORE_SCHEMA, connected
@@ -53,9 +54,7 @@ _FILES_OF_OTHERS: Final = frozenset(".csv .htm .html .json .jsonl .md .parquet .
 """Suffixes of files that a user may expect instead of a run."""
 LEAST = 10
 """Minimum number of conversations through a rubric whose means are used to predict the next ones."""
-_ABSENT = object()
 _MAX_SHOWN = 5
-_MAX_SHOWN_CHARACTERS = 80
 
 
 def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, bool]:
@@ -310,23 +309,15 @@ def judge_difference(first: Mapping[str, object], second: Mapping[str, object]) 
     names = (str(first.get("name")), str(second.get("name")))
     if names[0] != names[1]:
         return f"is {names[0]} there and {names[1]} here"
-    keys = [key for key in sorted({*marks[0], *marks[1]}) if marks[0].get(key, _ABSENT) != marks[1].get(key, _ABSENT)]
-    parts = [_part(key, *marks) for key in keys[:_MAX_SHOWN]]
+    keys = [key for key in sorted({*marks[0], *marks[1]}) if marks[0].get(key) != marks[1].get(key)]
+    values = [[cut(each.get(key, "not set")) for each in marks] for key in keys[:_MAX_SHOWN]]
+    parts = [  # without the values of a user's body, which may be secret
+        key if "body" in key.split(".") else f"{key or 'fingerprint'} {there} there, {here} here"
+        for key, (there, here) in zip(keys, values, strict=False)
+    ]
     if len(keys) > _MAX_SHOWN:
         parts.append(f"{len(keys) - _MAX_SHOWN:,} more")
     return f"{names[0]} differs in {'; '.join(parts)}"
-
-
-def _part(key: str, first: Mapping[str, str], second: Mapping[str, str]) -> str:
-    """Return a field of the fingerprint and its two values, without those of a user's body, which may be secret."""
-    if "body" in key.split("."):
-        return key
-    return f"{key or 'fingerprint'} {_shown(first, key)} there, {_shown(second, key)} here"
-
-
-def _shown(marks: Mapping[str, str], key: str) -> str:
-    text = marks.get(key, "not set")
-    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
 
 
 def _flat(value: object, name: str = "") -> dict[str, str]:
