@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.engine.amounts import charged_tokens_of, max_tokens_of, settled
-from merilo.engine.budget import Budget, BudgetDecision, BudgetRefusal, Spending, price_again
+from merilo.engine.budget import Budget, BudgetDecision, BudgetRefusal, Spending
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
-from merilo.judges.llm import LLMJudge
 from merilo.providers.base import Finish, Message, Reply, Request, Usage
 from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option
 from merilo.providers.openai import EmbeddingsRequest, OpenAIProvider, usage_of
 from merilo.providers.prices import prices_from
-from merilo.runs.ledger import Charge, Ledger
+from merilo.runs.ledger import Charge
 
 REQUEST = Request((Message("system", "r" * 10 + " judge the text. " * 20), Message("user", "a sentence or two. " * 21)))
 READ = 250  # its 749 bytes / 3
@@ -215,13 +214,3 @@ def test_a_filtered_prompt_reserves_no_reply() -> None:
     charge = Charge(READ, 0, 0.25, estimated=True, reply_tokens=1_000, reply_usd=0.4)
     spending.failed(spending.begin(0.65, charge), 0.65, Refused("filtered", status=400))
     assert (spending.cost_usd, spending.unanswered_usd) == (0.25, 0.0)
-
-
-def test_replies_sent_for_without_a_price_are_reserved_once_it_is_known() -> None:
-    """A price that becomes known later is applied to the longest replies of unanswered requests too."""
-    ledger = Ledger()
-    for _ in range(3):
-        ledger.leave(ledger.sent(Charge(READ, 0, None, estimated=True, reply_tokens=1_000)))
-    price_again(ledger, prices_from([{"model": "m", "input": 100.0, "output": 400.0}]).usd, [LLMJudge(PROVIDER)])
-    assert ledger.unanswered.usd == pytest.approx(3 * READ * 1e-4)
-    assert ledger.unanswered.reply_usd == pytest.approx(3 * 1_000 * 4e-4)

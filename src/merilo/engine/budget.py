@@ -20,10 +20,10 @@ from merilo.errors import Refused, Temporary, UsageError
 from merilo.judges.routed import each_judge
 from merilo.providers.base import Usage
 from merilo.providers.problems import OK
-from merilo.runs.ledger import Balance, Charge, Charges, Ledger
+from merilo.runs.ledger import Balance, Charge, Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from merilo.engine.amounts import Settled
@@ -390,45 +390,6 @@ def spent_record(balance: Balance, unanswered: Unanswered) -> dict[str, object]:
         "unanswered": balance.unanswered.requests,
         "unanswered_usd": balance.unanswered.reply_usd if unanswered == "charged" else 0.0,
     }
-
-
-def price_again(ledger: Ledger, price: Pricer, judges: Iterable[Judge]) -> None:
-    """Estimate the cost of requests that were sent while their price was unknown.
-
-    Each is assumed to have had their mean tokens, and to have gone to the most expensive of these judges. Nothing
-    changes if tokens or a price are still unknown.
-    """
-    judges = tuple(judges)
-    ledger.answered = _priced(ledger.answered, price, judges)
-    ledger.unanswered = _priced(ledger.unanswered, price, judges)
-
-
-def _priced(charges: Charges, price: Pricer, judges: Sequence[Judge]) -> Charges:
-    if not charges.unpriced or charges.uncounted:
-        return charges
-    requests = charges.unpriced
-    read, written = ceil(charges.unpriced_input_tokens / requests), ceil(charges.unpriced_output_tokens / requests)
-    each_usd = _highest_of(price, judges, Usage(read, written))
-    whole_usd = _highest_of(price, judges, Usage(read, written + ceil(charges.unpriced_reply_tokens / requests)))
-    if each_usd is None or whole_usd is None:
-        return charges
-    return replace(
-        charges,
-        usd=charges.usd + each_usd * requests,
-        estimated_usd=charges.estimated_usd + each_usd * requests,
-        reply_usd=charges.reply_usd + (whole_usd - each_usd) * requests,
-        unpriced=0,
-        unpriced_input_tokens=0,
-        unpriced_output_tokens=0,
-        unpriced_reply_tokens=0,
-    )
-
-
-def _highest_of(price: Pricer, judges: Sequence[Judge], usage: Usage) -> float | None:
-    """Return the price of this usage at the most expensive of these judges; None if one of the prices is unknown."""
-    costs = [highest_usd(price, provider, usage) for _, provider in providers_of(judges)]
-    known = [cost for cost in costs if cost is not None]
-    return max(known) if known and len(known) == len(costs) else None
 
 
 def requests_text(number: int, kind: str = "") -> str:

@@ -82,13 +82,9 @@ class Charges:
     uncounted: int = 0
     """Requests whose tokens are unknown."""
     unpriced: int = 0
-    """Requests whose price is unknown, and their tokens."""
-    unpriced_input_tokens: int = 0
-    unpriced_output_tokens: int = 0
+    """Requests whose price is unknown."""
     reply_usd: float = 0.0
     """Amount that may be billed in addition for replies that were not received."""
-    unpriced_reply_tokens: int = 0
-    """Tokens of such replies whose price is unknown."""
     cached_tokens: int = 0
 
     def add(self, charge: Charge) -> None:
@@ -101,9 +97,6 @@ class Charges:
         self.uncounted += read is None or written is None
         if charge.usd is None:
             self.unpriced += 1
-            self.unpriced_input_tokens += read or 0
-            self.unpriced_output_tokens += written or 0
-            self.unpriced_reply_tokens += charge.reply_tokens
         else:
             self.usd += charge.usd
             self.estimated_usd += charge.usd if charge.estimated else 0.0

@@ -15,7 +15,7 @@ from merilo.commands.evaluate.evaluation import RunEvaluation, spent_elsewhere
 from merilo.commands.evaluate.preparation import Prepared, dataset_of, manifest_of, prepared
 from merilo.commands.evaluate.settings import check_shard, checked, judges_of
 from merilo.engine.answer_store import AnswerStore
-from merilo.engine.budget import check_prices, check_spent, price_again, providers_of
+from merilo.engine.budget import check_prices, check_spent, providers_of
 from merilo.engine.cache import VerdictCache
 from merilo.engine.cache_file import default_path
 from merilo.engine.progress import ProgressDispatcher
@@ -96,7 +96,7 @@ async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], option
         batches = batches_of(path, selection.metrics.values(), roles, options)
         if batches is not None:
             stack.callback(batches.close)
-        ledger = _ledger(path, store, judges, options, batches)
+        ledger = _ledger(path, store, options, batches)
         stack.callback(ledger.close)
         answers = AnswerStore(roles, store, cache)
         work = RunEvaluation(
@@ -153,12 +153,9 @@ def _closed(cache: VerdictCache, audience: ProgressDispatcher) -> None:
         audience.note(message)
 
 
-def _ledger(
-    path: Path, store: Store, judges: Mapping[str, Judge], options: Options, batches: RunBatches | None
-) -> Ledger:
+def _ledger(path: Path, store: Store, options: Options, batches: RunBatches | None) -> Ledger:
     """Open the ledger of a run. Raises RunError if it is damaged, UsageError if a cost limit cannot be kept."""
     in_flight = None if batches is None else batches.in_flight()
     ledger = Ledger.open(path / LEDGER, lines=store.ledger_lines, in_flight=in_flight)
-    price_again(ledger, options.price, judges.values())
     check_spent(path, ledger.balance + spent_elsewhere(options), options.limits.budget)
     return ledger
