@@ -13,8 +13,7 @@ from merilo.errors import UsageError
 from merilo.judges.base import Judge, Packing
 from merilo.judges.callables import CallableJudge
 from merilo.judges.embedded import EmbeddedJudge
-from merilo.judges.embeddings import OpenAIEmbeddingsJudge
-from merilo.judges.llm import LLMJudge
+from merilo.judges.llm import LLMJudge, OpenAIEmbeddingsJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from
 from merilo.judging.kinds.embeddings import Embeddings

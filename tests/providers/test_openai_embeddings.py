@@ -9,7 +9,7 @@ from each_case import each_case
 from embedding_server import Body, EmbeddingServer, Told, embeddings, vector
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
-from merilo.judges.embeddings import OpenAIEmbeddingsJudge
+from merilo.judges.llm import OpenAIEmbeddingsJudge
 from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack

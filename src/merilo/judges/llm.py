@@ -1,4 +1,7 @@
-"""The judge that asks a language model: renders a question through a rubric and parses the reply."""
+"""The judge that asks a language model: renders a question through a rubric and parses the reply.
+
+And the judge that answers `Embeddings` with the vectors of a hosted or local embedding model.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import judged_sentences
 from merilo.errors import UsageError
-from merilo.judges.base import Packing
+from merilo.judges.base import JudgeDefaults, OutgoingRequest, Packing
 from merilo.judges.conversation import ReasoningLimit, TurnResult, read_answers, side_by_side, turn
 from merilo.judging import rubric
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.judging.json_types import as_object
 from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_parsing import AskedForm, ParsedReply, read_pack, read_reply, schema_for
 from merilo.judging.reply_schema import ReplySchema, schema_of
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request
+from merilo.providers.openai import EmbeddingsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
     from merilo.judging.reply_schema import SentencesOfContexts
     from merilo.judging.rubric import Rubric, SharedPrefix
-    from merilo.providers.base import Provider, TruncatedText
+    from merilo.providers.base import Provider, Reply, TruncatedText
+    from merilo.providers.openai import OpenAIEmbeddingsProvider
 
 _VERSION = 4
 """Part of the fingerprint: raised when the text of re-asks or the parsing of replies changes."""
@@ -266,3 +273,58 @@ def _messages(filled: SharedPrefix) -> tuple[Message, ...]:
     text, shared = filled
     user = Message("user", text.user, shared)
     return (Message("system", text.system), user) if text.system else (user,)
+
+
+# -- vectors of an embedding model ----------------------------------------------------------------------
+
+BATCH = 128
+"""Texts per request; endpoints accept between a few dozen and 2,048."""
+
+
+@dataclass(frozen=True)
+class OpenAIEmbeddingsJudge(JudgeDefaults):
+    """A judge that asks the embedding model behind a provider: one request per `batch` texts of a question."""
+
+    answers = frozenset({Embeddings})
+
+    provider: OpenAIEmbeddingsProvider
+    batch: int = BATCH
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise UsageError(f"An embedder needs a batch size of at least 1, got batch={self.batch}.")
+
+    @property
+    def name(self) -> str:
+        """`openai-embeddings:` and the model."""
+        return f"openai-embeddings:{self.provider.model}"
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Return the provider's fingerprint. The batch size is not part of it, because it changes no vector."""
+        return {"judge": "openai-embeddings", "provider": dict(self.provider.fingerprint())}
+
+    def answer(self, question: Question[Any] | Pack) -> Conversation:
+        """Return one matrix per question; if any request of a question fails, its answer is that Failure."""
+        answers: list[Answer] = []
+        for each in question.questions if isinstance(question, Pack) else (question,):
+            texts = each.texts if isinstance(each, Embeddings) else ()
+            parts = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
+            sends = tuple(OutgoingRequest(self.provider, EmbeddingsRequest((), inputs=part)) for part in parts)
+            # A question without texts must not yield an empty step: it needs no reply and gets an empty matrix.
+            answers.append(_joined_rows((yield sends) if sends else ()))
+        return tuple(answers)
+
+
+def _joined_rows(replies: Sequence[Reply | Failure]) -> Answer:
+    parts: list[MatrixVerdict] = []
+    for reply in replies:
+        if isinstance(reply, Failure):
+            return reply
+        parts.append(MatrixVerdict.from_json(reply.text))
+    # The rows of a matrix need one length, and a server may change it between requests.
+    columns = {part.columns for part in parts}
+    if len(columns) > 1:
+        lengths = " and ".join(map(str, sorted(columns)))
+        return Failure(FailureKind.UNREADABLE, f"The embedder sent vectors of {lengths} numbers for one question.")
+    rows, data = sum(part.rows for part in parts), b"".join(part.data for part in parts)
+    return MatrixVerdict(rows, columns.pop() if columns else 0, data)

@@ -255,7 +255,7 @@ def embedder_from(spec: JudgeLike, *, base_url: str | None = None, api_key_env: 
     """
     scheme, _, model = spec.strip().partition(":") if isinstance(spec, str) else ("", "", "")
     if scheme in {"openai", "azure"} and model:
-        from merilo.judges.embeddings import OpenAIEmbeddingsJudge
+        from merilo.judges.llm import OpenAIEmbeddingsJudge
         from merilo.providers.openai import OpenAIEmbeddingsProvider
 
         endpoint = cast("OpenAIProvider", _provider(scheme, model, _given(base_url, api_key_env)))

@@ -13,8 +13,7 @@ from merilo.commands.evaluate.options import Limits, Storage
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import UsageError
 from merilo.judges.callables import is_chat_model, judge_of_model
-from merilo.judges.embeddings import OpenAIEmbeddingsJudge
-from merilo.judges.llm import LLMJudge
+from merilo.judges.llm import LLMJudge, OpenAIEmbeddingsJudge
 from merilo.judges.spec import embedder_from, judge_from
 from merilo.judging.kinds.completion import Completion
 from merilo.metrics.base import Failed, Undefined

@@ -345,27 +345,20 @@ def support(scorer: KindScorer, question: Support) -> SupportVerdict:
     """Return the label by the best context; if none is enough, by the best two together."""
     cut: float = scorer.answer.cut
     readings = _read_all(scorer, question.contexts, statement=question.statement)
-    found = [each for each in readings if each.score.probability >= cut]
-    tells = scorer.scorer.card.output.contradiction is not None
-    if found:
-        evidence = tuple(sorted(each.context for each in found))
-        return _supported(readings[0].score.probability, evidence, readings[0].place, cut, tells=tells)
-    both = _joined(scorer, readings[:2], statement=question.statement) if len(readings) > 1 else None
-    if both is not None and both.probability >= cut:
-        places = " and ".join(each.place for each in sorted(readings[:2], key=lambda each: each.context))
-        evidence = tuple(sorted(each.context for each in readings[:2]))
-        return _supported(both.probability, evidence, f"{places} together", cut, tells=tells)
-    best = max([each.score.probability for each in readings[:1]] + ([both.probability] if both else []), default=0.0)
-    against = tuple(sorted(each.context for each in readings if each.contradiction >= _CONTRADICTED))
-    reason = _reason(best, readings[0].place if readings else "", cut)
-    if tells:
-        label = SupportLabel.CONTRADICTED if against else SupportLabel.NOT_STATED
-        return SupportVerdict(label, against, reason, best)
-    return SupportVerdict(SupportLabel.UNSUPPORTED, (), reason, best, tells_contradicted=False)
-
-
-def _supported(p: float, evidence: tuple[int, ...], place: str, cut: float, *, tells: bool) -> SupportVerdict:
-    return SupportVerdict(SupportLabel.SUPPORTED, evidence, _reason(p, place, cut), p, tells_contradicted=tells)
+    p, place = (readings[0].score.probability, readings[0].place) if readings else (0.0, "")
+    evidence = {each.context for each in readings if each.score.probability >= cut}
+    both = None if evidence or len(readings) < 2 else _joined(scorer, readings[:2], statement=question.statement)
+    if both is not None:
+        p = max(p, both.probability)
+        if both.probability >= cut:
+            two = sorted(readings[:2], key=lambda each: each.context)
+            evidence, place = {each.context for each in two}, f"{' and '.join(each.place for each in two)} together"
+    label, tells = SupportLabel.SUPPORTED, scorer.scorer.card.output.contradiction is not None
+    if not evidence:
+        label = SupportLabel.NOT_STATED if tells else SupportLabel.UNSUPPORTED
+        evidence = {each.context for each in readings if tells and each.contradiction >= _CONTRADICTED}
+        label = SupportLabel.CONTRADICTED if evidence else label
+    return SupportVerdict(label, tuple(sorted(evidence)), _reason(p, place, cut), p, tells_contradicted=tells)
 
 
 def relevance(scorer: KindScorer, question: Relevance) -> RelevanceVerdict:
