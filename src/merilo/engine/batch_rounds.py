@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from merilo.engine.dispatcher import Dispatcher
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
-    from merilo.providers.base import Provider
+    from merilo.providers.base import Connection, Provider
     from merilo.providers.batch_apis import LineResult, OpenBatches
     from merilo.runs.batch_store import Batch, BatchStore
 
@@ -118,18 +118,28 @@ class BatchRounds(Batches):
                 self._spending.refused(entry, line.reserved_usd)
 
     def __call__(self, sends: Sequence[OutgoingRequest]) -> Iterator[tuple[int, Reply | Failure]]:
-        """Yield the replies that have arrived, with the indices of their requests; collect the other requests."""
+        """Yield the replies that have arrived, with the indices of their requests; collect the other requests.
+
+        Raises ProviderDown if the first requests of a run all failed.
+        """
         local = [place for place, send in enumerate(sends) if asks_no_model(send.provider)]
-        if local:
-            carried = self._wait(self._carried([sends[place] for place in local]))
-            yield from zip(local, carried, strict=True)
+        if local:  # programs on this machine
+            yield from zip(local, self._wait(self._carried([sends[place] for place in local])), strict=True)
         known = set(local)
         read = [
             _Read(place, result)
             for place, send in enumerate(sends)
             if place not in known and not self.stopped and (result := self._result(send)) is not None
         ]
-        self._check_endpoint(sends, read)
+        wrong = [each.result for each in read if isinstance(each.result, Permanent)]
+        # if the first requests of a run all failed, not the questions are wrong, but the model
+        if len(wrong) >= FIRST and len(wrong) == len(read) and not self._ledger.answered.requests:
+            for each in read:
+                self._store.again(digest_of(sends[each.place].key, self._generation), 0)
+            raise ProviderDown(
+                f"The first {len(wrong)} requests of a batch failed. Last error: {wrong[-1]} "
+                "They were not recorded; repeating the command submits them again."
+            )
         for place, result in read:
             yield place, result if isinstance(result, Reply) else failure_of(result)
 
@@ -208,8 +218,11 @@ class BatchRounds(Batches):
 
     async def _open(self, title: str) -> OpenBatches:
         if title not in self._opened:
-            self._opened[title] = await open_batches(self._providers[title], self._dispatcher.open, self._directory)
+            self._opened[title] = await open_batches(self._providers[title], self._connected, self._directory)
         return self._opened[title]
+
+    async def _connected(self, provider: Provider) -> Connection:
+        return (await self._dispatcher.open(provider)).connection
 
     # reading
 
@@ -262,18 +275,6 @@ class BatchRounds(Batches):
         if self._ledger.is_open(line.entry):
             self._spending.refused(line.entry, line.reserved_usd)
 
-    def _check_endpoint(self, sends: Sequence[OutgoingRequest], read: Sequence[_Read]) -> None:
-        """Raise ProviderDown if the first requests of a run all failed: not the questions are wrong, but the model."""
-        wrong = [each.result for each in read if isinstance(each.result, Permanent)]
-        if len(wrong) < FIRST or len(wrong) < len(read) or self._ledger.answered.requests:
-            return
-        for each in read:
-            self._store.again(digest_of(sends[each.place].key, self._generation), 0)
-        raise ProviderDown(
-            f"The first {len(wrong)} requests of a batch failed. Last error: {wrong[-1]} "
-            "They were not recorded; repeating the command submits them again."
-        )
-
     def _settle_rest(self) -> None:
         """Settle replies that no plan has read, because their questions were answered elsewhere in the meantime."""
         for entry, line in self._store.entries().items():
@@ -293,7 +294,6 @@ class BatchRounds(Batches):
             self._spending.replied(entry, line.reserved_usd, self._providers[line.provider], found)
 
     async def _carried(self, sends: Sequence[OutgoingRequest]) -> list[Reply | Failure]:
-        """Return the replies of programs on this machine."""
         return await asyncio.gather(*map(self._dispatcher.carry, sends))
 
     # submitting

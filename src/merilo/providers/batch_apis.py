@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
@@ -29,13 +30,6 @@ if TYPE_CHECKING:
     from merilo.providers.base import Connection, Provider
     from merilo.providers.endpoint import ChatConnection
     from merilo.providers.wire import WireAnswer
-
-    _NextPage = Callable[[Json, list[Json]], str]
-
-    class _Opened(Protocol):
-        @property
-        def connection(self) -> Connection: ...
-
 
 NOT_RUN: Final = 0
 """The status of a line that the provider did not run, for instance because its batch expired. It costs nothing."""
@@ -144,19 +138,18 @@ class _HttpBatches:
             raise error
         return answer.text
 
-    async def _listed(
-        self, route: str, items: str, next_page: Callable[[Json, list[Json]], str]
-    ) -> AsyncIterator[Json]:
-        """Yield the batches of all pages; `next_page` returns the parameters of the next page, empty for the last."""
-        parameters = ""
+    async def _listed(self, route: str, items: str, after: str) -> AsyncIterator[Json]:
+        """Yield the batches of all pages. `after`: the parameter with the token of a page, or the last batch's id."""
+        page_of = ""
         while True:
-            page = await self._object_at(f"{route}{_PAGE}{parameters}")
+            page = await self._object_at(f"{route}{_PAGE}{page_of}")
             batches = [each for item in as_list(page.get(items)) or () if (each := as_object(item)) is not None]
             for batch in batches:
                 yield batch
-            parameters = next_page(page, batches)
-            if not parameters:
+            token = page.get("nextPageToken") or (batches[-1].get("id") if batches and page.get("has_more") else None)
+            if not token:
                 return
+            page_of = f"&{after}={quote(str(token), safe='')}"
 
     def _object_in(self, answer: WireAnswer) -> Json:
         """Return the JSON object in an answer. Raises the error that it reports; Permanent if it is something else."""
@@ -185,7 +178,7 @@ class OpenAIBatches(_HttpBatches):
 
     async def find(self, intent: Intent) -> str | None:
         """See `BatchApi`."""
-        async for batch in self._listed("/batches?limit=", "data", _after("after")):
+        async for batch in self._listed("/batches?limit=", "data", "after"):
             if (as_object(batch.get("metadata")) or {}).get("merilo") == intent.mark:
                 return str(batch.get("id"))
         return None
@@ -334,11 +327,13 @@ class AnthropicBatches(_HttpBatches):
     async def find(self, intent: Intent) -> str | None:
         """See `BatchApi`. Only the results of a batch show the ids of its lines, so its end may have to come first."""
         waits = False
-        async for batch in self._listed(f"{_MESSAGES}?limit=", "data", _after("after_id")):
-            if _created(batch) < intent.created - _CLOCKS_S:  # the newest come first
-                break
-            name = str(batch.get("id"))
-            if name in intent.known or _lines(batch) != intent.lines:
+        async for batch in self._listed(f"{_MESSAGES}?limit=", "data", "after_id"):
+            with suppress(ValueError):
+                created = datetime.fromisoformat(str(batch.get("created_at"))).timestamp()
+                if created < intent.created - _CLOCKS_S:  # the newest come first
+                    break
+            name, counts = str(batch.get("id")), as_object(batch.get("request_counts")) or {}
+            if name in intent.known or sum(each for each in counts.values() if isinstance(each, int)) != intent.lines:
                 continue
             if batch.get("processing_status") != "ended":
                 waits = True
@@ -360,18 +355,6 @@ class AnthropicBatches(_HttpBatches):
         del ids
         text = await self._text_at(f"{_MESSAGES}/{quote(batch, safe='')}/results")
         return [_anthropic_result(line) for line in objects_in(text, what=f"The results of {batch}")]
-
-
-def _created(batch: Json) -> float:
-    try:
-        return datetime.fromisoformat(str(batch.get("created_at"))).timestamp()
-    except ValueError:
-        return 0.0
-
-
-def _lines(batch: Json) -> int:
-    counts = as_object(batch.get("request_counts")) or {}
-    return sum(each for each in counts.values() if isinstance(each, int))
 
 
 def _anthropic_result(line: Json) -> LineResult:
@@ -405,7 +388,7 @@ class GoogleBatches(_HttpBatches):
 
     async def find(self, intent: Intent) -> str | None:
         """See `BatchApi`."""
-        async for batch in self._listed("/v1beta/batches?pageSize=", "operations", _token):
+        async for batch in self._listed("/v1beta/batches?pageSize=", "operations", "pageToken"):
             if _metadata(batch).get("displayName") == intent.mark:
                 return str(batch.get("name"))
         return None
@@ -413,7 +396,7 @@ class GoogleBatches(_HttpBatches):
     async def ended(self, batch: str) -> bool:
         """See `BatchApi`. Raises ProviderDown for a batch that failed as a whole."""
         found = await self._batch(batch)
-        state = _state(found)
+        state = str(_metadata(found).get("state") or "UNSPECIFIED").rpartition("STATE_")[2]
         if state == "FAILED":
             why = (as_object(found.get("error")) or {}).get("message") or "it names no reason"
             raise ProviderDown(f"The batch {batch} was rejected: {self._wire.clean(str(why))}")
@@ -438,11 +421,6 @@ def _metadata(batch: Json) -> Json:
     return as_object(batch.get("metadata")) or {}
 
 
-def _state(batch: Json) -> str:
-    state = str(_metadata(batch).get("state") or "UNSPECIFIED")
-    return state.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
-
-
 def _google_result(response: Json, expected: str) -> LineResult:
     name = str((as_object(response.get("metadata")) or {}).get("key") or expected)
     if (content := as_object(response.get("response"))) is not None:
@@ -453,21 +431,6 @@ def _google_result(response: Json, expected: str) -> LineResult:
     code = error.get("code")
     status = _GOOGLE_STATUS.get(code, _SERVER_ERROR) if isinstance(code, int) else _SERVER_ERROR
     return LineResult(name, status, joined({"error": {**error, "code": status}}))
-
-
-def _after(name: str) -> _NextPage:
-    """Return the parameters of the next page of a list that continues after its last batch."""
-
-    def after(page: Json, batches: list[Json]) -> str:
-        return f"&{name}={quote(str(batches[-1].get('id')), safe='')}" if batches and page.get("has_more") else ""
-
-    return after
-
-
-def _token(page: Json, batches: list[Json]) -> str:
-    del batches
-    token = page.get("nextPageToken")
-    return f"&pageToken={quote(str(token), safe='')}" if token else ""
 
 
 def objects_in(text: str, *, what: str) -> list[Json]:
@@ -522,13 +485,13 @@ def check_batches(name: str, provider: Provider, *, files: bool) -> None:
 
 
 async def open_batches(
-    provider: Provider, connect: Callable[[Provider], Awaitable[_Opened]], directory: Path | None
+    provider: Provider, connect: Callable[[Provider], Awaitable[Connection]], directory: Path | None
 ) -> OpenBatches:
     """Open a provider's batch API by `connect`. With a `directory`, batches are files there, and no key is needed."""
     if directory is not None and (openai := _openai(provider)) is not None:
         keyless = openai if openai.api_key is not None else replace(openai, api_key=lambda: "")
-        return OpenBatches(cast("ChatConnection", (await connect(keyless)).connection), BatchFiles(directory))
-    connection = cast("ChatConnection", (await connect(provider)).connection)  # of each provider in the table
+        return OpenBatches(cast("ChatConnection", await connect(keyless)), BatchFiles(directory))
+    connection = cast("ChatConnection", await connect(provider))  # of each provider in the table
     return OpenBatches(connection, _APIS[_kind(provider)](connection))
 
 
