@@ -104,17 +104,17 @@ class BatchRounds(Batches):
     async def begin(self) -> None:
         """Find the batches of a call that was killed, and collect those that have ended."""
         entries = self._store.entries()
-        self._spending.resume(line.reserved_usd for entry, line in entries.items() if self._ledger.is_open(entry))
-        for entry in self._ledger.open_entries:
+        self._spending.resume(line.reserved_usd for entry, line in entries.items() if entry in self._ledger.in_flight)
+        for entry in tuple(self._ledger.in_flight):
             if entry not in entries:  # made by a call that was killed before the batch was intended
                 self._ledger.not_sent(entry)
-        self._store.begin(self._ledger.last + 1)
+        self._store.begin(self._ledger.number + 1)
         for batch in self._store.waiting():
             name = batch.id or await self._found(batch)
             if name is not None:
                 await self._collect(batch, name)
         for entry, line in self._store.entries().items():
-            if line.batch is None and line.status is None and self._ledger.is_open(entry):
+            if line.batch is None and line.status is None and entry in self._ledger.in_flight:
                 self._spending.refused(entry, line.reserved_usd)
 
     def __call__(self, sends: Sequence[OutgoingRequest]) -> Iterator[tuple[int, Reply | Failure]]:
@@ -180,7 +180,7 @@ class BatchRounds(Batches):
             self._store.submitted(batch.mark, name)
             return name
         for line in self._store.lines_of(batch.mark):
-            if self._ledger.is_open(line.entry):
+            if line.entry in self._ledger.in_flight:
                 self._spending.cancelled(line.entry, line.reserved_usd)
         self._store.never_submitted(batch.mark)
         return None
@@ -250,14 +250,14 @@ class BatchRounds(Batches):
             self._store.again(key, line.tries)
             self._post(send, key, line.tries)
             return None
-        if self._ledger.is_open(line.entry):
+        if line.entry in self._ledger.in_flight:
             found = settled(send.request, reply, max_reply_tokens=self._expected.max_reply(send.provider, send.request))
             self._expected.learn(send.provider, send.request, found.usage)
             self._dispatcher.settle(line.entry, line.reserved_usd, send.provider, found)
         return reply
 
     def _failed(self, send: OutgoingRequest, line: Line, error: ProviderError) -> ProviderError | None:
-        if self._ledger.is_open(line.entry) and (error.received_bytes or isinstance(error, Refused)):
+        if line.entry in self._ledger.in_flight and (error.received_bytes or isinstance(error, Refused)):
             self._spending.failed(line.entry, line.reserved_usd, error)
         self._refuse(line)
         if isinstance(error, ProviderDown):
@@ -272,13 +272,13 @@ class BatchRounds(Batches):
 
     def _refuse(self, line: Line) -> None:
         """Settle a request that was answered with an error; batches bill replies only."""
-        if self._ledger.is_open(line.entry):
+        if line.entry in self._ledger.in_flight:
             self._spending.refused(line.entry, line.reserved_usd)
 
     def _settle_rest(self) -> None:
         """Settle replies that no plan has read, because their questions were answered elsewhere in the meantime."""
         for entry, line in self._store.entries().items():
-            if line.status is None or not self._ledger.is_open(entry):
+            if line.status is None or entry not in self._ledger.in_flight:
                 continue
             whole = self._store.line(line.key)
             opened = self._opened.get(line.provider)

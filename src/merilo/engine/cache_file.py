@@ -152,7 +152,6 @@ def unusable(path: Path, error: Exception) -> RunError:
 
 _ROWS = 10_000
 _WAIT_S = 30.0
-_LAST_TIME = 2**34
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +212,7 @@ def contents(path: Path) -> Contents:
             "SELECT judge, kind, count(*), min(added), max(added) FROM verdicts LEFT JOIN sources ON id = source"
             " GROUP BY source ORDER BY count(*) DESC, judge, kind"
         ).fetchall()
-    shares = (
-        JudgeEntryCount(_text(judge), _text(kind), count, _time(oldest), _time(newest))
-        for judge, kind, count, oldest, newest in rows
-    )
+    shares = (JudgeEntryCount(*row) for row in rows)
     return Contents(path, _size(path), tuple(shares))
 
 
@@ -265,15 +261,6 @@ def _shrink(db: sqlite3.Connection) -> list[str]:
     except sqlite3.OperationalError as error:
         return [f"The file could not be shrunk now ({error_text(error)}). Its free space will be used by new verdicts."]
     return []
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _time(value: object) -> int:
-    """Return a stored time; 0 for an invalid value, since a damaged file may contain anything."""
-    return value if isinstance(value, int) and 0 <= value < _LAST_TIME else 0
 
 
 def _size(path: Path) -> int:

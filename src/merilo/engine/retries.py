@@ -63,23 +63,6 @@ class ReplyListener(Protocol):
 class PendingRequest:
     """A request that is queued or in flight."""
 
-    __slots__ = (
-        "charge",
-        "cut",
-        "entry",
-        "limited",
-        "order",
-        "permit",
-        "place",
-        "proven",
-        "replies_before",
-        "reserved_usd",
-        "send",
-        "to",
-        "tries",
-        "unreached",
-    )
-
     def __init__(self, send: OutgoingRequest, to: ReplyListener, place: int, order: Order, *, proven: bool) -> None:
         self.send = send
         self.to = to

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from itertools import product
@@ -24,20 +23,21 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS
-from merilo.providers.base import Connection, Message, Reply, ReplyPath, Usage
+from merilo.providers.base import Message, Reply, ReplyPath, Usage
 from merilo.providers.bodies import schema_in_words
 from merilo.providers.problems import count
 from merilo.providers.questions import (
     AnswerWith,
     CallableProvider,
     QuestionRequest,
+    Stateless,
     answer_of,
     is_async,
     qualified_name,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import Mapping
 
     from merilo.judges.base import Conversation
     from merilo.judging.questions import Question
@@ -188,7 +188,7 @@ def with_temperature(model: Any, temperature: float | None) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelObjectProvider:
+class ModelObjectProvider(Stateless):
     """Sends each request to a model object; `ask` calls it. Equal only to itself, like the object."""
 
     model: object = field(repr=False)
@@ -215,44 +215,28 @@ class ModelObjectProvider:
             stated["temperature"] = str(float(temperature))
         return {"provider": "model object", "class": qualified_name(type(self.model)), **stated}
 
-    @asynccontextmanager
-    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
-        """Open a connection; there is nothing to connect to and nothing to adapt."""
-        del known
-        yield _ModelObjectConnection(self)
-
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return None: the price of an object's model is unknown."""
-        del usage
-        return None
-
-
-@dataclass(frozen=True)
-class _ModelObjectConnection(Connection):
-    provider: ModelObjectProvider
-
     async def send(self, request: Request) -> Reply:
+        """See `Connection`."""
         started = perf_counter()
         found = await self._asked(_messages_of(request), request.temperature)
         text = text_of(found)
         if text is None:
-            raise Permanent(f"{self.provider.name} returned {type(found).__name__} without text.")
+            raise Permanent(f"{self.name} returned {type(found).__name__} without text.")
         path = ReplyPath.TEXT if request.schema is None else ReplyPath.PROMPTED
         counts = as_object(getattr(found, "usage_metadata", None)) or {}
         usage = Usage(count(counts.get("input_tokens")), count(counts.get("output_tokens")))
-        return Reply((text,), usage=usage, path=path, model=self.provider.name, seconds=perf_counter() - started)
+        return Reply((text,), usage=usage, path=path, model=self.name, seconds=perf_counter() - started)
 
     async def _asked(self, messages: tuple[Message, ...], temperature: float | None) -> object:
-        ask, model = self.provider.ask, self.provider.model
         try:
-            if is_async(ask):
-                return await ask(model, messages, temperature)
-            found = await in_thread(ask, model, messages, temperature)
+            if is_async(self.ask):
+                return await self.ask(self.model, messages, temperature)
+            found = await in_thread(self.ask, self.model, messages, temperature)
             return await found if inspect.isawaitable(found) else found
         except ProviderError:
             raise
         except Exception as error:  # the object's own code: its failure is a failure of this request
-            raise _error_of(error, self.provider.name) from error
+            raise _error_of(error, self.name) from error
 
 
 def text_of(found: object) -> str | None:

@@ -74,8 +74,23 @@ def answer_in(text: str, question: Question[Any]) -> Answer:
     return type(question).verdict.from_json(text)
 
 
+class Stateless(Connection):
+    """A provider with nothing to connect to, which is its own connection. The cost of its replies is unknown."""
+
+    @asynccontextmanager
+    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
+        """Open a connection; there is nothing to connect to and nothing to adapt."""
+        del known
+        yield self
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """Return None: the cost is unknown."""
+        del usage
+        return None
+
+
 @dataclass(frozen=True)
-class CallableProvider:
+class CallableProvider(Stateless):
     """Replies with the return value of a callable for the question.
 
     A callable that is not async runs in a thread, so it may block. An exception in it becomes `Permanent` with the
@@ -95,36 +110,23 @@ class CallableProvider:
         """Return the callable's name and the version that its author gave it."""
         return {"provider": "callable", "callable": self.name, "version": self.version}
 
-    @asynccontextmanager
-    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
-        """Open a connection; there is nothing to connect to and nothing to adapt."""
-        del known
-        yield _CallableConnection(self)
-
-    def price_usd(self, usage: Usage) -> float | None:
-        """Return None: the cost of a callable is unknown."""
-        del usage
-        return None
-
-
-@dataclass(frozen=True)
-class _CallableConnection(Connection):
-    provider: CallableProvider
-
     async def send(self, request: Request) -> Reply:
+        """See `Connection`."""
         if not isinstance(request, QuestionRequest) or request.question is None:
-            raise Permanent(f"The callable {self.provider.name} answers questions, but was sent a bare request.")
-
+            raise Permanent(f"The callable {self.name} answers questions, but was sent a bare request.")
         answer = verdict_given(request.question, await self._call(request.question))
         if isinstance(answer, str):
-            name, kind = self.provider.name, request.question.kind
-            raise Permanent(f"The return value of {name} for a {kind} question {answer}.")
-        return Reply(texts=(_text_of(answer, self.provider.name),), path=ReplyPath.TEXT, model=self.provider.name)
+            kind = request.question.kind
+            raise Permanent(f"The return value of {self.name} for a {kind} question {answer}.")
+        try:
+            text = answer_text(answer)
+        except ValueError:
+            raise Permanent(f"{self.name} returned half a surrogate pair, which cannot be stored.") from None
+        return Reply(texts=(text,), path=ReplyPath.TEXT, model=self.name)
 
     async def _call(self, question: Question[Any]) -> Given:
-        call = self.provider.call
         try:
-            given = call(question) if is_async(call) else await in_thread(call, question)
+            given = self.call(question) if is_async(self.call) else await in_thread(self.call, question)
             return await given if inspect.isawaitable(given) else given
         except ProviderError:
             raise
@@ -132,9 +134,9 @@ class _CallableConnection(Connection):
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise Permanent(f"The callable {self.provider.name} raised CancelledError itself.") from None
+            raise Permanent(f"The callable {self.name} raised CancelledError itself.") from None
         except Exception as error:  # user code: its failure is a failure of this question
-            raise Permanent(f"The callable {self.provider.name} raised {type(error).__name__}: {error}") from error
+            raise Permanent(f"The callable {self.name} raised {type(error).__name__}: {error}") from error
 
 
 def is_async(call: object) -> bool:
@@ -146,13 +148,6 @@ def qualified_name(call: object) -> str:
     """Return the dotted name of a function, or of the type of a callable object."""
     name: object = getattr(call, "__qualname__", None)
     return f"{call.__module__}.{name}" if isinstance(name, str) else qualified_name(type(call))
-
-
-def _text_of(answer: Answer, name: str) -> str:
-    try:
-        return answer_text(answer)
-    except ValueError:
-        raise Permanent(f"{name} returned half a surrogate pair, which cannot be stored.") from None
 
 
 def replies(provider: BatchProvider, requests: Sequence[Request], stopped: Event) -> Iterator[tuple[int, Result]]:

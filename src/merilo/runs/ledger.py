@@ -137,8 +137,10 @@ class Ledger:
         self.answered = Charges()
         self.unanswered = Charges()
         self.unbilled = 0
-        self._in_flight: dict[int, Charge] = {}
-        self._number = 0
+        self.in_flight: dict[int, Charge] = {}
+        """The charge of each request in flight, by its number: neither settled nor counted as unanswered."""
+        self.number = 0
+        """The number of the last request; 0 if there is none."""
         self._seal = 0
         self._size = 0
         self._path = path
@@ -185,36 +187,22 @@ class Ledger:
     def balance(self) -> Balance:
         """Requests and spending so far; requests in flight count as unanswered."""
         unanswered = replace(self.unanswered)
-        for charge in self._in_flight.values():
+        for charge in self.in_flight.values():
             unanswered.add(charge)
         return Balance(replace(self.answered), unanswered, self.unbilled)
 
     @property
     def requests(self) -> int:
         """Requests sent, those in flight included."""
-        return self.answered.requests + self.unanswered.requests + self.unbilled + len(self._in_flight)
-
-    @property
-    def last(self) -> int:
-        """The number of the last request; 0 if there is none."""
-        return self._number
-
-    @property
-    def open_entries(self) -> tuple[int, ...]:
-        """The numbers of the requests in flight."""
-        return tuple(self._in_flight)
-
-    def is_open(self, number: int) -> bool:
-        """Return True if a request is in flight: it is neither settled nor counted as unanswered."""
-        return number in self._in_flight
+        return self.answered.requests + self.unanswered.requests + self.unbilled + len(self.in_flight)
 
     def sent(self, charge: Charge) -> int:
         """Enter a request that is about to be sent, with its charge if it is not answered; return its number."""
-        number = self._number + 1
+        number = self.number + 1
         reply = f"{charge.reply_tokens},{charge.reply_usd!r}"
         self._write(f'["sent",{number},{charge.input_tokens!r},{charge.usd!r},{reply}')
-        self._number = number
-        self._in_flight[number] = charge
+        self.number = number
+        self.in_flight[number] = charge
         return number
 
     def replied(self, number: int, charge: Charge) -> None:
@@ -222,35 +210,35 @@ class Ledger:
         tokens = f"{charge.input_tokens!r},{charge.output_tokens!r}"
         cached = f",{charge.cached_tokens}" if charge.cached_tokens else ""
         self._write(f'["reply",{number},{tokens},{charge.usd!r},{int(charge.estimated)}{cached}')
-        del self._in_flight[number]
+        del self.in_flight[number]
         self.answered.add(charge)
 
     def not_billed(self, number: int) -> None:
         """Settle a request that was answered with an error that providers do not bill."""
         self._write(f'["unbilled",{number}')
-        del self._in_flight[number]
+        del self.in_flight[number]
         self.unbilled += 1
 
     def not_sent(self, number: int) -> None:
         """Remove a request that never left this machine."""
         self._write(f'["unsent",{number}')
-        del self._in_flight[number]
+        del self.in_flight[number]
 
     def leave(self, number: int) -> None:
         """Count a request as unanswered. Its entry stays open, so nothing has to be written."""
-        self.unanswered.add(self._in_flight.pop(number))
+        self.unanswered.add(self.in_flight.pop(number))
 
     def lost(self, number: int, received: int = 0, *, complete: bool = False) -> None:
         """Count a request as unanswered, of whose reply this many output tokens arrived.
 
         `complete`: no more tokens can have been generated.
         """
-        charge = self._in_flight[number]
+        charge = self.in_flight[number]
         if charge.reply_tokens:  # a model writes no more, whatever the size of the answer
             received = min(received, charge.reply_tokens)
         unread = 0 if complete else max(0, charge.reply_tokens - received)
         self._write(f'["lost",{number},{received},{unread}')
-        del self._in_flight[number]
+        del self.in_flight[number]
         self.unanswered.add(charge.received(received, unread))
 
     def add_ledger(self, path: Path, *, lines: int) -> None:
@@ -258,7 +246,7 @@ class Ledger:
 
         Its open entries stay open. Raises RunError if it is damaged.
         """
-        before, done, new = self._number, 0, list[str]()
+        before, done, new = self.number, 0, list[str]()
         try:
             for done, (line, (kind, number, *values)) in enumerate(_entries(path)):
                 if done:
@@ -315,30 +303,30 @@ class Ledger:
             raise _damaged(path, f"line {self.lines + 1}: {error}") from error
         if self.lines < max(lines, 1):
             raise _damaged(path, f"it has {self.lines:,} of at least {max(lines, 1):,} lines")
-        for number in [number for number in self._in_flight if in_flight is None or not in_flight(number)]:
+        for number in [number for number in self.in_flight if in_flight is None or not in_flight(number)]:
             self.leave(number)
 
     def _apply(self, kind: object, number: int, values: list[Any]) -> None:  # Any: JSON
         """Process an entry. Raises ValueError, TypeError or LookupError if this module did not write it."""
         match kind:
             case "sent":
-                if number != self._number + 1:
+                if number != self.number + 1:
                     raise ValueError("a number is missing")
-                self._number = number
+                self.number = number
                 read, usd, reply_tokens, reply_usd = values
                 charge = Charge(read, 0, usd, estimated=True, reply_tokens=reply_tokens, reply_usd=reply_usd)
-                self._in_flight[number] = charge
+                self.in_flight[number] = charge
             case "reply":
-                del self._in_flight[number]
+                del self.in_flight[number]
                 read, written, usd, estimated, *cached = values
                 self.answered.add(Charge(read, written, usd, bool(estimated), cached_tokens=sum(cached)))
             case "lost":
-                self.unanswered.add(self._in_flight.pop(number).received(*values))
+                self.unanswered.add(self.in_flight.pop(number).received(*values))
             case "unbilled":
-                del self._in_flight[number]
+                del self.in_flight[number]
                 self.unbilled += 1
             case "unsent":
-                del self._in_flight[number]
+                del self.in_flight[number]
             case _:
                 raise ValueError("unknown first item")
 

@@ -26,13 +26,11 @@ from merilo.judges.local.card import builtin_cards, forbids_commercial_use
 from merilo.judges.local.find import digests, find_model
 from merilo.judges.local.model import (
     MISSING,
-    ForgedToken,
-    InvalidLogits,
     ModelSession,
     PairScore,
     PairScorer,
     PairTokens,
-    TooLong,
+    Unscored,
 )
 from merilo.judges.words import is_english, split_english
 from merilo.judging.json_types import as_object
@@ -260,15 +258,10 @@ def answered(scorer: PairScorer, question: Question[Any]) -> str:
     """Return the answer to one question as a reply's text; one that cannot be read is a failure."""
     try:
         return answer_text(ANSWERS[type(question)](scorer.of(question.kind), question))
-    except TooLong as error:
-        failure = Failure(FailureKind.PERMANENT, f"{error} Shorten the text, or use another judge.")
-    except ForgedToken:
-        message = "A text contains a special token of the model that cannot be removed. Use another judge."
-        failure = Failure(FailureKind.PERMANENT, message)
+    except Unscored as error:
+        failure = error.failure
     except UsageError as error:  # the model cannot run an input of this length
         failure = Failure(FailureKind.PERMANENT, str(error))
-    except InvalidLogits:
-        failure = Failure(FailureKind.BROKEN, "the local model returned a number that is not finite")
     except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
         _log.exception("a local judge raised an exception")
         failure = Failure(FailureKind.BROKEN, f"the local judge raised {type(error).__name__}: {error}")

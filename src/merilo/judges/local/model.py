@@ -20,6 +20,7 @@ from merilo.cancellation import check_cancelled
 from merilo.errors import UsageError
 from merilo.judges.encoder.model import open_session
 from merilo.judges.local.card import filled
+from merilo.judging.verdicts import Failure, FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,8 +45,12 @@ class TokenIds(NamedTuple):
     """`token_type_ids`: which of two texts a token belongs to."""
 
 
-class ForgedToken(Exception):
-    """A text contains a special token that cannot be removed."""
+class Unscored(Exception):
+    """A pair of texts cannot be scored; the failure says why."""
+
+    def __init__(self, message: str, kind: FailureKind = FailureKind.PERMANENT) -> None:
+        super().__init__(message)
+        self.failure = Failure(kind, message)
 
 
 class _Piece(NamedTuple):
@@ -70,7 +75,7 @@ class PairTokens:
         self._special = special - {_unknown_id(self._tokenizer)}
 
     def encode(self, texts: Mapping[str, str]) -> TokenIds:
-        """Return the ids of the pair with these texts, by slot. Raises ForgedToken."""
+        """Return the ids of the pair with these texts, by slot. Raises Unscored."""
         ids: list[int] = []
         types: list[int] = []
         for piece in self._pieces:
@@ -80,7 +85,7 @@ class PairTokens:
         return TokenIds(tuple(ids), tuple(types))
 
     def length(self, text: str) -> int:
-        """Return the number of tokens of a text alone. Raises ForgedToken."""
+        """Return the number of tokens of a text alone. Raises Unscored."""
         return len(self._ids(text))
 
     def _ids(self, text: str) -> tuple[int, ...]:
@@ -98,7 +103,7 @@ class PairTokens:
             for start, end in sorted({*spans}, reverse=True):
                 # Of one character nothing is left to divide, so it is removed.
                 text = text[: start + 1] + " " + text[start + 1 :] if end > start + 1 else text[:start] + text[end:]
-        raise ForgedToken
+        raise Unscored("A text contains a special token of the model that cannot be removed. Use another judge.")
 
 
 def _tokenizer(file: Path) -> Tokenizer:
@@ -273,10 +278,6 @@ def _parts(text: str, whole: Callable[[str], bool]) -> Iterator[str]:
 # -- probabilities of pairs ---------------------------------------------------------------------------
 
 
-class InvalidLogits(Exception):
-    """The model returned a number that is not finite."""
-
-
 class PairScore(NamedTuple):
     """What the model says about one pair."""
 
@@ -289,9 +290,9 @@ class PairScore(NamedTuple):
 
 
 def pair_score(logits: Sequence[float], card: Card, kind: str) -> PairScore:
-    """Return the score of one pair, from one logit per label or per option. Raises InvalidLogits."""
+    """Return the score of one pair, from one logit per label or per option. Raises Unscored."""
     if not all(map(math.isfinite, logits)):
-        raise InvalidLogits
+        raise Unscored("the local model returned a number that is not finite", FailureKind.BROKEN)
     if (question := card.questions.get(kind)) is not None:
         weights = [math.exp((logit - max(logits)) / question.temperature) for logit in logits]
         p = {option: weight / sum(weights) for option, weight in zip(question.options, weights, strict=True)}
@@ -327,10 +328,6 @@ _TOKEN_BYTES: Final = 24
 _PAIR_BYTES: Final = 500
 
 
-class TooLong(Exception):
-    """A text leaves too little space for the other one; the message is a sentence."""
-
-
 @dataclass(frozen=True)
 class PairScorer:
     """A model and its card. Threads may share it."""
@@ -345,17 +342,18 @@ class PairScorer:
         return BoundedCache(self.run, size=_bytes_of, max_size=_MAX_BYTES)
 
     def logits(self, texts: Mapping[str, str]) -> tuple[float, ...]:
-        """Return the logits of a pair, given by slot. Raises TooLong if the model cannot read it whole."""
+        """Return the logits of a pair, given by slot. Raises Unscored if the model cannot read it whole."""
         check_cancelled()
         pair = self.tokens.encode(texts)
         if len(pair.ids) > self.card.input.max_tokens:
-            raise TooLong(f"A pair of texts has {len(pair.ids):,} tokens. {self.limit}")
+            raise Unscored(f"A pair of texts has {len(pair.ids):,} tokens. {self.limit}")
         return self._known[pair]
 
     @property
     def limit(self) -> str:
-        """The length of the model's input, as a sentence."""
-        return f"local:{self.card.name} reads at most {self.card.input.max_tokens:,} per pair."
+        """The length of the model's input, and what to do about a longer text."""
+        most = self.card.input.max_tokens
+        return f"local:{self.card.name} reads at most {most:,} per pair. Shorten the text, or use another judge."
 
     def of(self, kind: str) -> KindScorer:
         """Return the scorer for questions of a kind that the card answers."""
@@ -381,7 +379,7 @@ class KindScorer:
         return self.scorer.card.answers.given[self.kind]
 
     def score(self, **texts: str) -> PairScore:
-        """Return the score of one pair. Raises TooLong, ForgedToken and InvalidLogits."""
+        """Return the score of one pair. Raises Unscored."""
         logits = [logit for each in self._inputs(texts) for logit in self.scorer.logits(each)]
         return pair_score(logits, self.scorer.card, self.kind)
 
@@ -393,12 +391,12 @@ class KindScorer:
     def windows(self, sentences: Sequence[str], **other: str) -> tuple[Window, ...]:
         """Return the windows of the sentences of a context, next to the text of the other field.
 
-        Raises TooLong if that text takes more than half of the input.
+        Raises Unscored if that text takes more than half of the input.
         """
         ((label, text),) = other.items()
         if not self.fits(context=text, **other):
             taken, what = self.scorer.tokens.length(text), label.replace("_", " ")
-            raise TooLong(f"The {what} has {taken:,} tokens, more than half of the input. {self.scorer.limit}")
+            raise Unscored(f"The {what} has {taken:,} tokens, more than half of the input. {self.scorer.limit}")
         form = self.scorer.card.windows
         return tuple(windows(sentences, form, lambda part: self.fits(context=part, **other)))
 
