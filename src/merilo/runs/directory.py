@@ -12,6 +12,7 @@ import sqlite3
 import time
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -94,11 +95,8 @@ def free_directory(name: str) -> Path:
     if not ignore.exists():
         write_file(ignore, "*\n")
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    names = (RUNS / (stem if number == 1 else f"{stem}-{number}") for number in range(1, 1000))
-    found = next((path for path in names if not path.exists()), None)
-    if found is None:
-        raise RunError(f"{RUNS} holds a thousand runs started in this second. Name the run's directory (--out).")
-    return found
+    names = (RUNS / (stem if number == 1 else f"{stem}-{number}") for number in count(1))
+    return next(path for path in names if not path.exists())
 
 
 @contextmanager
@@ -248,7 +246,7 @@ def measured_in(store: Path) -> Mapping[tuple[str, bytes], MeasuredUsage]:
     except ERRORS:
         return {}
     return {
-        (judge, rubric): MeasuredUsage(*(total / count for total in totals)) for judge, rubric, count, *totals in rows
+        (judge, rubric): MeasuredUsage(*(total / done for total in totals)) for judge, rubric, done, *totals in rows
     }
 
 

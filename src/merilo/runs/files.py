@@ -215,10 +215,8 @@ def _lock(number: int) -> bool:
 
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
+    except OSError as error:
+        return not isinstance(error, BlockingIOError)  # a file system without locks
     return True
 
 

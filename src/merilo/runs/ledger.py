@@ -168,7 +168,16 @@ class Ledger:
         count as unanswered for good.
         """
         ledger = cls(path)
-        ledger._read(path, lines, first, in_flight)
+        for line, (kind, number, *values) in islice(_entries(path, lines), first):
+            if ledger.lines:
+                ledger._apply(kind, number, values)
+            elif [kind, number] != ["ledger", FORMAT]:
+                raise RunError(f"{path} has format {number}; this merilo reads format {FORMAT}.")
+            ledger._seal = int(line[-_SEAL_BYTES + 1 : -3], 16)  # of this line and all before it
+            ledger.lines += 1
+            ledger._size += len(line)
+        for number in [number for number in ledger.in_flight if in_flight is None or not in_flight(number)]:
+            ledger.leave(number)
         return ledger
 
     def sync(self) -> None:
@@ -246,21 +255,15 @@ class Ledger:
 
         Its open entries stay open. Raises RunError if it is damaged.
         """
-        before, done, new = self.number, 0, list[str]()
-        try:
-            for done, (line, (kind, number, *values)) in enumerate(_entries(path)):
-                if done:
-                    first, _, *rest = line[: -_SEAL_BYTES - 1].decode().split(",", 2)
-                    new.append(",".join((first, str(number + before), *rest)))
-                    self._apply(kind, number + before, values)
-                if len(new) == _AT_ONCE:
-                    self._write(*new)
-                    new.clear()
-            self._write(*new)
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
-            raise _damaged(path, f"line {done + 1}: {error}") from error
-        if done + 1 < lines:
-            raise _damaged(path, f"it has {done + 1:,} of at least {lines:,} lines")
+        before, new = self.number, list[str]()
+        for line, (kind, number, *values) in islice(_entries(path, lines), 1, None):
+            first, _, *rest = line[: -_SEAL_BYTES - 1].decode().split(",", 2)
+            new.append(",".join((first, str(number + before), *rest)))
+            self._apply(kind, number + before, values)
+            if len(new) == _AT_ONCE:
+                self._write(*new)
+                new.clear()
+        self._write(*new)
 
     def _write(self, *lines: str) -> None:
         """Append lines. Writing suffices to survive a killed process; only `close` waits for the disk."""
@@ -287,31 +290,10 @@ class Ledger:
             raise
         self._seal, self._size, self.lines = seal, self._size + size, self.lines + len(lines)
 
-    def _read(self, path: Path, lines: int, first: int | None, in_flight: Callable[[int], bool] | None) -> None:
-        try:
-            for line, (kind, number, *values) in islice(_entries(path), first):
-                if self.lines:
-                    self._apply(kind, number, values)
-                elif [kind, number] != ["ledger", FORMAT]:
-                    raise RunError(f"{path} has format {number}; this merilo reads format {FORMAT}.")
-                self._seal = int(line[-_SEAL_BYTES + 1 : -3], 16)  # of this line and all before it
-                self.lines += 1
-                self._size += len(line)
-        except FileNotFoundError:
-            raise _damaged(path, "it is missing") from None
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
-            raise _damaged(path, f"line {self.lines + 1}: {error}") from error
-        if self.lines < max(lines, 1):
-            raise _damaged(path, f"it has {self.lines:,} of at least {max(lines, 1):,} lines")
-        for number in [number for number in self.in_flight if in_flight is None or not in_flight(number)]:
-            self.leave(number)
-
     def _apply(self, kind: object, number: int, values: list[Any]) -> None:  # Any: JSON
-        """Process an entry. Raises ValueError, TypeError or LookupError if this module did not write it."""
+        """Process an entry that this module wrote, as its checksum shows."""
         match kind:
             case "sent":
-                if number != self.number + 1:
-                    raise ValueError("a number is missing")
                 self.number = number
                 read, usd, reply_tokens, reply_usd = values
                 charge = Charge(read, 0, usd, estimated=True, reply_tokens=reply_tokens, reply_usd=reply_usd)
@@ -325,32 +307,37 @@ class Ledger:
             case "unbilled":
                 del self.in_flight[number]
                 self.unbilled += 1
-            case "unsent":
+            case _:  # "unsent"
                 del self.in_flight[number]
-            case _:
-                raise ValueError("unknown first item")
-
-
-def _damaged(path: Path, why: str) -> RunError:
-    return RunError(
-        f"{path} is damaged ({why}), so the run's spending is unknown. Start a new run in another directory "
-        "(--out): answers in the verdict cache are not paid for again."
-    )
 
 
 _SEAL_BYTES: Final = len(b',"00000000"]')
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for lines whose checksum holds
 
 
-def _entries(path: Path) -> Iterator[tuple[bytes, list[Any]]]:  # Any: JSON
-    """Yield the lines of a ledger file, each with its items before the checksum. Raises ValueError."""
-    sealed = 0
-    with path.open("rb") as file:
-        for line in bounded_lines(file):
-            if not line.endswith(b"\n"):  # half a line of a killed process
-                return
-            body = line[: -_SEAL_BYTES - 1]
-            sealed = crc32(body, sealed)
-            if line[-_SEAL_BYTES - 1 :] != b',"%08x"]\n' % sealed:
-                raise ValueError("wrong checksum")
-            yield line, _DECODE(f"{body.decode()}]")[0]
+def _entries(path: Path, lines: int) -> Iterator[tuple[bytes, list[Any]]]:  # Any: JSON
+    """Yield the lines of a ledger file, each with its items before the checksum.
+
+    Raises RunError for a wrong checksum and, at the end, if there were fewer than `lines` lines.
+    """
+    sealed, done, why = 0, 0, ""
+    try:
+        with path.open("rb") as file:
+            for line in bounded_lines(file):
+                if not line.endswith(b"\n"):  # half a line of a killed process
+                    break
+                body, done = line[: -_SEAL_BYTES - 1], done + 1
+                sealed = crc32(body, sealed)
+                if line[-_SEAL_BYTES - 1 :] != b',"%08x"]\n' % sealed:
+                    why = f"line {done}: wrong checksum"
+                    break
+                yield line, _DECODE(f"{body.decode()}]")[0]
+    except (FileNotFoundError, ValueError) as error:
+        why = "it is missing" if isinstance(error, FileNotFoundError) else str(error)
+    if done < max(lines, 1):
+        why = why or f"it has {done:,} of at least {max(lines, 1):,} lines"
+    if why:
+        raise RunError(
+            f"{path} is damaged ({why}), so the run's spending is unknown. Start a new run in another directory "
+            "(--out): answers in the verdict cache are not paid for again."
+        )

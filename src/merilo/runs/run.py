@@ -56,10 +56,8 @@ from merilo.runs.outcomes import (
     short_outcomes,
 )
 from merilo.runs.run_metrics import (
-    NO_SCALE,
     left_out_reasons,
     metric_to_inspect,
-    recorded_scale,
     resolve_metric,
     worst_scores,
 )
@@ -68,7 +66,7 @@ from merilo.runs.store import Store
 from merilo.short_repr import short_repr, unknown_attribute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from os import PathLike
     from pathlib import Path
 
@@ -101,7 +99,6 @@ __all__ = [
     "write_json",
 ]
 
-_SLACK: Final = 1e-9
 UNSPENT: Final[Mapping[str, object]] = {
     "requests": 0,
     "cached": 0,
@@ -251,16 +248,9 @@ class Run:
 
         A name alone works if only one metric has it.
         """
-        rows, path = self._summary.metrics, self.path / SUMMARY
-        found = ByMetric({row.metric: row for row in rows})
-        if len(found) != len(rows):
-            raise damaged_error(path, "a metric appears twice")
+        found = ByMetric({row.metric: row for row in self._summary.metrics})
         if other := sorted(found.keys() ^ {*self.manifest.metrics, *self.manifest.composites}):
-            raise damaged_error(path, f"{other[0]} is not in both the summary and the manifest")
-        for row in rows:
-            low, high = (NO_SCALE if row.parts else recorded_scale(self.manifest, row.metric)).span
-            if row.mean is not None and not low - _SLACK <= row.mean <= high + _SLACK:
-                raise damaged_error(path, f"the mean of {row.metric} is {row.mean:g}, outside its range")
+            raise damaged_error(self.path / SUMMARY, f"{other[0]} is not in both the summary and the manifest")
         return found
 
     @property
@@ -439,11 +429,12 @@ class Run:
         `wanted`: the ids of the samples to yield; the outcomes of others are not decoded. None: all.
         """
         with closing(open_store(self)) as store:
-            for sample_id, records in _grouped(self.records() if wanted is None else self.records_of(wanted)):
+            records = self.records() if wanted is None else self.records_of(wanted)
+            for sample_id, own in groupby(records, key=itemgetter("sample")):
                 sample = store.sample(sample_id)
                 if sample is None:
                     raise missing_text_error(self.path, sample_id)
-                yield SampleResult.of(sample, records)
+                yield SampleResult.of(sample, list(own))
 
     def sample(self, sample_id: str) -> SampleResult:
         """Return one sample by its id. Raises RunError if the run has no such sample or no outcome of it yet."""
@@ -558,12 +549,6 @@ def metric_in(run: Run, name: str) -> str:
     return resolve_metric(
         name, found.metrics, composites=found.composites, left_out=left_out_reasons(found, name), where=run.path
     )
-
-
-def _grouped(records: Iterable[OutcomeRecord]) -> Iterator[tuple[str, list[OutcomeRecord]]]:
-    """Yield each sample's id with its outcomes."""
-    for sample, group in groupby(records, key=itemgetter("sample")):
-        yield sample, list(group)
 
 
 def _check_files(path: Path) -> None:

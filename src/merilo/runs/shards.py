@@ -155,7 +155,9 @@ def _copied(db: sqlite3.Connection, shard: Shard, path: Path) -> int:
     with _reading(path) as store:
         if (table := different_table(store)) is not None:
             raise CorruptRow(f"the rows of its table {table} were changed")
-        db.executemany("INSERT INTO samples VALUES (?, ?, ?)", _samples(store, shard, path))
+        rows = store.execute("SELECT * FROM samples")
+        numbered = ((shard.index if shard.alone else row, *rest) for row, *rest in rows)
+        db.executemany("INSERT INTO samples VALUES (?, ?, ?)", numbered)
         db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", _texts(store))
         sent = ((old + before, *rest) for old, *rest in store.execute("SELECT * FROM exchanges ORDER BY id"))
         db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", sent)
@@ -163,13 +165,6 @@ def _copied(db: sqlite3.Connection, shard: Shard, path: Path) -> int:
         db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", ((*rest, new) for *rest, _, new in answers))
     (last,) = db.execute("SELECT coalesce(max(rowid), 0) FROM answers").fetchone()
     return int(last)
-
-
-def _samples(store: sqlite3.Connection, shard: Shard, path: Path) -> Iterator[_Row]:
-    for row, *rest in store.execute("SELECT row, id, record FROM samples ORDER BY row"):
-        if not (shard.alone or shard.holds(row)):
-            raise RunError(f"{path} holds sample {row}, which is not in shard {shard}.")
-        yield (shard.index if shard.alone else row, *rest)
 
 
 def _texts(shard: sqlite3.Connection) -> Iterator[_Row]:

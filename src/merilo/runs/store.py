@@ -59,8 +59,6 @@ _WAIT_S = 10.0
 _PAGE = 256
 _PAGE_BYTES = 2**24
 """Bytes of the values of a page after which it ends early, so that memory does not grow with the size of samples."""
-_MAX_TOGETHER = 10_000
-"""Maximum number of questions of a conversation; packs have at most ten."""
 _WAITING_SAMPLES = 256
 
 
@@ -156,17 +154,12 @@ class Store:
             self.commit()
 
     def samples(self) -> Iterator[Sample]:
-        """Yield all samples in dataset order, read in pages."""
-        for record in self.sample_records():
-            yield self._sample(record)
+        """Return all samples in dataset order, read in pages."""
+        return map(self._sample, self.sample_records())
 
     def sample_records(self) -> Iterator[str]:
-        """Yield the stored JSON of all samples in dataset order, read in pages."""
-        last, page = 0, "SELECT row, record FROM samples WHERE row > ? ORDER BY row LIMIT ?"
-        while rows := self._page(page, last):
-            for _, record in rows:
-                yield record
-            last = rows[-1][0]
+        """Return the stored JSON of all samples in dataset order, read in pages."""
+        return (row[1] for row in self._rows("SELECT row, record FROM samples WHERE row > ? ORDER BY row LIMIT ?", 0))
 
     def sample(self, sample_id: str) -> Sample | None:
         """Return the sample with this id; None if there is none."""
@@ -174,12 +167,8 @@ class Store:
         return None if row is None else self._sample(row[0])
 
     def sample_ids(self) -> Iterator[str]:
-        """Yield the ids of all samples, read in pages."""
-        last = 0
-        while rows := self._page("SELECT row, id FROM samples WHERE row > ? ORDER BY row LIMIT ?", last):
-            for _, sample_id in rows:
-                yield sample_id
-            last = rows[-1][0]
+        """Return the ids of all samples, read in pages."""
+        return (row[1] for row in self._rows("SELECT row, id FROM samples WHERE row > ? ORDER BY row LIMIT ?", 0))
 
     # answers
 
@@ -311,7 +300,7 @@ class Store:
         return None if row is None else str(row[0])
 
     def put_copy(self, name: str, text: str) -> None:
-        """Store a copy of the content of a file of the run; `merilo runs verify` compares the file with it."""
+        """Store a text under a name, such as the content of a file, which `merilo runs verify` compares with it."""
         with self._error_context:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
 
@@ -339,16 +328,20 @@ class Store:
         row = self._one(self._select("key = ?"), key)
         if row is None:
             return None, _NOTHING_SENT
+        if row[-1] is None:
+            return row, _NOTHING_SENT
+        query = "SELECT text, judge, replies FROM exchanges JOIN texts ON digest = rubric WHERE id = ?"
+        sent = self._one(query, row[-1])
         with self._error_context:
-            return row, self._exchange_of(row[-1])
+            if sent is None:
+                raise CorruptRow("a conversation is missing")
+            rubric, judge, replies = sent
+            return row, _Sent(judge, rubric, records.replies_from(replies))
 
     def keys(self) -> Iterator[bytes]:
-        """Yield every key with an answer, in ascending order, read in pages."""
+        """Return every key with an answer, in ascending order, read in pages."""
         self.commit()
-        last = b""
-        while rows := self._page("SELECT key FROM answers WHERE key > ? ORDER BY key LIMIT ?", last):
-            for (last,) in rows:
-                yield last
+        return (row[0] for row in self._rows("SELECT key FROM answers WHERE key > ? ORDER BY key LIMIT ?", b""))
 
     def copy(self, path: Path) -> None:
         """Write this store as one closed file at `path`, which must not exist."""
@@ -369,14 +362,12 @@ class Store:
     @property
     def ledger_lines(self) -> int:
         """Minimum number of lines of this run's ledger; 0 if it has none."""
-        row = self._one("SELECT value FROM meta WHERE name = 'ledger'")
         with self._error_context:
-            return 0 if row is None else int(row[0])
+            return int(self.remark("ledger") or 0)
 
     def note_ledger(self, lines: int) -> None:
         """Record the number of lines of this run's ledger, so that a truncated or missing one is detected."""
-        with self._error_context:
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('ledger', ?)", (str(lines),))
+        self.put_copy("ledger", str(lines))
 
     def record_results(self, *digests: str) -> None:
         """Record the digests of the results that this store belongs to (see runs/seal.py); durable on return."""
@@ -384,7 +375,7 @@ class Store:
         with self._error_context:
             # in WAL mode, a commit with NORMAL may be lost in a power failure; the seal must not be
             self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('results', ?)", (" ".join(digests),))
+            self.put_copy("results", " ".join(digests))
             self._db.execute("PRAGMA synchronous = NORMAL")
 
     # writing
@@ -476,18 +467,7 @@ class Store:
                 if other[-1] != row[-1]:
                     break
                 found.insert(0 if end == 0 else len(found), other)
-                if len(found) > _MAX_TOGETHER:
-                    raise CorruptRow("a conversation has too many questions")
         return found
-
-    def _exchange_of(self, number: int | None) -> _Sent:
-        if number is None:
-            return _NOTHING_SENT
-        row = self._one("SELECT text, judge, replies FROM exchanges JOIN texts ON digest = rubric WHERE id = ?", number)
-        if row is None:
-            raise CorruptRow("a conversation is missing")
-        text, judge, replies = row
-        return _Sent(judge, text, records.replies_from(replies))
 
     def _text(self, digest: bytes, text: str | tuple[str, ...]) -> None:
         if digest not in self._texts:
@@ -513,20 +493,21 @@ class Store:
         with self._error_context:
             return self._db.execute(statement, values).fetchone()
 
-    def _page(self, statement: str, last: object) -> list[Any]:  # Any: rows of the statement's columns
-        """Return the next rows, whose first column is greater than `last` and grows. Raises RunError if it does not."""
-        rows: list[Any] = []
-        with self._error_context:
+    def _rows(self, statement: str, last: object) -> Iterator[Any]:  # Any: rows of the statement's columns
+        """Yield rows in pages. Their first column is greater than `last` and grows."""
+        while True:
+            rows: list[Any] = []
             size = 0
-            for row in self._db.execute(statement, (last, _PAGE)):
-                if not row[0] > last:
-                    raise CorruptRow("rows are not in their order")
-                last = row[0]
-                rows.append(row)
-                size += sum(len(value) for value in row if isinstance(value, str | bytes))
-                if size > _PAGE_BYTES:
-                    break
-        return rows
+            with self._error_context:
+                for row in self._db.execute(statement, (last, _PAGE)):
+                    rows.append(row)
+                    size += sum(len(value) for value in row if isinstance(value, str | bytes))
+                    if size > _PAGE_BYTES:
+                        break
+            if not rows:
+                return
+            yield from rows
+            last = rows[-1][0]
 
     def _all(self, statement: str, *values: object) -> list[Any]:  # Any: rows of the statement's columns
         with self._error_context:
