@@ -21,7 +21,7 @@ from merilo.providers.decision_request import DecisionRequest
 from merilo.providers.decisions import DecisionEndpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from merilo.data.sample import Sample
     from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider
     from merilo.runs.directory import MeasuredUsage
+
+    _Baskets = dict[tuple[int, bytes, int], list[WorkUnit]]
+    """Bundled questions of one sample, by judge, view and round. A run asks the questions of all rounds at once, unless
+    another judge has to answer in between."""
 
 _REASKED_CHARACTERS: Final = 4_500
 """Maximum characters that a re-ask adds to a request: the quoted reply, its error and the instruction."""
@@ -51,22 +55,6 @@ class QuestionCounts:
     """Questions that the run or the cache has answered already."""
     keys: set[bytes] = field(default_factory=set[bytes])
     """Of the questions counted in `alone`."""
-
-
-class _Baskets:
-    """Bundled questions of one sample, by judge, view and round, as a run collects them.
-
-    A run asks the questions of all rounds at once, unless another judge has to answer in between.
-    """
-
-    def __init__(self) -> None:
-        self._units: dict[tuple[int, bytes, int], list[WorkUnit]] = {}
-
-    def add(self, unit: WorkUnit, turn: int) -> None:
-        self._units.setdefault((id(unit.judge), unit.view_key, turn), []).append(unit)
-
-    def __iter__(self) -> Iterator[WorkUnit]:
-        return map(bundle_of, self._units.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +101,11 @@ class DryRun:
 
     def add(self, sample: Sample, metrics: Mapping[str, Metric]) -> None:
         """Run the plans of all metrics on one sample."""
-        together, before = _Baskets(), Amount()
+        together: _Baskets = {}
+        before = Amount()
         for text, metric in metrics.items():
-            counted, alone = self.counted.setdefault(text, QuestionCounts()), _Baskets()
+            alone: _Baskets = {}
+            counted = self.counted.setdefault(text, QuestionCounts())
             self._plan_run(PlanRun(metric, text, sample).start(), counted, alone, together)
             counted.alone += self._bundled(alone)
             now = self._bundled(together)
@@ -124,7 +114,7 @@ class DryRun:
 
     def _bundled(self, baskets: _Baskets) -> Amount:
         """Return the amount of the requests about whole views."""
-        return sum((self._estimated(_Asked.of(bundle)) for bundle in baskets), Amount())
+        return sum((self._estimated(_Asked.of(bundle_of(units))) for units in baskets.values()), Amount())
 
     def _plan_run(self, plan_run: PlanRun, counted: QuestionCounts, alone: _Baskets, together: _Baskets) -> None:
         metric, sample = plan_run.metric, plan_run.sample
@@ -162,17 +152,16 @@ class DryRun:
     def _count(self, asked: _Asked, counted: QuestionCounts) -> None:
         if not asked.sends:
             return
-        amount: Amount | None = None  # the amount of the whole unit, computed once
+        whole: Amount | None = None  # the amount of the whole unit, computed once
         for keys in (counted.keys, self._keys):
             rest = asked.unit.without(keys)
             if rest is None:
                 continue
             keys.update(rest.keys)
-            left = asked if rest is asked.unit else _Asked.of(rest)
-            if left is asked:
-                amount = new = self._amount(asked) if amount is None else amount
+            if rest is asked.unit:
+                new = whole = whole or self._amount(asked)
             else:
-                new = self._amount(left)
+                new = self._amount(_Asked.of(rest))
             if keys is counted.keys:
                 counted.alone += new
             else:
@@ -234,7 +223,7 @@ def _collect(unit: WorkUnit, turn: int, keys: set[bytes], into: _Baskets) -> Non
     rest = unit.without(keys)
     if rest is not None:
         keys.update(rest.keys)
-        into.add(rest, turn)
+        into.setdefault((id(rest.judge), rest.view_key, turn), []).append(rest)
 
 
 def _replies(asked: _Asked) -> Iterable[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from merilo.errors import Permanent, ProviderDown
+from merilo.errors import Permanent, ProviderDown, Temporary
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judging.json_types import as_list, as_object, loaded
 from merilo.judging.kinds.sentences import Sentences, TextsVerdict
@@ -39,7 +39,6 @@ PACKAGE = "pysbd"
 TIMEOUT_S = 5.0
 _START_S = 60.0
 _LONGEST_LINE_BYTES = 64 * 1024 * 1024
-_TRIES = 2
 
 
 @dataclass(frozen=True)
@@ -141,10 +140,6 @@ def installed() -> str | None:
         return None
 
 
-class _Ended(Exception):
-    """The worker died while it processed a text."""
-
-
 class _SplitterConnection(Connection):
     def __init__(self, provider: SplitterProvider) -> None:
         self._provider = provider
@@ -152,18 +147,15 @@ class _SplitterConnection(Connection):
         self._process: Process | None = None
 
     async def send(self, request: Request) -> Reply:
-        """Return the sentences as a JSON list. Raises Permanent for a text that takes too long, or if pysbd fails."""
+        """Return the sentences as a JSON list. Raises Permanent for a text that takes too long, or if pysbd fails.
+
+        Raises Temporary if the worker dies: the text is sent again, to another worker.
+        """
         text = request.messages[0].text
         async with self._turn:
             began = perf_counter()
-            for _ in range(_TRIES):
-                try:
-                    pieces = _pieces(await self._ask(text), text)
-                except _Ended:
-                    continue
-                sentences = json.dumps(pieces, ensure_ascii=False)
-                return Reply((sentences,), usage=Usage(0, 0, 0), path=ReplyPath.LOCAL, seconds=perf_counter() - began)
-        raise Permanent(f"The process of {PACKAGE} died {_TRIES} times while it split {_shown(text)}.")
+            sentences = json.dumps(_pieces(await self._ask(text), text), ensure_ascii=False)
+        return Reply((sentences,), usage=Usage(0, 0, 0), path=ReplyPath.LOCAL, seconds=perf_counter() - began)
 
     async def stop(self) -> None:
         """End the worker, whatever its state; the next text starts another."""
@@ -189,7 +181,7 @@ class _SplitterConnection(Connection):
             ) from None
         except (OSError, ValueError):
             await self.stop()
-            raise _Ended from None
+            raise Temporary(f"The process of {PACKAGE} died while it split {_shown(text)}.") from None
         except BaseException:
             await self.stop()  # otherwise its late answer would be read as the answer to the next text
             raise

@@ -17,7 +17,7 @@ from merilo.judging.json_types import as_list, as_object, loaded
 from merilo.providers.base import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judging.json_types import Json
     from merilo.providers.base import Finish, ReplyPath, Usage
@@ -172,7 +172,10 @@ def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:
     fields = as_object(error) or {}
     fields = as_object(fields.get("detail")) or fields  # TypeSafe
     message, parameter = _message(fields)
-    code = _code(fields)
+    details = [detail for each in as_list(fields.get("details")) or () if (detail := as_object(each)) is not None]
+    code = _code(fields, details)
+    delays = (_DURATION.fullmatch(str(detail.get("retryDelay") or "")) for detail in details)
+    wait_s = next((float(delay[1]) for delay in delays if delay is not None), None)
     received = 0
     if status == OK:
         number = str(fields.get("code") or code)
@@ -181,7 +184,7 @@ def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:
     if not message:  # a 422 of another form may repeat the request
         message = error if isinstance(error, str) else code if status == _INVALID and body else text
     message = _QUOTED_INPUT.sub("", message)
-    return EndpointProblem(status, message, code, parameter, text[:_LONGEST_BODY], received, _stated_wait_s(fields))
+    return EndpointProblem(status, message, code, parameter, text[:_LONGEST_BODY], received, wait_s)
 
 
 def error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
@@ -214,18 +217,13 @@ def _error_of(problem: EndpointProblem, headers: Mapping[str, str], address: End
         return ProviderDown(f"{message}. The key lacks the permission: {address.check_key}.", status=status)
     if status in _DOWN or code == "model_not_found":
         return ProviderDown(f"{message}. {address.check_place}", status=status)
-    return _temporary(problem, headers, message) or Permanent(f"{message}.", status=status)
-
-
-def _temporary(problem: EndpointProblem, headers: Mapping[str, str], message: str) -> ProviderError | None:
-    """Return the error of a request that may succeed later; None if it will not."""
-    status, wait_s = problem.status, retry_after_s(headers)
+    wait_s = retry_after_s(headers)
     wait_s = problem.retry_after_s if wait_s is None else wait_s
     if status == _RATE_LIMITED or (status in _OVERLOADED and wait_s is not None):
         return RateLimited(f"{message}.", retry_after_s=wait_s, status=status)
     # 101 and 204 come from gateways: they hold no reply, and no error either
     temporary = status in _TEMPORARY or status >= SERVER_ERRORS or status < _REDIRECTS
-    return Temporary(f"{message}.", status=status) if temporary else None
+    return (Temporary if temporary else Permanent)(f"{message}.", status=status)
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
@@ -256,7 +254,7 @@ def _number(text: str) -> float | None:
     return number if isfinite(number) else None
 
 
-def _code(fields: Json) -> str:
+def _code(fields: Json, listed: Sequence[Json]) -> str:
     """Return the most specific code: that of the details, the error's own, its type or status, or Azure's inner one.
 
     A number repeats the HTTP status, so it is returned only if there is nothing else.
@@ -264,7 +262,7 @@ def _code(fields: Json) -> str:
     details, inner = as_object(fields.get("details")) or {}, as_object(fields.get("innererror")) or {}
     own = fields.get("code")
     number = isinstance(own, int) or (isinstance(own, str) and own.isdecimal())
-    found = details.get("error_code") or _detail_code(fields) or (None if number else own)
+    found = details.get("error_code") or _detail_code(listed) or (None if number else own)
     return str(
         found
         or fields.get("error_type")
@@ -276,21 +274,11 @@ def _code(fields: Json) -> str:
     )
 
 
-def _detail_code(fields: Json) -> object:
+def _detail_code(details: Sequence[Json]) -> object:
     """Return the exhausted quota, or the reason, in the list of details that Google's APIs send; None without it."""
-    details = _details(fields)
     violations = (as_object(each) or {} for detail in details for each in as_list(detail.get("violations")) or ())
     quota = next((str(each["quotaId"]) for each in violations if each.get("quotaId")), None)
     return quota or next((detail["reason"] for detail in details if detail.get("reason")), None)
-
-
-def _stated_wait_s(fields: Json) -> float | None:
-    delays = (_DURATION.fullmatch(str(detail.get("retryDelay") or "")) for detail in _details(fields))
-    return next((float(delay[1]) for delay in delays if delay is not None), None)
-
-
-def _details(fields: Json) -> list[Json]:
-    return [detail for each in as_list(fields.get("details")) or () if (detail := as_object(each)) is not None]
 
 
 def _message(error: Json) -> tuple[str, str]:
