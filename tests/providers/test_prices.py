@@ -13,7 +13,7 @@ from each_case import each_case
 from merilo.errors import UsageError
 from merilo.providers.base import Usage
 from merilo.providers.openai import OpenAIProvider
-from merilo.providers.prices import Price, Prices, TokenPrices, list_price_usd, outdated, prices_from
+from merilo.providers.prices import Price, Prices, list_price_usd, outdated, prices_from
 
 OPENAI = "https://api.openai.com/v1"
 HOSTS = {
@@ -201,9 +201,14 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         prices_from(tmp_path / "none.toml")
 
 
+def priced(model: str, **fields: Any) -> Price:
+    """A price of 1 and 2 USD."""
+    return Price.model_validate({"model": model, "input": 1, "output": 2, **fields})
+
+
 def aged(model: str, days: int, **fields: Any) -> Price:
     """A price of this age on 30 June 2026."""
-    return Price(model, TokenPrices(1, 2, 1, 1), read=date(2026, 6, 30) - timedelta(days), **fields)
+    return priced(model, read=date(2026, 6, 30) - timedelta(days), **fields)
 
 
 @each_case(
@@ -214,9 +219,9 @@ def aged(model: str, days: int, **fields: Any) -> Price:
         ([aged("a", 181)], "The price of a is from 2025-12-31, so"),
         ([aged("a", 181), aged("b", 181), aged("c", 3)], "The prices of a, b are from 2025-12-31, so"),
         ([aged("a", 181), aged("b", 300)], "The prices of a, b are up to 300 days old, so"),
-        ([Price("a", TokenPrices(1, 2, 1, 1))], ""),
-        ([Price("a", TokenPrices(0, 0, 0, 0), read=date(2000, 1, 1))], ""),
-        ([Price("a", TokenPrices(1, 2, 1, 1), read=datetime(2026, 6, 1, tzinfo=UTC))], ""),
+        ([priced("a")], ""),
+        ([priced("a", input=0, output=0, read=date(2000, 1, 1))], ""),
+        ([priced("a", read=datetime(2026, 6, 1, tzinfo=UTC))], ""),
     ],
 )
 def test_a_price_is_outdated_after_180_days(prices: list[Price], warning: str) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.judging.reply_schema import SentencesOfContexts
     from merilo.judging.rubric import Rubric, SharedPrefix
-    from merilo.providers.base import Provider, Reply, TruncatedText
+    from merilo.providers.base import Provider, Reply
     from merilo.providers.openai import OpenAIEmbeddingsProvider
 
 _VERSION = 4
@@ -53,7 +53,7 @@ _TOGETHER: Final[Mapping[Packing, frozenset[type[Question[Any]]]]] = {
 
 
 @dataclass(frozen=True)
-class LLMJudge:
+class LLMJudge(JudgeDefaults):
     """A judge that asks the model behind a provider.
 
     - `language`: of the rubrics; None uses each question's own language.
@@ -97,16 +97,6 @@ class LLMJudge:
     def together(self) -> frozenset[type[Question[Any]]]:
         """Support, addresses, answered and mentions, unless `judged` is `each`; relevance only if it is `together`."""
         return _TOGETHER[self.judged]
-
-    @property
-    def cacheable(self) -> bool:
-        """Always True: the fingerprint and the rubric contain everything that merilo decides."""
-        return True
-
-    @property
-    def agreement_note(self) -> str | None:
-        """Always None: the agreement with human labels is unknown until it is measured."""
-        return None
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the provider's fingerprint, the parameters and the version of the reply parsing."""
@@ -246,17 +236,13 @@ def _numbered(question: Question[Any], form: AskedForm) -> Mapping[str, object]:
 def _texts(result: TurnResult, wanted: int) -> tuple[Answer, ...]:
     if isinstance(result.reply, Failure):
         return (result.reply,) * wanted
-    truncated = {each.index: each for each in result.reply.truncated}
+    most = f"at most {MAX_REPLY_CHARACTERS:,} are read."
+    truncated = {
+        each.index: Failure(FailureKind.UNREADABLE, f"The reply has {each.characters:,} characters; {most}")
+        for each in result.reply.truncated
+    }
     return tuple(
-        _too_long(truncated[index]) if index in truncated else CompletionVerdict(text)
-        for index, text in enumerate(result.reply.texts[:wanted])
-    )
-
-
-def _too_long(text: TruncatedText) -> Failure:
-    return Failure(
-        FailureKind.UNREADABLE,
-        f"The reply has {text.characters:,} characters; at most {MAX_REPLY_CHARACTERS:,} are read.",
+        truncated.get(index) or CompletionVerdict(text) for index, text in enumerate(result.reply.texts[:wanted])
     )
 
 

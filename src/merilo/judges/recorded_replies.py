@@ -84,14 +84,12 @@ def recalled(marks: Mapping[str, object], rubric: str) -> RecordedLLMJudge | Non
     provider = as_object(marks.get("provider"))
     if marks.get("judge") != "llm" or provider is None:
         return None
-    language, tokens, reasks = marks.get("language"), marks.get("max_tokens"), marks.get("reasks")
-    if not isinstance(language, str | None) or not isinstance(tokens, int | None) or not isinstance(reasks, int):
-        return None
+    own: Any = marks  # Any: the fields of `LLMJudge.fingerprint`, which the run's seal covers
     return RecordedLLMJudge(
         _Nobody(provider),
-        language=language,
-        max_tokens=tokens,
-        reasks=reasks,
+        language=own["language"],
+        max_tokens=own["max_tokens"],
+        reasks=own["reasks"],
         judged=Packing.QUESTION if marks.get("judged") == Packing.QUESTION else Packing.SAMPLE,
         marks=marks,
         recorded_rubric=rubric,

@@ -12,7 +12,7 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, UsageError
 from merilo.judging.json_types import as_list
@@ -132,15 +132,14 @@ class OllamaConnection(ChatConnection):
         if self._inspected:
             return
         try:
-            model = await self._described()
+            await self._fit()
         except ProviderError as error:
             error.sent = False  # the request itself was not sent, so it is not counted
             raise
-        self._ollama.fit(context_length=model.context_length, think=model.think)
         self._inspected = True
 
-    async def _described(self) -> OllamaModel:
-        """Return the description of the model. Raises ProviderDown if an earlier part of the run used another one."""
+    async def _fit(self) -> None:
+        """Adjust the bodies to the model. Raises ProviderDown if an earlier part of the run used another one."""
         shown = await self.wire.post("/api/show", json.dumps({"model": self._model}).encode())
         body = message_in(shown.text)
         if (problem := problem_in(shown.status, body, shown.text)) is not None:
@@ -154,7 +153,7 @@ class OllamaConnection(ChatConnection):
             )
         info = json_object(body.get("model_info")) or {}  # its fields begin with the name of the architecture
         length = count(info.get(f"{info.get('general.architecture')}.context_length")) or None
-        return OllamaModel(length, _least_thinking(body))
+        self._ollama.fit(context_length=length, think=_least_thinking(body))
 
 
 @dataclass
@@ -192,8 +191,8 @@ class OllamaBodies(Bodies):
     def fit(self, *, context_length: int | None, think: bool | str | None) -> None:
         """Adjust the bodies to the model before the first request.
 
-        `context_length` is the model's own limit if it is known. `think` is sent as the parameter of that name, which
-        is omitted if None.
+        `context_length` is the model's own limit if it is known. `think` is the value of the parameter with the least
+        thinking, which is omitted if None.
         """
         if context_length is not None and context_length <= self.limit.tokens:
             self.limit.tokens, self.limit.of_model = context_length, True
@@ -213,15 +212,6 @@ class OllamaBodies(Bodies):
         body |= {"truncate": False, "shift": False, "keep_alive": self._keep_alive, **self._parts()}
         body["options"] = {_NUM_CTX: self.limit.tokens, **self._parameters(request)}
         return with_extra(body, self._extra)
-
-
-class OllamaModel(NamedTuple):
-    """A model as the server describes it."""
-
-    context_length: int | None = None
-    """The maximum context length of the model; None if the server does not report it."""
-    think: bool | str | None = False
-    """The value of the parameter `think` with the least thinking; None for a model that does not think."""
 
 
 def _digest(body: Json, name: str) -> str:

@@ -15,9 +15,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, model_validator
 
 from merilo.data.config_files import validated
 from merilo.errors import UsageError
@@ -41,14 +41,26 @@ PricesLike: TypeAlias = "str | PathLike[str] | Sequence[Mapping[str, object]] | 
 """Prices that a user may give: the path of a price file, its rows, or prices that were read before."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPrices:
-    """USD per million tokens; `cached_input` and `cache_write` are the rates of cached and written input."""
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 
-    input: float
-    output: float
-    cached_input: float
-    cache_write: float
+
+class TokenPrices(BaseModel):
+    """USD per million tokens; cached and written input cost as much as other input unless they have their own rates."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: Rate
+    output: Rate
+    cached_input: Rate
+    cache_write: Rate
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_other_input(cls, fields: object) -> object:
+        given = as_object(fields) or {}
+        if "input" not in given:
+            return fields
+        return {"cached_input": given["input"], "cache_write": given["input"], **given}
 
     def usd(self, usage: Usage) -> float | None:
         """Return the price of one request with this usage; None if the provider did not report its tokens."""
@@ -59,38 +71,40 @@ class TokenPrices:
         cost = fresh * self.input + cached * self.cached_input + written * self.cache_write
         return (cost + usage.output_tokens * self.output) / _MILLION
 
+    @property
+    def free(self) -> bool:
+        """True if nothing is charged."""
+        return not (self.input or self.output or self.cached_input or self.cache_write)
 
-@dataclass(frozen=True, slots=True)
-class Price:
-    """The price of a model at a provider or address."""
 
-    model: str
+class LongPrices(TokenPrices):
+    """The prices of requests with more input tokens than `above`."""
+
+    above: int
+
+
+class Price(TokenPrices):
+    """The price of a model at a provider or address: a `[[price]]` table."""
+
+    model: str = Field(min_length=1)
     """The model's name, which also matches with a date appended; or a pattern with `*`."""
-    rates: TokenPrices
     provider: str | None = None
     """The kind of provider; None for any."""
-    base_url: str | None = None
+    base_url: Annotated[str | None, AfterValidator(lambda url: None if url is None else _address(url))] = None
     """The address; None for any."""
-    above: int | None = None
-    """Requests with more input tokens than this are charged at `long`."""
-    long: TokenPrices | None = None
-    read: date | None = None
+    long: LongPrices | None = None
+    read: Annotated[date | None, PlainValidator(lambda day: day if isinstance(day, date) else None)] = None
     """The date of the price."""
     source: str = ""
-    batch: float = 1.0
+    via: str = ""
+    batch: Rate = 1.0
     """The price of a request in a batch, as a fraction of the price of the request alone."""
 
     def usd(self, usage: Usage) -> float | None:
         """Return the price of one request with this usage; None if the provider did not report its tokens."""
-        if self.long is not None and self.above is not None and (usage.input_tokens or 0) > self.above:
+        if self.long is not None and (usage.input_tokens or 0) > self.long.above:
             return self.long.usd(usage)
-        return self.rates.usd(usage)
-
-    @property
-    def free(self) -> bool:
-        """True if nothing is charged."""
-        rates = (self.rates, self.long) if self.long is not None else (self.rates,)
-        return not any(each.input or each.output or each.cached_input or each.cache_write for each in rates)
+        return super().usd(usage)
 
     def holds(self, kind: str, base_url: str, model: str) -> bool:
         """Return True if this is the price of this model at this address."""
@@ -137,7 +151,11 @@ def outdated(prices: Iterable[Price], on: date) -> str:
 
     A price without a date and a price of 0 never count as outdated.
     """
-    dated = ((each.model, _day(each.read)) for each in prices if each.read is not None and not each.free)
+    dated = (
+        (each.model, _day(each.read))
+        for each in prices
+        if each.read is not None and not (each.free and (each.long is None or each.long.free))
+    )
     old = {model: day for model, day in dated if (on - day).days > MAX_AGE_DAYS}
     if not old:
         return ""
@@ -189,64 +207,10 @@ def _from_file(path: Path) -> Prices:
     return Prices(_rows(rows, str(path), table.get("read")))
 
 
-Rate = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
-
-
-class _Rates(BaseModel):
-    """The prices of a table, in USD per million tokens."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    input: Rate
-    output: Rate
-    cached_input: Rate | None = None
-    cache_write: Rate | None = None
-
-    @property
-    def rates(self) -> TokenPrices:
-        """The prices; cached and written input cost as much as other input unless they have their own."""
-        cached, written = self.cached_input, self.cache_write
-        own = self.input
-        return TokenPrices(own, self.output, own if cached is None else cached, own if written is None else written)
-
-
-class _Long(_Rates):
-    """The prices of requests with more input tokens than `above`."""
-
-    above: int
-
-
-class _Row(_Rates):
-    """A `[[price]]` table."""
-
-    model: str = Field(min_length=1)
-    provider: str | None = None
-    base_url: str | None = None
-    source: str = ""
-    via: str = ""
-    long: _Long | None = None
-    read: Any = None  # Any: what is not a date is ignored
-    batch: Rate = 1.0
-
-
 def _rows(rows: Iterable[object], where: str, read: object) -> tuple[Price, ...]:
-    found = [
-        validated(_Row, as_object(row) or {}, f"{where}, price {number}") for number, row in enumerate(rows, start=1)
-    ]
-    days = [read if row.read is None else row.read for row in found]
     return tuple(
-        Price(
-            model=row.model,
-            rates=row.rates,
-            provider=row.provider,
-            base_url=None if row.base_url is None else _address(row.base_url),
-            above=None if row.long is None else row.long.above,
-            long=None if row.long is None else row.long.rates,
-            read=day if isinstance(day, date) else None,
-            source=row.source,
-            batch=row.batch,
-        )
-        for row, day in zip(found, days, strict=True)
+        validated(Price, {"read": read, **(as_object(row) or {})}, f"{where}, price {number}")
+        for number, row in enumerate(rows, start=1)
     )
 
 

@@ -157,8 +157,7 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
         **picked(found, "concurrency measured"),
         "prices": [
             {
-                "model": price.model,
-                **picked(price.rates, "input cached_input output"),
+                **picked(price, "model input cached_input output"),
                 "read": None if price.read is None else price.read.isoformat(),
                 "source": price.source,
             }
@@ -312,10 +311,9 @@ def _basis(found: Estimate) -> list[tuple[str, str]]:
 
 
 def _price_text(price: Price) -> str:
-    rates = price.rates
-    text = f"{price.model}: {rates.input:g} USD per million tokens in, {rates.output:g} out"
-    if rates.cached_input != rates.input:
-        text += f", {rates.cached_input:g} for cached input (not assumed here)"
+    text = f"{price.model}: {price.input:g} USD per million tokens in, {price.output:g} out"
+    if price.cached_input != price.input:
+        text += f", {price.cached_input:g} for cached input (not assumed here)"
     if price.read is not None:
         text += f"; read on {price.read.isoformat()}"
     return f"{text} ({price.source})" if price.source else text

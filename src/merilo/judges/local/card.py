@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from merilo.data.config_files import MAX_BYTES, MAX_PROBLEMS, read_document, validated
+from merilo.data.config_files import MAX_PROBLEMS, read_document, validated
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -349,14 +349,6 @@ def forbids_commercial_use(licence: str) -> bool:
 
 def read_card(path: Path) -> Card:
     """Return the card in a file. Raises UsageError that names the file and the wrong places."""
-    try:
-        size = path.stat().st_size if path.is_file() else None
-    except OSError as error:
-        raise UsageError(f"Cannot read {path} ({error.strerror}).") from error
-    if size is None:
-        raise UsageError(f"No such file: {path}.")
-    if size > MAX_BYTES:
-        raise UsageError(f"{path} must be at most {MAX_BYTES:,} bytes long, got {size:,}.")
     return card_of(read_document(path), str(path))
 
 
