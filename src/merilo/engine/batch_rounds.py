@@ -60,8 +60,8 @@ class _Outbox:
     """The requests to one provider that are to be submitted."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
-        self.bodies: list[bytes] = []
+        self.lines: list[tuple[Line, bytes]] = []
+        """Each with its body."""
         self.size = 0
 
 
@@ -160,7 +160,7 @@ class BatchRounds(Batches):
     def close(self) -> None:
         """Remove the requests that were not submitted from the ledger."""
         for box in self._outbox.values():
-            for line in box.lines:
+            for line, _ in box.lines:
                 self._spending.cancelled(line.entry, line.reserved_usd)
         self._outbox.clear()
         self._store.begin(0)
@@ -318,8 +318,7 @@ class BatchRounds(Batches):
         entry = spending.begin(cost, spending.charge(provider, send.request, reply_tokens, priced=priced))
         box = self._outbox.setdefault(title, _Outbox())
         path = opened.connection.path(send.request).value
-        box.lines.append(Line(key, title, None, digest_bytes(body), path, entry, cost, tries))
-        box.bodies.append(body)
+        box.lines.append((Line(key, title, None, digest_bytes(body), path, entry, cost, tries), body))
         box.size += len(body)
         self._posted.add(key)
         if len(box.lines) >= opened.api.max_lines or box.size >= opened.api.max_bytes:
@@ -329,14 +328,13 @@ class BatchRounds(Batches):
         """Submit the requests to one provider as a batch."""
         box, mark = self._outbox[title], secrets.token_hex(_MARK_BYTES)
         opened = await self._open(title)
-        lines = [line._replace(batch=mark) for line in box.lines]
+        lines = [line._replace(batch=mark) for line, _ in box.lines]
         self._ledger.sync()
         self._store.intend(mark, title, time.time(), lines)
         del self._outbox[title]
         try:
             name = await opened.api.submit(
-                mark,
-                [BatchLine(f"{mark}-{line.key.hex()}", body) for line, body in zip(lines, box.bodies, strict=True)],
+                mark, [BatchLine(f"{mark}-{line.key.hex()}", body) for line, body in box.lines]
             )
         except ProviderError as error:
             if error.status in _REJECTED:  # otherwise the batch may exist, and the next call looks for it

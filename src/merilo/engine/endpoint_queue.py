@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from merilo.engine.queue_owner import OpenConnection, QueueOwner
     from merilo.judges.base import OutgoingRequest
-    from merilo.providers.base import Provider, Reply, Request
+    from merilo.providers.base import Provider, Reply
 
 _UNCOUNTED = Charge(None, 0, None, estimated=True)
 """The charge for a request that holds no text for a model, such as a question to a callable."""
@@ -83,10 +83,6 @@ class _Worker:
     deadline: float = inf
     overdue: bool = False
     abandoned: bool = False
-
-
-def _is_divisible(request: Request) -> bool:
-    return not isinstance(request, DecisionRequest) or len(request.questions) > 1
 
 
 class _Unheard:
@@ -470,6 +466,8 @@ class EndpointQueue:
         return Settled(usage, estimated=False, input_estimated=False)
 
     def _failed(self, pending: PendingRequest, error: ProviderError) -> None:
+        request = pending.send.request
+        alone = isinstance(request, DecisionRequest) and len(request.questions) == 1
         if not isinstance(error, Unreachable):
             self._gone_since = inf
         if isinstance(error, RateLimited):
@@ -486,7 +484,7 @@ class EndpointQueue:
                     self._cancel(worker.pending)
             self._dispatcher.stop(error)
         # a refusal is an answer too, and a request of several questions that is too large: the endpoint works
-        elif isinstance(error, Refused) or (isinstance(error, TooLarge) and _is_divisible(pending.send.request)):
+        elif isinstance(error, Refused) or (isinstance(error, TooLarge) and not alone):
             self._failures = 0
             for waiting, failure in self._breaker.good():
                 self._hand_over(waiting, failure)

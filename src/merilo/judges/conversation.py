@@ -7,7 +7,7 @@ rating that was cut off is read from its complete fields.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.judges.base import OutgoingRequest
@@ -45,15 +45,11 @@ _EXAMPLES: Final = {"array": "[...]", "string": '"..."', "boolean": "true", "int
 """Type in JSON Schema → a value as it is shown."""
 
 
+@dataclass
 class ReasoningLimit:
     """The limit of replies that a judge's model needs for its reasoning, learnt from replies cut off in it."""
 
-    def __init__(self) -> None:
-        self.tokens = 0
-
-    def raise_to(self, tokens: int) -> None:
-        """Use at least this limit from now on, within bounds."""
-        self.tokens = max(self.tokens, min(tokens, _MAX_REASONING))
+    tokens: int = 0
 
 
 class TurnResult(NamedTuple):
@@ -84,20 +80,18 @@ def turn(provider: Provider, request: Request, *, rating: bool = False, reasonin
         answered = has_answer(reply.text)
         if rating and answered:
             return TurnResult(request, reply)
-        # Without a limit in the request there is nothing to enlarge: the server's limit truncated the reply.
-        if request.max_tokens is None or _fills_window(request, reply):
+        # Without a limit in the request there is nothing to enlarge: the server's limit truncated the reply. If it was
+        # cut off well below its limit, it fills the window, and a larger limit would be of no use.
+        written = reply.usage.output_tokens or 0
+        if request.max_tokens is None or (
+            request.samples == 1 and _LEAST_FILLING <= written < _NEARLY * request.max_tokens
+        ):
             break
         if enlargement < ENLARGEMENTS:
             request = replace(request, max_tokens=ENLARGED * request.max_tokens)
             if not answered:
-                reasoning.raise_to(request.max_tokens or 0)
+                reasoning.tokens = max(reasoning.tokens, min(request.max_tokens or 0, _MAX_REASONING))
     return TurnResult(request, _truncated(request, ""))
-
-
-def _fills_window(request: Request, reply: Reply) -> bool:
-    """Return True if a reply was cut off well below the limit of its request: a larger limit would be of no use."""
-    written, limit = reply.usage.output_tokens or 0, request.max_tokens or 0
-    return request.samples == 1 and _LEAST_FILLING <= written < _NEARLY * limit
 
 
 def read_answers(

@@ -7,7 +7,6 @@ and other programs read and write, see `BatchFiles`.
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from dataclasses import replace
@@ -236,8 +235,8 @@ def _openai_result(line: Json) -> LineResult:
     if error is not None:  # an object, or a text as vLLM writes it
         shown = error if fields is not None else {"message": str(error)}
         failed = _SERVER_ERROR if known is None or known == _OK else known
-        return LineResult(name, failed, joined(body or {"error": shown}))
-    return LineResult(name, _OK if known is None else known, joined(body or {}))
+        return LineResult(name, failed, json_text(body or {"error": shown}))
+    return LineResult(name, _OK if known is None else known, json_text(body or {}))
 
 
 def _form(mark: str, content: bytes) -> tuple[str, bytes]:
@@ -286,7 +285,7 @@ class BatchFiles:
             raise ProviderDown(
                 f"{self._requests(batch)} and its output are missing. Put them back, or use another run."
             )
-        return path.exists() and _complete(path)
+        return path.exists() and path.read_bytes().endswith(b"\n")
 
     async def results(self, batch: str, ids: Sequence[str]) -> list[LineResult]:
         """See `BatchApi`."""
@@ -304,14 +303,6 @@ class BatchFiles:
 
     def _output(self, mark: str) -> Path:
         return self._directory / f"{mark}.output.jsonl"
-
-
-def _complete(path: Path) -> bool:
-    with path.open("rb") as file:
-        if not file.seek(0, os.SEEK_END):
-            return False
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
 
 
 class AnthropicBatches(_HttpBatches):
@@ -361,12 +352,12 @@ def _anthropic_result(line: Json) -> LineResult:
     name, result = str(line.get("custom_id")), as_object(line.get("result")) or {}
     kind = result.get("type")
     if kind == "succeeded":
-        return LineResult(name, _OK, joined(as_object(result.get("message")) or {}))
+        return LineResult(name, _OK, json_text(as_object(result.get("message")) or {}))
     if kind != "errored":
         return LineResult(name, NOT_RUN, "")
     whole = as_object(result.get("error")) or {}
     inner = as_object(whole.get("error")) or whole
-    return LineResult(name, _ANTHROPIC_STATUS.get(str(inner.get("type")), _SERVER_ERROR), joined({"error": inner}))
+    return LineResult(name, _ANTHROPIC_STATUS.get(str(inner.get("type")), _SERVER_ERROR), json_text({"error": inner}))
 
 
 class GoogleBatches(_HttpBatches):
@@ -424,13 +415,13 @@ def _metadata(batch: Json) -> Json:
 def _google_result(response: Json, expected: str) -> LineResult:
     name = str((as_object(response.get("metadata")) or {}).get("key") or expected)
     if (content := as_object(response.get("response"))) is not None:
-        return LineResult(name, _OK, joined(content))
+        return LineResult(name, _OK, json_text(content))
     error = as_object(response.get("error"))
     if error is None or error.get("code") == _CANCELLED:
         return LineResult(name, NOT_RUN, "")
     code = error.get("code")
     status = _GOOGLE_STATUS.get(code, _SERVER_ERROR) if isinstance(code, int) else _SERVER_ERROR
-    return LineResult(name, status, joined({"error": {**error, "code": status}}))
+    return LineResult(name, status, json_text({"error": {**error, "code": status}}))
 
 
 def objects_in(text: str, *, what: str) -> list[Json]:
@@ -444,11 +435,6 @@ def objects_in(text: str, *, what: str) -> list[Json]:
             raise Permanent(f"{what}, line {number}: expected a JSON object, got {excerpt(line)!r}.")
         found.append(each)
     return found
-
-
-def joined(fields: Json) -> str:
-    """Return an object as JSON text."""
-    return json.dumps(fields, ensure_ascii=False)
 
 
 def _json_object(text: str) -> Json | None:

@@ -100,7 +100,12 @@ class PromptCheck:
         density = _density(texts, characters)
         per_character = self._ratios.get(density, 2.0 / PLAUSIBLE_CHARACTERS_PER_TOKEN)
         least = _MIN_FRACTION * per_character if density in self._ratios else 1.0 / PLAUSIBLE_CHARACTERS_PER_TOKEN
-        self._learn(density, _Prompt(characters, tokens))
+        group = self._learnt[density]
+        if len(group) < _MAX_LEARNT:
+            group.append(_Prompt(characters, tokens))
+            if len(group) >= _LEARNING:  # the shortest quarter is the least likely to be truncated
+                shortest_ones = sorted(group)[: max(2, len(group) // 4)]
+                self._ratios[density] = median(each.tokens / each.characters for each in shortest_ones)
         expected = round(characters * per_character)
         if expected <= self._largest:  # the server has read longer prompts
             return None
@@ -113,13 +118,6 @@ class PromptCheck:
         expected = round(characters * per_character)
         return expected if tokens < least * characters and expected > self._largest else None
 
-    def _learn(self, density: int, prompt: _Prompt) -> None:
-        group = self._learnt[density]
-        if len(group) < _MAX_LEARNT:
-            group.append(prompt)
-            if len(group) >= _LEARNING:
-                self._ratios[density] = _tokens_per_character(group)
-
 
 def _density(texts: Sequence[str], characters: int) -> int:
     """Return four times the mean bytes per character, rounded: in one script, tokens per character are alike."""
@@ -127,9 +125,3 @@ def _density(texts: Sequence[str], characters: int) -> int:
         return 4 if characters else 0
     size = sum([len(text.encode("utf-8", "replace")) for text in texts])
     return round(4 * size / characters)
-
-
-def _tokens_per_character(prompts: list[_Prompt]) -> float:
-    """Return the median over the shortest quarter, which is the least likely to be truncated."""
-    shortest = sorted(prompts)[: max(2, len(prompts) // 4)]
-    return median(prompt.tokens / prompt.characters for prompt in shortest)

@@ -238,7 +238,16 @@ def shown_url(url: str) -> str:
     A URL that this function returned stays unchanged.
     """
     start, slash, path = _divided(url)
-    return start + slash + "/".join(_shown_segment(each, start) for each in path.split("/"))
+    return (
+        start
+        + slash
+        + "/".join(
+            _digest(each, start)
+            if looks_random(each) and not (each.startswith(DIGEST) or _REFERENCE.fullmatch(each))
+            else each
+            for each in path.split("/")
+        )
+    )
 
 
 def resolved_body(body: Mapping[str, object]) -> dict[str, object]:
@@ -314,11 +323,6 @@ def _hidden_texts(value: object, name: str) -> Iterator[str]:
 
 def _is_secret(name: str) -> bool:
     return re.sub(r"[^a-z0-9]", "", name.lower()).endswith(_SECRET_NAMES)
-
-
-def _shown_segment(segment: str, endpoint: str) -> str:
-    harmless = segment.startswith(DIGEST) or _REFERENCE.fullmatch(segment) or not looks_random(segment)
-    return segment if harmless else _digest(segment, endpoint)
 
 
 def _divided(url: str) -> tuple[str, str, str]:

@@ -250,11 +250,12 @@ class Reader:
         self._open = Graph(weights["open.onnx"].tobytes())
         self._nearest = Graph(weights["nearest.onnx"].tobytes())
         self._graph = Graph(weights["reader.onnx"].tobytes())
+        # the parts of the attention that depend on one text alone
         self._begun: BoundedCache[Encoded, NDArray[np.float32]] = BoundedCache(
-            self._beginning, size=_tokens, max_size=BEGUN_TOKENS
+            lambda short: self._begin(short=short.lower), size=_tokens, max_size=BEGUN_TOKENS
         )
         self._opened: BoundedCache[Encoded, NDArray[np.float32]] = BoundedCache(
-            self._opening, size=_tokens, max_size=OPENED_TOKENS
+            lambda long: self._open(long=long.lower), size=_tokens, max_size=OPENED_TOKENS
         )
 
     def logits(
@@ -293,14 +294,6 @@ class Reader:
         if not len(long.ids):
             return np.full(len(short.ids), -1, dtype=np.float32)
         return self._nearest(short=short.lower, long=long.lower)
-
-    def _beginning(self, short: Encoded) -> NDArray[np.float32]:
-        """Return the part of the attention that depends on the short text alone."""
-        return self._begin(short=short.lower)
-
-    def _opening(self, long: Encoded) -> NDArray[np.float32]:
-        """Return the part of the attention that depends on the long text alone."""
-        return self._open(long=long.lower)
 
 
 def _tokens(encoded: Encoded, _: NDArray[np.float32]) -> int:

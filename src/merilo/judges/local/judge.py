@@ -173,13 +173,14 @@ class LocalJudge(JudgeDefaults):
         )
         replies = iter((yield sends) if sends else ())
         return tuple(
-            self._unknown(each) if provider is None else answer_of(each, next(replies))
+            answer_of(each, next(replies))
+            if provider is not None
+            else Failure(
+                FailureKind.PERMANENT,
+                f"{self.name} cannot answer questions of kind {each.kind!r}; use an LLM judge.",
+            )
             for each, provider in zip(questions, providers, strict=True)
         )
-
-    def _unknown(self, question: Question[Any]) -> Failure:
-        message = f"{self.name} cannot answer questions of kind {question.kind!r}; use an LLM judge."
-        return Failure(FailureKind.PERMANENT, message)
 
 
 def local_judge(text: str) -> LocalJudge:

@@ -79,17 +79,13 @@ class PairTokens:
         ids: list[int] = []
         types: list[int] = []
         for piece in self._pieces:
-            new = self._ids(filled(piece.template, texts)) if piece.id is None else (piece.id,)
+            new = self.ids(filled(piece.template, texts)) if piece.id is None else (piece.id,)
             ids += new
             types += [piece.type] * len(new)
         return TokenIds(tuple(ids), tuple(types))
 
-    def length(self, text: str) -> int:
-        """Return the number of tokens of a text alone. Raises Unscored."""
-        return len(self._ids(text))
-
-    def _ids(self, text: str) -> tuple[int, ...]:
-        """Return the ids of a text, none of them special.
+    def ids(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text alone, none of them special. Raises Unscored.
 
         A vocabulary may contain the letters of a special token, such as `</s>`, as one piece. A space within the
         letters divides it.
@@ -395,7 +391,7 @@ class KindScorer:
         """
         ((label, text),) = other.items()
         if not self.fits(context=text, **other):
-            taken, what = self.scorer.tokens.length(text), label.replace("_", " ")
+            taken, what = len(self.scorer.tokens.ids(text)), label.replace("_", " ")
             raise Unscored(f"The {what} has {taken:,} tokens, more than half of the input. {self.scorer.limit}")
         form = self.scorer.card.windows
         return tuple(windows(sentences, form, lambda part: self.fits(context=part, **other)))
