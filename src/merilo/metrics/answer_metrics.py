@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum, inf
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from merilo.data.sample import NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
 from merilo.errors import UsageError
@@ -69,7 +69,7 @@ class AnswerRelevancy(ResponseMetric):
     rather than a number, and a statement either addresses the input or does not.
     """
 
-    name: ClassVar[str] = "answer_relevancy"
+    name = "answer_relevancy"
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Addresses, Noncommittal, Statements})
 
@@ -117,7 +117,7 @@ class AnswerCompleteness(ResponseMetric):
     Otherwise a system could raise its completeness by declining difficult questions.
     """
 
-    name: ClassVar[str] = "answer_completeness"
+    name = "answer_completeness"
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Answered, Parts})
 
@@ -199,8 +199,8 @@ class AnswerCorrectness(ResponseMetric):
     default.
     """
 
-    name: ClassVar[str] = "answer_correctness"
-    version: ClassVar[int] = 2
+    name = "answer_correctness"
+    version = 2
     needs = frozenset({"response", "reference"})
 
     beta: float = 1.0
@@ -307,10 +307,10 @@ class NuggetRecall(ResponseMetric):
     Differences from the AutoNuggetizer framework: nuggets are judged one by one, and there is no partial support.
     """
 
-    name: ClassVar[str] = "nugget_recall"
-    version: ClassVar[int] = 2
+    name = "nugget_recall"
+    version = 2
     needs = frozenset({"response"})
-    truth_in_metadata: ClassVar[frozenset[str]] = frozenset({NUGGETS})
+    truth_in_metadata = frozenset({NUGGETS})
     asks = Kinds({Support})
 
     okay_weight: float = 0.5

@@ -9,7 +9,7 @@ from importlib.resources import files
 from itertools import islice
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from merilo.data.answer import Reading
 from merilo.data.config_files import read_document
@@ -71,8 +71,8 @@ class Critique(ResponseMetric):
     The judge sees the user input and the response. Unlike in the ragas library, one verdict decides.
     """
 
-    name: ClassVar[str] = "critique"
-    reads_answer: ClassVar[Reading] = Reading.RAW  # the form may be what is asked about
+    name = "critique"
+    reads_answer = Reading.RAW  # the form may be what is asked about
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Choice})
 
@@ -159,8 +159,8 @@ class RubricMetric(ResponseMetric):
     Raises UsageError for a file that cannot be read or does not contain a scale.
     """
 
-    name: ClassVar[str] = "rubric_metric"
-    reads_answer: ClassVar[Reading] = Reading.RAW
+    name = "rubric_metric"
+    reads_answer = Reading.RAW
     asks = Kinds({Choice})
 
     file: str

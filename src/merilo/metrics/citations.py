@@ -120,8 +120,8 @@ class _Citations(ResponseMetric):
     """
 
     name: ClassVar[str]
-    ranked: ClassVar[bool] = True
-    reads_answer: ClassVar[Reading] = Reading.MARKED
+    ranked = True
+    reads_answer = Reading.MARKED
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Noncommittal, Statements, Support})
     alone: ClassVar[bool] = True
@@ -273,8 +273,8 @@ class CitationRecall(_Citations):
     - `first`: the number of the first context, 1 or 0.
     """
 
-    name: ClassVar[str] = "citation_recall"
-    alone: ClassVar[bool] = False
+    name = "citation_recall"
+    alone = False
 
     @staticmethod
     def scored(judged: _Judged) -> Score | Undefined:
@@ -303,7 +303,7 @@ class CitationPrecision(_Citations):
     - `first`: the number of the first context, 1 or 0.
     """
 
-    name: ClassVar[str] = "citation_precision"
+    name = "citation_precision"
 
     @staticmethod
     def scored(judged: _Judged) -> Score | Undefined:
@@ -326,7 +326,7 @@ class CitationF1(_Citations):
     0 when the response cites nothing, because then no statement is supported. `first`: as there.
     """
 
-    name: ClassVar[str] = "citation_f1"
+    name = "citation_f1"
 
     @staticmethod
     def scored(judged: _Judged) -> Score | Undefined:

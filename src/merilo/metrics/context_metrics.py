@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import TOP_GRADE, Relevance
@@ -72,8 +72,8 @@ class ContextRelevance(RetrievalMetric):
     al. 2023, section 3) the judge retypes sentences of all contexts joined; here it names those of one by number.
     """
 
-    name: ClassVar[str] = "context_relevance"
-    contexts_judged_alone: ClassVar[bool] = True
+    name = "context_relevance"
+    contexts_judged_alone = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Relevance})
 
@@ -172,10 +172,10 @@ class ContextPrecision(RetrievalMetric):
     Not monotone in Relevance and Usefulness: relevant flags 1,0,0,0,0 give 1.0, and 1,0,0,0,1 give 0.7.
     """
 
-    name: ClassVar[str] = "context_precision"
-    contexts_judged_alone: ClassVar[bool] = True
-    ranked: ClassVar[bool] = True
-    not_monotone_in: ClassVar[Kinds] = frozenset({Relevance, Usefulness})
+    name = "context_precision"
+    contexts_judged_alone = True
+    ranked = True
+    not_monotone_in = frozenset({Relevance, Usefulness})
 
     against: RelevanceTarget = RelevanceTarget.QUESTION
     at: int = 1
@@ -254,12 +254,12 @@ class ContextRanking(RetrievalMetric):
     2,2,0,2 give less than 2,2,0,0.
     """
 
-    name: ClassVar[str] = "context_ranking"
-    contexts_judged_alone: ClassVar[bool] = True
+    name = "context_ranking"
+    contexts_judged_alone = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Relevance})
-    ranked: ClassVar[bool] = True
-    not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
+    ranked = True
+    not_monotone_in = frozenset({Relevance})
 
     k: int | None = None
     """The number of ranks that count, at least 1; None for all."""
@@ -305,7 +305,7 @@ class ContextSufficiency(RetrievalMetric):
     The label of Joren et al. is binary. `partly` is for questions of several parts of which the contexts answer some.
     """
 
-    name: ClassVar[str] = "context_sufficiency"
+    name = "context_sufficiency"
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Sufficiency})
 

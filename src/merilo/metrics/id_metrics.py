@@ -30,7 +30,6 @@ class _IdMetric(RetrievalMetric):
     Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank.
     """
 
-    name: ClassVar[str]
     version: ClassVar[int] = 2
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
     asks = Kinds()

@@ -81,7 +81,7 @@ _CORE_RETRIEVAL: Final = ("context_sufficiency", "context_relevance", "context_p
 ALL: Final = "all"
 """Names all metrics that data and judge allow."""
 
-_NAMED: Final = re.compile(r'^    (?:name: ClassVar\[str\] = )?"(\w+)",?$', re.MULTILINE)
+_NAMED: Final = re.compile(r'^    (?:name(?:: ClassVar\[str\])? = )?"(\w+)",?$', re.MULTILINE)
 """Matches a name where a class or a row of a module declares it. Longer lists may match too."""
 _SUFFIX: Final = re.compile(r"[\W_]|(?:metric|score|evaluator)$")
 """Signs, and what classes of other tools add to a name."""

@@ -91,7 +91,6 @@ class _SpanMetric(RetrievalMetric):
         unjudged=undefined, the default) | the metadata's spans are not lists of a document, a start and an end
     """
 
-    name: ClassVar[str]
     needs = frozenset({"retrieved_contexts", "reference_contexts"})
     asks = Kinds()
     formula: ClassVar[Formula]

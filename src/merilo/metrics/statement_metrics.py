@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from merilo.judging.ask import ask, ask_each, both, together
 from merilo.judging.kinds.entities import Entities
@@ -76,7 +76,7 @@ class ContextRecall(RetrievalMetric):
     is never a number.
     """
 
-    name: ClassVar[str] = "context_recall"
+    name = "context_recall"
     needs = frozenset({"reference", "retrieved_contexts"})
     asks = Kinds({Statements, Support})
 
@@ -118,7 +118,7 @@ class ContextEntityRecall(RetrievalMetric):
     abbreviations and other date formats count.
     """
 
-    name: ClassVar[str] = "context_entity_recall"
+    name = "context_entity_recall"
     needs = frozenset({"reference", "retrieved_contexts"})
     asks = Kinds({Entities, Mentions})
 
@@ -199,7 +199,7 @@ class Faithfulness(ResponseMetric):
     Undefined, and the judge names the contexts.
     """
 
-    name: ClassVar[str] = "faithfulness"
+    name = "faithfulness"
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Noncommittal, Statements, Support})
 
@@ -245,10 +245,10 @@ class ContextUtilization(ResponseMetric):
     Not monotone in Relevance: one more relevant context that the response does not use lowers the share.
     """
 
-    name: ClassVar[str] = "context_utilization"
+    name = "context_utilization"
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Relevance, Statements, Support})
-    not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
+    not_monotone_in = frozenset({Relevance})
 
     def max_questions(self, sample: Sample) -> int:
         return max_contexts(sample) + 1 + most_support(sample, "response")
@@ -318,10 +318,10 @@ class NoiseSensitivity(ResponseMetric):
     it, and a reference statement found in a context makes that context relevant.
     """
 
-    name: ClassVar[str] = "noise_sensitivity"
-    version: ClassVar[int] = 2
-    higher_is_better: ClassVar[bool] = False
-    not_monotone_in: ClassVar[Kinds] = frozenset({Support})
+    name = "noise_sensitivity"
+    version = 2
+    higher_is_better = False
+    not_monotone_in = frozenset({Support})
     needs = frozenset({"retrieved_contexts", "response", "reference"})
     asks = Kinds({Statements, Support})
 

@@ -103,6 +103,7 @@ class Described(MetricDefaults):
 
     __slots__ = ()
 
+    name: ClassVar[str]
     version: ClassVar[int] = 1
     card: ClassVar[Card] = Card("")
 
@@ -118,7 +119,6 @@ class RetrievalMetric(Described):
     __slots__ = ()
 
     reads_answer: ClassVar[Reading] = Reading.CLEAN
-
     card: ClassVar[Card] = Card("", family=Family.RETRIEVAL)
 
 
@@ -128,7 +128,6 @@ class ResponseMetric(Described):
     __slots__ = ()
 
     reads_answer: ClassVar[Reading] = Reading.CLEAN
-
     card: ClassVar[Card] = Card("", family=Family.RESPONSE)
 
 

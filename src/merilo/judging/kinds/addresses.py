@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging.labels import LabelForm
 from merilo.judging.synthetic import OTHER, RESPONSE, USER_INPUT
-from merilo.judging.verdicts import Verdict
 from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
 
 if TYPE_CHECKING:
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 class AddressesVerdict(YesNoVerdict):
     """Verdict on a statement of the response: does it address the user input?"""
 
-    decided: ClassVar[str] = "addresses"
-    yes: ClassVar[str] = "addresses the question"
-    words: ClassVar[tuple[str, str]] = ("does not address the question", "addresses the question")
+    decided = "addresses"
+    yes = "addresses the question"
+    words = ("does not address the question", "addresses the question")
 
     addresses: bool
     reason: str = ""
@@ -31,12 +30,12 @@ class AddressesVerdict(YesNoVerdict):
 class Addresses(YesNoQuestion[AddressesVerdict]):
     """Question: does this statement of the response address what the user input asks?"""
 
-    kind: ClassVar[str] = "addresses"
-    verdict: ClassVar[type[Verdict]] = AddressesVerdict
+    kind = "addresses"
+    verdict = AddressesVerdict
     reply = yes_no_schema(AddressesVerdict, pack_item="statement")
-    tasks: ClassVar[tuple[str, ...]] = ("answer_relevance",)
-    shared: ClassVar[frozenset[str]] = frozenset({"user_input"})
-    subject_field: ClassVar[str] = "statement"
+    tasks = ("answer_relevance",)
+    shared = frozenset({"user_input"})
+    subject_field = "statement"
 
     statement: str
     user_input: str

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging.labels import LabelForm, lines
 from merilo.judging.questions import Texts
 from merilo.judging.synthetic import RESPONSE, USER_INPUT
-from merilo.judging.verdicts import Verdict
 from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
 
 if TYPE_CHECKING:
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
 class AnsweredVerdict(YesNoVerdict):
     """Verdict on a response: does it answer one part of the user input?"""
 
-    decided: ClassVar[str] = "answered"
-    yes: ClassVar[str] = "answered"
-    words: ClassVar[tuple[str, str]] = ("not answered", "answered")
-    shown_evidence: ClassVar[str] = "by sentence"
+    decided = "answered"
+    yes = "answered"
+    words = ("not answered", "answered")
+    shown_evidence = "by sentence"
 
     answered: bool
     evidence: tuple[int, ...] = ()
@@ -35,12 +34,12 @@ class AnsweredVerdict(YesNoVerdict):
 class Answered(YesNoQuestion[AnsweredVerdict]):
     """Question: does this response, as numbered sentences, answer one part of the user input?"""
 
-    kind: ClassVar[str] = "answered"
-    verdict: ClassVar[type[Verdict]] = AnsweredVerdict
+    kind = "answered"
+    verdict = AnsweredVerdict
     reply = yes_no_schema(AnsweredVerdict, pack_item="part")
-    shared: ClassVar[frozenset[str]] = frozenset({"sentences", "user_input"})
-    subject_field: ClassVar[str] = "part"
-    cited: ClassVar[str] = "sentences"
+    shared = frozenset({"sentences", "user_input"})
+    subject_field = "part"
+    cited = "sentences"
 
     part: str
     sentences: Texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import ReplyParseError
@@ -52,9 +52,9 @@ _REPLY: Final = ReplySchema({"reason": TEXT, "label": TEXT}, "label", ChoiceVerd
 class Choice(Question[ChoiceVerdict]):
     """Question: which label of a closed list fits these texts, by a user-defined instruction?"""
 
-    kind: ClassVar[str] = "choice"
-    verdict: ClassVar[type[Verdict]] = ChoiceVerdict
-    reply_tokens: ClassVar[int] = 256
+    kind = "choice"
+    verdict = ChoiceVerdict
+    reply_tokens = 256
     reply = _REPLY
 
     instruction: str

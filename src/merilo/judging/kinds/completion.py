@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Self
 
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.synthetic import RESPONSE, USER_INPUT
@@ -30,8 +30,8 @@ class Completion(Question[CompletionVerdict]):
     the provider is asked to enforce; empty for free text.
     """
 
-    kind: ClassVar[str] = "completion"
-    verdict: ClassVar[type[Verdict]] = CompletionVerdict
+    kind = "completion"
+    verdict = CompletionVerdict
 
     rubric: str
     names: Texts

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging.matrix import MatrixVerdict, shape_fault
 from merilo.judging.questions import Question, Texts
 from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, chance
-from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
@@ -22,8 +21,8 @@ _SIZE: Final = 8
 class Embeddings(Question[MatrixVerdict]):
     """One vector per text; rows in the order of the texts."""
 
-    kind: ClassVar[str] = "embeddings"
-    verdict: ClassVar[type[Verdict]] = MatrixVerdict
+    kind = "embeddings"
+    verdict = MatrixVerdict
 
     texts: Texts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
@@ -50,13 +50,13 @@ class Entities(Question[EntitiesVerdict]):
     name?
     """
 
-    kind: ClassVar[str] = "entities"
-    verdict: ClassVar[type[Verdict]] = EntitiesVerdict
+    kind = "entities"
+    verdict = EntitiesVerdict
     reply = ListReplySchema(
         JsonShape(("entities", "sentence", "text"), item="text"), TEXT_OF_SENTENCE, EntitiesVerdict.from_reply
     )
-    prepares: ClassVar[bool] = True
-    cited: ClassVar[str] = "sentences"
+    prepares = True
+    cited = "sentences"
 
     sentences: Texts
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging.labels import LabelForm, numbered_texts
 from merilo.judging.questions import Texts
 from merilo.judging.synthetic import CONTEXT, OTHER, readable
-from merilo.judging.verdicts import Verdict
 from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
 
 if TYPE_CHECKING:
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
 class MentionsVerdict(YesNoVerdict):
     """Verdict on contexts: do they mention an entity, and which of them do?"""
 
-    decided: ClassVar[str] = "mentioned"
-    yes: ClassVar[str] = "mentioned"
-    words: ClassVar[tuple[str, str]] = ("not mentioned", "mentioned")
-    shown_evidence: ClassVar[str] = "in context"
+    decided = "mentioned"
+    yes = "mentioned"
+    words = ("not mentioned", "mentioned")
+    shown_evidence = "in context"
 
     mentioned: bool
     evidence: tuple[int, ...] = ()
@@ -35,13 +34,13 @@ class MentionsVerdict(YesNoVerdict):
 class Mentions(YesNoQuestion[MentionsVerdict]):
     """Question: do these numbered contexts mention the entity of this name, in whatever form, and which of them?"""
 
-    kind: ClassVar[str] = "mentions"
-    verdict: ClassVar[type[Verdict]] = MentionsVerdict
+    kind = "mentions"
+    verdict = MentionsVerdict
     reply = yes_no_schema(MentionsVerdict, pack_item="entity")
-    shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
-    subject_field: ClassVar[str] = "name"
-    cited: ClassVar[str] = "contexts"
-    cited_as: ClassVar[str] = "context"
+    shared = frozenset({"contexts"})
+    subject_field = "name"
+    cited = "contexts"
+    cited_as = "context"
 
     name: str
     contexts: Texts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging.synthetic import RESPONSE, USER_INPUT
 from merilo.judging.verdicts import Verdict
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class NoncommittalVerdict(YesNoVerdict):
     """Verdict on a response: does it evade or decline to answer?"""
 
-    decided: ClassVar[str] = "noncommittal"
-    yes: ClassVar[str] = "declines"
-    words: ClassVar[tuple[str, str]] = ("answers", "declines to answer")
+    decided = "noncommittal"
+    yes = "declines"
+    words = ("answers", "declines to answer")
 
     noncommittal: bool
     reason: str = ""
@@ -32,11 +32,11 @@ class NoncommittalVerdict(YesNoVerdict):
 class Noncommittal(YesNoQuestion[NoncommittalVerdict]):
     """Question: does this response evade or decline to answer the user input?"""
 
-    kind: ClassVar[str] = "noncommittal"
-    verdict: ClassVar[type[Verdict]] = NoncommittalVerdict
+    kind = "noncommittal"
+    verdict = NoncommittalVerdict
     reply = yes_no_schema(NoncommittalVerdict)
-    prepares: ClassVar[bool] = True
-    good: ClassVar[bool] = False
+    prepares = True
+    good = False
 
     user_input: str
     response: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
@@ -40,11 +40,11 @@ class PartsVerdict(Verdict):
 class Parts(Question[PartsVerdict]):
     """Question: what does this user input ask for, part by part?"""
 
-    kind: ClassVar[str] = "parts"
-    verdict: ClassVar[type[Verdict]] = PartsVerdict
-    reply_tokens: ClassVar[int] = 512
+    kind = "parts"
+    verdict = PartsVerdict
+    reply_tokens = 512
     reply = ListReplySchema(JsonShape(("parts",)), TEXT, PartsVerdict.from_reply)
-    prepares: ClassVar[bool] = True
+    prepares = True
 
     user_input: str
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.questions import Question
@@ -41,11 +41,11 @@ class PassageQuestionVerdict(Verdict):
 class PassageQuestion(Question[PassageQuestionVerdict]):
     """Question: what would a user ask that this passage answers, and what is the answer?"""
 
-    kind: ClassVar[str] = "passage_question"
-    verdict: ClassVar[type[Verdict]] = PassageQuestionVerdict
-    reply_tokens: ClassVar[int] = 512
+    kind = "passage_question"
+    verdict = PassageQuestionVerdict
+    reply_tokens = 512
     reply = ReplySchema({"question": TEXT, "answer": TEXT}, "question", PassageQuestionVerdict.from_reply)
-    prepares: ClassVar[bool] = True
+    prepares = True
 
     passage: str
     title: str = ""

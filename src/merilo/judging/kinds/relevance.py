@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.labels import LabelForm, evidence_of_label, lines
@@ -11,7 +11,7 @@ from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.synthetic import OTHER, SENTENCES, USER_INPUT
-from merilo.judging.verdicts import DecisionVerdict, Verdict, evidence_fault
+from merilo.judging.verdicts import DecisionVerdict, evidence_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ _GRADES: Final = {
 class RelevanceVerdict(DecisionVerdict):
     """Relevance grade of one context for a user input."""
 
-    yes: ClassVar[str] = "relevant"
+    yes = "relevant"
 
     grade: int
     """0 nothing useful · 1 part of the answer · 2 the whole answer."""
@@ -81,19 +81,19 @@ class RelevanceVerdict(DecisionVerdict):
 class Relevance(Question[RelevanceVerdict]):
     """Question: how well does this context, as numbered sentences, help to answer the user input?"""
 
-    kind: ClassVar[str] = "relevance"
-    verdict: ClassVar[type[Verdict]] = RelevanceVerdict
-    reply_tokens: ClassVar[int] = 256
+    kind = "relevance"
+    verdict = RelevanceVerdict
+    reply_tokens = 256
     reply = ReplySchema(
         {"reason": TEXT, "grade": {"type": "integer", "enum": [0, 1, 2]}, "evidence": NUMBERS},
         "grade",
         RelevanceVerdict.from_reply,
         pack_item="context",
     )
-    tasks: ClassVar[tuple[str, ...]] = ("chunk_relevance", "sentence_relevance")
-    cited: ClassVar[str] = "sentences"
-    judges_context: ClassVar[bool] = True
-    shared: ClassVar[frozenset[str]] = frozenset({"user_input"})
+    tasks = ("chunk_relevance", "sentence_relevance")
+    cited = "sentences"
+    judges_context = True
+    shared = frozenset({"user_input"})
 
     user_input: str
     sentences: Texts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from merilo.judging.questions import Question
 from merilo.judging.synthetic import CONTEXT, OTHER
@@ -25,8 +25,8 @@ class Sentences(Question[TextsVerdict]):
     `splitter` names it, for example `pysbd`.
     """
 
-    kind: ClassVar[str] = "sentences"
-    verdict: ClassVar[type[Verdict]] = TextsVerdict
+    kind = "sentences"
+    verdict = TextsVerdict
 
     text: str
     splitter: str

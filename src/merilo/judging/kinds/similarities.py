@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging.matrix import MatrixVerdict, shape_fault
 from merilo.judging.questions import Question, Texts
 from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE
-from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 class Similarities(Question[MatrixVerdict]):
     """Similarity of each left text to each right text; one row per left text."""
 
-    kind: ClassVar[str] = "similarities"
-    verdict: ClassVar[type[Verdict]] = MatrixVerdict
+    kind = "similarities"
+    verdict = MatrixVerdict
 
     left: Texts
     right: Texts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
@@ -48,13 +48,13 @@ class StatementsVerdict(Verdict):
 class Statements(Question[StatementsVerdict]):
     """Question: which standalone statements does this text, as numbered sentences, make?"""
 
-    kind: ClassVar[str] = "statements"
-    verdict: ClassVar[type[Verdict]] = StatementsVerdict
+    kind = "statements"
+    verdict = StatementsVerdict
     reply = ListReplySchema(
         JsonShape(("statements", "sentence", "text"), item="text"), TEXT_OF_SENTENCE, StatementsVerdict.from_reply
     )
-    prepares: ClassVar[bool] = True
-    cited: ClassVar[str] = "sentences"
+    prepares = True
+    cited = "sentences"
 
     sentences: Texts
     user_input: str = ""

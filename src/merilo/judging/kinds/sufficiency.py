@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.labels import LabelForm, numbered_texts
@@ -12,7 +12,7 @@ from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.synthetic import CONTEXT, OTHER, USER_INPUT
-from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict
+from merilo.judging.verdicts import LATER, DecisionVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ _VALUES: Final = {
 class SufficiencyVerdict(DecisionVerdict):
     """Sufficiency of all contexts together for an answer."""
 
-    yes: ClassVar[str] = "sufficient"
+    yes = "sufficient"
 
     label: SufficiencyLabel
     missing: str = ""
@@ -81,17 +81,17 @@ class SufficiencyVerdict(DecisionVerdict):
 class Sufficiency(Question[SufficiencyVerdict]):
     """Question: do these contexts together contain enough to answer the user input?"""
 
-    kind: ClassVar[str] = "sufficiency"
-    verdict: ClassVar[type[Verdict]] = SufficiencyVerdict
-    reply_tokens: ClassVar[int] = 384
+    kind = "sufficiency"
+    verdict = SufficiencyVerdict
+    reply_tokens = 384
     reply = ReplySchema(
         {"reason": TEXT, "label": {"type": "string", "enum": list(_LABELS)}, "missing": TEXT},
         "label",
         SufficiencyVerdict.from_reply,
     )
-    tasks: ClassVar[tuple[str, ...]] = ("sufficiency",)
-    shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
-    facts: ClassVar[tuple[str, ...]] = ("reference", "gold")
+    tasks = ("sufficiency",)
+    shared = frozenset({"contexts"})
+    facts = ("reference", "gold")
 
     user_input: str
     contexts: Texts

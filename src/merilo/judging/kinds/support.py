@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import ReplyParseError
@@ -13,7 +13,7 @@ from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT
 from merilo.judging.reply_schema import ReplySchema
 from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, readable
-from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, evidence_fault, flag_of, index_fault, listed
+from merilo.judging.verdicts import LATER, DecisionVerdict, evidence_fault, flag_of, index_fault, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ _IN_WORDS: Final = {
 class SupportVerdict(DecisionVerdict):
     """Support of contexts for a statement, with the contexts concerned."""
 
-    yes: ClassVar[str] = "supported"
+    yes = "supported"
 
     label: SupportLabel
     evidence: tuple[int, ...] = ()
@@ -122,9 +122,9 @@ class SupportVerdict(DecisionVerdict):
 class Support(Question[SupportVerdict]):
     """Question: do these numbered contexts support the statement, and which of them?"""
 
-    kind: ClassVar[str] = "support"
-    verdict: ClassVar[type[Verdict]] = SupportVerdict
-    reply_tokens: ClassVar[int] = 256
+    kind = "support"
+    verdict = SupportVerdict
+    reply_tokens = 256
     reply = ReplySchema(
         {**_REASON_AND_LABEL, "sentences": NUMBERS},
         "label",
@@ -132,17 +132,17 @@ class Support(Question[SupportVerdict]):
         pack_item="statement",
         read_cited=SupportVerdict.from_cited,
     )
-    rubric_version: ClassVar[int] = 2
+    rubric_version = 2
     earlier_replies = {  # noqa: RUF012  a mapping by its type in the base
         1: ReplySchema(
             {**_REASON_AND_LABEL, "evidence": NUMBERS}, "label", SupportVerdict.from_reply, pack_item="statement"
         )
     }
-    tasks: ClassVar[tuple[str, ...]] = ("groundedness", "nli")
-    cited: ClassVar[str] = "contexts"
-    subject_field: ClassVar[str] = "statement"
-    shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
-    facts: ClassVar[tuple[str, ...]] = ("user_input",)
+    tasks = ("groundedness", "nli")
+    cited = "contexts"
+    subject_field = "statement"
+    shared = frozenset({"contexts"})
+    facts = ("user_input",)
 
     statement: str
     contexts: Texts

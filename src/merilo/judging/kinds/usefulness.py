@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from merilo.judging.labels import LabelForm, lines
 from merilo.judging.questions import Texts
 from merilo.judging.synthetic import OTHER, RESPONSE, SENTENCES, USER_INPUT
-from merilo.judging.verdicts import Verdict
 from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
 
 if TYPE_CHECKING:
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
 class UsefulnessVerdict(YesNoVerdict):
     """Usefulness of one context for arriving at a reference answer."""
 
-    decided: ClassVar[str] = "useful"
-    yes: ClassVar[str] = "useful"
-    words: ClassVar[tuple[str, str]] = ("not useful", "useful")
+    decided = "useful"
+    yes = "useful"
+    words = ("not useful", "useful")
 
     useful: bool
     evidence: tuple[int, ...] = ()
@@ -38,11 +37,11 @@ class UsefulnessVerdict(YesNoVerdict):
 class Usefulness(YesNoQuestion[UsefulnessVerdict]):
     """Question: does this context, as numbered sentences, help to arrive at the reference answer?"""
 
-    kind: ClassVar[str] = "usefulness"
-    verdict: ClassVar[type[Verdict]] = UsefulnessVerdict
+    kind = "usefulness"
+    verdict = UsefulnessVerdict
     reply = yes_no_schema(UsefulnessVerdict)
-    cited: ClassVar[str] = "sentences"
-    judges_context: ClassVar[bool] = True
+    cited = "sentences"
+    judges_context = True
 
     user_input: str
     reference: str
