@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 from each_case import each_case
-from hypothesis import given
-from hypothesis import strategies as st
 
 from merilo.api import evaluate
 from merilo.data.sample import Sample
-from merilo.data.trec import _Table, load_trec
+from merilo.data.trec import load_trec
 from merilo.errors import DataError
 
 RUN = "1 Q0 a 1 0.5 bm25\n1 Q0 b 2 0.9 bm25\n3 Q0 c 1 1 bm25\n"
@@ -129,48 +127,3 @@ def test_a_trec_run_is_evaluated(tmp_path: Path) -> None:
     found = evaluate(dataset, metrics=["nDCG@10", "recall@1"], out=tmp_path / "run", storage={"cache": False})
     assert found.manifest.data == "bm25"
     assert (found.metrics["recall@1"].mean, found.metrics["recall@1"].undefined) == (0.25, 1)
-
-
-LINES = st.one_of(
-    st.builds(
-        "{} Q0 {} 1 {} t{}".format,
-        st.sampled_from(["1", "2", "1\u00fc"]),
-        st.integers(0, 40),
-        st.sampled_from(["1", "2.5", "-1e3", "0.1"]),
-        st.sampled_from(["", "", " ", "\r", "\x1c"]),
-    ),
-    st.sampled_from(["", "1 Q0 a 1 1_0 t", "1 Q0 a 1 nan t", "1 Q0 a 1 1e39 t", "1 Q0 a 1 x t", "1 Q0 a 1 1", "1 \1"]),
-    st.sampled_from(["1 Q0 a 1 1 t 2", "1 Q0 b 1 1", "1 Q0 c\0 1 1 t", "1 Q0 d\1 1 1 t", "1 Q0 e 1 1 \1 1 Q0 f 1 1 t"]),
-)
-
-
-def read(folder: Path, run: str) -> list[object] | str:
-    """Return the samples of a run as objects, or the message of its problems."""
-    try:
-        return [each.to_record() for each in samples(folder, run).values()]
-    except DataError as error:
-        return str(error)
-
-
-@given(lines=st.lists(LINES, min_size=1, max_size=30), ends=st.booleans())
-def test_lines_read_at_once_are_those_read_one_by_one(
-    lines: list[str], ends: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Reading blocks of lines changes neither a value nor a message, whatever the lines contain."""
-    folder, run = tmp_path_factory.mktemp("trec"), "\n".join(lines) + "\n" * ends
-    with pytest.MonkeyPatch.context() as patch:
-        at_once = read(folder, run)
-        patch.setattr(_Table, "take_lines", lambda *_: False)
-        assert at_once == read(folder, run)
-
-
-def test_long_files_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a file of many blocks, a few lines alone are read one by one, and a problem names its line."""
-    taken: list[list[str]] = []
-    monkeypatch.setattr(_Table, "take", lambda _, fields, __: taken.append(fields))
-    run = "".join(f"{topic} Q0 document{place} 1 {place} t\n" for topic in range(200) for place in range(200))
-    samples(tmp_path, run)
-    assert len(taken) < 20
-    monkeypatch.undo()
-    with pytest.raises(DataError, match=r"line 40001: .*each document once in a topic"):
-        samples(tmp_path, run + "199 Q0 document0 1 7 t\n")

@@ -14,9 +14,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from array import array
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -24,13 +22,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.data import check
 from merilo.data.aliases import letters
 from merilo.data.json_records import JsonText
-from merilo.data.lines import BOM, BUFFER_BYTES, SHOWN_PROBLEMS, Lines, refusal
+from merilo.data.lines import BOM, SHOWN_PROBLEMS, Lines, refusal
 from merilo.data.sample import Dataset, Sample, matching_id
 from merilo.data.source import data_name, no_such_file, open_unpacked, unreadable
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from os import PathLike
 
     from merilo.data.check import JSON
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _MAX_LINE_BYTES: Final = 2**20
 _HEAD_BYTES: Final = 256
-_END: Final = "\1"
-"""Marks the end of a line among the fields of a block."""
 RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
 _QRELS_FIELDS: Final = "four fields: topic iteration document grade"
 _ADVICE: Final = "name the columns of a table in its first line: query-id corpus-id score"
@@ -92,44 +88,8 @@ class _Table:
     values: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
     tag: str = ""
 
-    def take(self, fields: list[str], problem: Callable[[str, str], None]) -> None:
-        expected = RUN_FIELDS if self.of_run else _QRELS_FIELDS
-        if len(fields) != (6 if self.of_run else 4):
-            problem(expected, f"{len(fields)}")
-            return
-        topic, _, document, *_, self.tag = fields
-        self.add(topic, document, fields[4 if self.of_run else 3], problem)
-
-    def take_lines(self, block: bytes) -> bool:
-        """Take complete lines at once if nothing about them needs a message; return False if none was taken."""
-        if not block.isascii() or b"\0" in block or _END.encode() in block:
-            return False
-        fields, lines = block.decode().replace("\n", f" {_END} ").split(), block.count(b"\n")
-        width = 6 if self.of_run else 4
-        if len(fields) != lines * (width + 1) or fields[width :: width + 1].count(_END) != lines:
-            return False
-        topics, documents, written = (fields[place :: width + 1] for place in (0, 2, 4 if self.of_run else 3))
-        values = _numbers(written) if self.of_run else _grades(written)
-        if values is None:
-            return False
-        found, start = list[tuple[str, dict[str, float]]](), 0
-        for topic, same in groupby(topics):
-            end = start + len([*same])
-            own = dict(zip(documents[start:end], values[start:end], strict=True))
-            if len(own) < end - start or not self.values.get(topic, {}).keys().isdisjoint(own):
-                return False
-            found.append((topic, own))
-            start = end
-        if len({topic for topic, _ in found}) < len(found):  # its documents were compared with earlier blocks only
-            return False
-        for topic, own in found:
-            self.values.setdefault(topic, {}).update(own)
-        if self.of_run:
-            self.tag = fields[-2]
-        return True
-
     def add(self, topic: str, document: str, written: str, problem: Callable[[str, str], None]) -> None:
-        value = _number(written) if self.of_run else _whole(written)
+        value = _number(written) if self.of_run else int(written) if _WHOLE.fullmatch(written) else None
         if value is None:
             problem("a finite number as the score" if self.of_run else "a whole number as the grade", repr(written))
         elif document in self.values.setdefault(topic, {}):
@@ -181,21 +141,18 @@ def _read(path: Path, table: _Table, problems: list[Problem]) -> None:
 
 
 def _read_lines(stream: Peekable, table: _Table, problems: list[Problem]) -> bool:
-    """Read lines until there are enough problems; return True if any line was not blank.
-
-    Blocks of lines without a header are taken at once. A block with anything unusual is read line by line.
-    """
-    has_lines, checked = False, 0
+    """Read lines until there are enough problems; return True if any line was not blank."""
+    has_lines = False
     header: _Header | None = None
     lines = Lines(stream, _MAX_LINE_BYTES, table.name)
+
+    def problem(expected: str, got: str) -> None:
+        advice = _ADVICE if expected == _QRELS_FIELDS and got == "3" else ""
+        problems.append(Problem(expected, got, source=table.name, line=lines.number, advice=advice))
+
     for line in lines:
         if len(problems) >= SHOWN_PROBLEMS:
             return True
-
-        def problem(expected: str, got: str, number: int = lines.number) -> None:
-            advice = _ADVICE if expected == _QRELS_FIELDS and got == "3" else ""
-            problems.append(Problem(expected, got, source=table.name, line=number, advice=advice))
-
         if isinstance(line, Problem):
             problem(line.expected, line.got)
         elif not (text := line.decode()).strip():
@@ -205,7 +162,12 @@ def _read_lines(stream: Peekable, table: _Table, problems: list[Problem]) -> boo
         elif not has_lines and (header := _header(text)) is not None:
             pass
         elif header is None:
-            table.take(matching_id(text).split(" "), problem)
+            fields = matching_id(text).split(" ")
+            if len(fields) != (6 if table.of_run else 4):
+                problem(RUN_FIELDS if table.of_run else _QRELS_FIELDS, f"{len(fields)}")
+            else:
+                table.tag = fields[-1]
+                table.add(fields[0], fields[2], fields[4 if table.of_run else 3], problem)
         else:
             cells = [cell.strip() for cell in text.split(header.separator)]
             if len(cells) <= max(header.places):
@@ -214,19 +176,7 @@ def _read_lines(stream: Peekable, table: _Table, problems: list[Problem]) -> boo
                 topic, document, written = (cells[place] for place in header.places)
                 table.add(matching_id(topic), matching_id(document), written.removesuffix(".0"), problem)
         has_lines = True
-        checked = _take_ahead(stream, lines, table) if header is None and lines.number > checked else checked
     return has_lines
-
-
-def _take_ahead(stream: Peekable, lines: Lines, table: _Table) -> int:
-    """Take the complete lines that the stream has read ahead, or leave them; return the number of the last one."""
-    ahead = stream.peek(BUFFER_BYTES)
-    block = ahead[: ahead.rfind(b"\n") + 1]
-    last = lines.number + block.count(b"\n")
-    if block and table.take_lines(block):
-        stream.read(len(block))
-        lines.number = last
-    return last
 
 
 class _Header(NamedTuple):
@@ -296,23 +246,3 @@ def _number(text: str) -> float | None:
         return float(struct.unpack("<f", struct.pack("<f", number))[0]) if isfinite(number) else None
     except (ValueError, OverflowError):
         return None
-
-
-def _numbers(texts: Sequence[str]) -> list[float] | None:
-    """Return the numbers of ASCII texts, as `_number` does; None if one of them is not finite."""
-    if "_" in "".join(texts):
-        return None
-    try:
-        found = array("f", map(float, texts)).tolist()
-    except ValueError:
-        return None
-    return found if all(map(isfinite, found)) else None
-
-
-def _grades(texts: Sequence[str]) -> list[int] | None:
-    return [*map(int, texts)] if all(map(_WHOLE.fullmatch, texts)) else None
-
-
-def _whole(text: str) -> int | None:
-    """Return a whole number in digits from 0 to 9; None for anything else."""
-    return int(text) if _WHOLE.fullmatch(text) else None
