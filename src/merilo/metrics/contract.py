@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import isclose, isfinite
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,7 +49,7 @@ class ContractViolation(MeriloError):
 
 
 def check_metric(metric: Metric, samples: Iterable[Sample] | None = None, *, answer: OwnVerdicts | None = None) -> None:
-    """Check a metric against the contract; return None if it complies. Raises LawBroken with the observation.
+    """Check a metric against the contract; return None if it complies. Raises ContractViolation with the observation.
 
     `samples`: used in addition to the synthetic ones, for a metric that needs special data. `answer`: verdicts for
     questions without a useful synthetic one, such as the free text of a Completion. It must depend on the question
@@ -82,24 +83,23 @@ def broken_laws(
 
     Broken declarations are reported alone, because the other checks rely on them.
     """
-    found: dict[str, ContractViolation] = {}
-    for broken in _broken(metric, samples, answer):
-        found.setdefault(broken.law, broken)
-    return found
+    return {each.law: each for each in reversed([*_broken(metric, samples, answer)])}
 
 
 def _broken(
     metric: Metric, samples: Iterable[Sample] | None, answer: OwnVerdicts | None
 ) -> Iterator[ContractViolation]:
     case = _Case(metric, (*synthetic_samples(), *(samples or ())), answer)
-    for checks in LAWS.values():
-        for check in checks:
-            try:
-                check(case)
-            except ContractViolation as broken:
-                yield broken
-                if broken.law == "declarations":
-                    return
+    for law, check in LAWS:
+        try:
+            what = next(check(case), None)
+        except ContractViolation as broken:  # the law `driving` may be broken in any check
+            yield broken
+            continue
+        if what is not None:
+            yield ContractViolation(metric, law, what)
+            if law == "declarations":
+                return
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,6 @@ class _Case:
     metric: Metric
     samples: tuple[Sample, ...]
     own: OwnVerdicts | None
-
-    def broken(self, law: str, what: str) -> ContractViolation:
-        return ContractViolation(self.metric, law, what)
 
     def trials(self) -> Iterator[tuple[Sample, SyntheticAnswers]]:
         for seed in _SEEDS:
@@ -130,39 +127,33 @@ class _Case:
             return error
         except Exception as error:
             what = f"on sample {sample.id!r} it raises {error!r}; a plan raises MissingField and AskFailed only."
-            raise self.broken("driving", what) from error
+            raise ContractViolation(self.metric, "driving", what) from error
         if isinstance(outcome, (Score, Undefined)):
             return outcome
         what = f"on sample {sample.id!r} it returns {outcome!r}; a plan returns a Score or Undefined."
-        raise self.broken("driving", what)
+        raise ContractViolation(self.metric, "driving", what)
 
     def value(self, sample: Sample, answer: Answerer) -> float | None:
         """Return the score's value; None if there is no score."""
         outcome = self.outcome(sample, answer)
         return outcome.value if isinstance(outcome, Score) else None
 
+    def asked(self, sample: Sample, answer: Answerer) -> tuple[Ended, list[Question[Any]]]:
+        """Return the result of a plan and its questions in order."""
+        questions: list[Question[Any]] = []
 
-@dataclass
-class _Recorder:
-    """A function that answers questions and records them."""
+        def recording(question: Question[Any]) -> Answer:
+            questions.append(question)
+            return answer(question)
 
-    answer: Answerer
-    questions: list[Question[Any]] = field(default_factory=list)
-
-    def __call__(self, question: Question[Any]) -> Answer:
-        self.questions.append(question)
-        return self.answer(question)
+        return self.outcome(sample, recording), questions
 
 
-# -- its declarations ---------------------------------------------------------------------------------
+# -- the laws: each check yields what it observes if the metric breaks the law; the first observation counts -----------
 
 
-def _check_declarations(case: _Case) -> None:
-    for problem in _wrong_declarations(case.metric):
-        raise case.broken("declarations", problem)
-
-
-def _wrong_declarations(metric: Metric) -> Iterator[str]:
+def _declarations(case: _Case) -> Iterator[str]:
+    metric = case.metric
     declared = getattr(type(metric), "__dataclass_params__", None)
     if declared is None or not declared.frozen:
         yield "it is not a frozen dataclass; write @dataclass(frozen=True)."
@@ -175,8 +166,9 @@ def _wrong_declarations(metric: Metric) -> Iterator[str]:
     low, high = metric.range
     if not low < high:
         yield f"its range is {metric.range}; expected (low, high) with low below high, infinite if there is no limit."
-    if unknown_laws := set(metric.breaks) - (set(LAWS) - {"declarations"}):
-        yield f"its `breaks` names {', '.join(sorted(unknown_laws))}; the laws are {', '.join(LAWS)}."
+    laws = [*dict(LAWS)]
+    if unknown_laws := set(metric.breaks) - set(laws[1:]):
+        yield f"its `breaks` names {', '.join(sorted(unknown_laws))}; the laws are {', '.join(laws)}."
     if unknown := metric.needs - set(FIELDS):
         yield f"it needs {', '.join(sorted(unknown))}; a sample's fields are {', '.join(FIELDS)}."
     if not metric.card.summary.strip():
@@ -186,10 +178,19 @@ def _wrong_declarations(metric: Metric) -> Iterator[str]:
         yield f"its text {text!r} reads back as {read_back!r}, not as {metric!r}."
 
 
-# -- its drivers --------------------------------------------------------------------------------------
+def _range(case: _Case) -> Iterator[str]:
+    low, high = case.metric.range
+    for sample, answers in case.trials():
+        value = case.value(sample, answers)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+            yield f"on sample {sample.id!r} its value is {value!r}, which is not a finite number."
+        elif not low <= value <= high:
+            yield f"on sample {sample.id!r} its value is {value}, outside its range {low} to {high}."
 
 
-def _check_driving(case: _Case) -> None:
+def _driving(case: _Case) -> Iterator[str]:
     scored = False
     for seed in _SEEDS:
         answers = SyntheticAnswers(seed, own=case.own)
@@ -197,13 +198,26 @@ def _check_driving(case: _Case) -> None:
         again = [case.outcome(sample, answers) for sample in case.samples]
         rounds = _in_rounds(case, answers)
         for sample, first, second, third in zip(case.samples, alone, again, rounds, strict=True):
-            _same(case, sample, first, second, "driven twice")
-            _same(case, sample, first, third, "driven in rounds with other samples")
-            _same(case, sample, first, _in_parallel(case, sample, answers), "driven in parallel with itself")
+            ways = {"driven twice": second, "driven in rounds with other samples": third}
+            ways["driven in parallel with itself"] = _in_parallel(case, sample, answers)
+            for how, other in ways.items():
+                if _differ(first, other):
+                    what = f"on sample {sample.id!r} it ends as {first!r} alone and as {other!r} when {how}."
+                    yield f"{what} A plan may depend only on its sample and its answers."
         scored = scored or any(isinstance(outcome, Score) for outcome in alone)
     if not scored:
-        what = "it has no score on any sample; pass samples= or answer= that give it one."
-        raise case.broken("driving", what)
+        yield "it has no score on any sample; pass samples= or answer= that give it one."
+
+
+def _differ(first: Ended, other: Ended) -> bool:
+    if isinstance(first, (AskFailed, MissingField)):
+        return type(first) is not type(other) or str(first) != str(other)
+    return first != other
+
+
+def _in_parallel(case: _Case, sample: Sample, answers: Answerer) -> Ended:
+    plans = [case.metric.plan(sample), case.metric.plan(sample)]
+    return case.ended(lambda: drive(together(plans), answers)[1], sample)
 
 
 def _in_rounds(case: _Case, answer: Answerer) -> list[Ended]:
@@ -240,181 +254,113 @@ def _next(
     return steps[0] if steps else outcome
 
 
-def _in_parallel(case: _Case, sample: Sample, answer: Answerer) -> Ended:
-    def run() -> Score | Undefined:
-        return drive(together([case.metric.plan(sample), case.metric.plan(sample)]), answer)[1]
-
-    return case.ended(run, sample)
-
-
-def _same(case: _Case, sample: Sample, first: Ended, other: Ended, how: str) -> None:
-    if isinstance(first, (AskFailed, MissingField)):
-        same = type(first) is type(other) and str(first) == str(other)
-    else:
-        same = first == other
-    if not same:
-        what = f"on sample {sample.id!r} it ends as {first!r} alone and as {other!r} when {how}."
-        raise case.broken("driving", f"{what} A plan may depend only on its sample and its answers.")
-
-
-# -- its questions ------------------------------------------------------------------------------------
-
-
-def _check_questions(case: _Case) -> None:
-    kinds: set[type[Question[Any]]] = set()
-    roles: set[str] = set()
-    for sample, answers in _with_guesses(case):
-        recorder = _Recorder(answers)
-        case.outcome(sample, recorder)
-        _check_asked(case, sample, recorder.questions)
-        kinds.update(type(question) for question in recorder.questions)
-        roles.update(question.role for question in recorder.questions)
-    if never := case.metric.asks - kinds:
-        raise case.broken("questions", f"it declares that it asks {_kinds(never)}, but never does.")
-    if unused := case.metric.roles - roles if kinds else ():
-        raise case.broken("questions", f"it declares the roles {sorted(unused)}, but never asks them.")
-
-
-def _with_guesses(case: _Case) -> Iterator[tuple[Sample, Answerer]]:
-    """Yield the trials, then dry runs, which must end in an outcome, then a flood of statements, then an empty
+def _questions(case: _Case) -> Iterator[str]:
+    """Check the trials, then dry runs, which must end in an outcome, then a flood of statements, then an empty
     sample.
     """
-    yield from case.trials()
-    for sample in case.samples:
-        outcome = case.outcome(sample, guessed)
-        if isinstance(outcome, AskFailed) and _likely(outcome.question):
-            raise case.broken("questions", f"on sample {sample.id!r} a dry run fails: {outcome}")
-        yield sample, guessed
-    yield case.samples[0], SyntheticAnswers(statements_flood=True, own=case.own)
-    yield empty_sample(), SyntheticAnswers(own=case.own)
+    kinds: set[type[Question[Any]]] = set()
+    roles: set[str] = set()
+    cases: list[tuple[Sample, Answerer]] = [*case.trials(), *((sample, guessed) for sample in case.samples)]
+    cases += [(case.samples[0], SyntheticAnswers(statements_flood=True, own=case.own))]
+    for sample, answers in [*cases, (empty_sample(), SyntheticAnswers(own=case.own))]:
+        outcome, questions = case.asked(sample, answers)
+        # free text has a guess that its metric can parse only if one is given
+        failed = outcome.question if answers is guessed and isinstance(outcome, AskFailed) else None
+        if failed is not None and (not isinstance(failed, Completion) or failed.likely):
+            yield f"on sample {sample.id!r} a dry run fails: {outcome}"
+        yield from _wrong_questions(case.metric, sample, questions)
+        kinds.update(type(question) for question in questions)
+        roles.update(question.role for question in questions)
+    if never := case.metric.asks - kinds:
+        yield f"it declares that it asks {_kinds(never)}, but never does."
+    if unused := case.metric.roles - roles if kinds else ():
+        yield f"it declares the roles {sorted(unused)}, but never asks them."
 
 
-def _likely(question: Question[Any]) -> bool:
-    """Return True if the question has a guess that its metric can parse: free text only has one if it is given."""
-    return not isinstance(question, Completion) or bool(question.likely)
-
-
-def _check_asked(case: _Case, sample: Sample, questions: Sequence[Question[Any]]) -> None:
-    metric, where = case.metric, f"on sample {sample.id!r} it asks"
-    bound = metric.max_questions(sample)
+def _wrong_questions(metric: Metric, sample: Sample, questions: Sequence[Question[Any]]) -> Iterator[str]:
+    where, bound = f"on sample {sample.id!r} it asks", metric.max_questions(sample)
     if len(questions) > bound:
-        raise case.broken("questions", f"{where} {len(questions)} questions, but max_questions says {bound}.")
+        yield f"{where} {len(questions)} questions, but max_questions says {bound}."
     for question in questions:
         if type(question) not in metric.asks:
-            raise case.broken("questions", f"{where} {_kinds([type(question)])}, which `asks` does not name.")
+            yield f"{where} {_kinds([type(question)])}, which `asks` does not name."
         if question.role not in metric.roles:
-            what = f"{where} the role {question.role!r}, which `roles` does not name."
-            raise case.broken("questions", what)
+            yield f"{where} the role {question.role!r}, which `roles` does not name."
         if fault := question.fault(question.guess()):
-            what = f"{where} a {question.kind!r} question that cannot be answered: its own guess {fault}."
-            raise case.broken("questions", what)
+            yield f"{where} a {question.kind!r} question that cannot be answered: its own guess {fault}."
 
 
-# -- its values ---------------------------------------------------------------------------------------
-
-
-def _check_range(case: _Case) -> None:
-    low, high = case.metric.range
-    for sample, answers in case.trials():
-        value = case.value(sample, answers)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-            raise case.broken("range", f"on sample {sample.id!r} its value is {value!r}, which is not a finite number.")
-        if not low <= value <= high:
-            what = f"on sample {sample.id!r} its value is {value}, outside its range {low} to {high}."
-            raise case.broken("range", what)
-
-
-def _check_needs(case: _Case) -> None:
+def _needs(case: _Case) -> Iterator[str]:
     bare_score = False
     for sample, answers in case.trials():
         bare = sample
         for name in FIELDS:
             without = case.outcome(sample_without(sample, name), answers)
             if name in case.metric.needs:
-                _check_missed(case, sample, name, without)
+                if not isinstance(without, MissingField):
+                    advice = f"read the field with sample.require({name!r})."
+                    yield f"sample {sample.id!r} without {name!r} ends as {without!r}; {advice}"
             elif isinstance(without, MissingField) and sample.present >= case.metric.needs:
-                what = f"on a sample without {name!r} it raises MissingField, but `needs` does not name it."
-                raise case.broken("needs", what)
+                yield f"on a sample without {name!r} it raises MissingField, but `needs` does not name it."
             else:
                 bare = sample_without(bare, name)
         case.metric.max_questions(Sample("bare"))
         bare_score = bare_score or isinstance(case.outcome(bare, answers), Score)
     if not bare_score:
         needs = ", ".join(sorted(case.metric.needs)) or "nothing"
-        raise case.broken("needs", f"it has no score on samples with only {needs}.")
+        yield f"it has no score on samples with only {needs}."
 
 
-def _check_missed(case: _Case, sample: Sample, name: str, without: Ended) -> None:
-    if not isinstance(without, MissingField):
-        what = (
-            f"sample {sample.id!r} without {name!r} ends as {without!r}; read the field with sample.require({name!r})."
-        )
-        raise case.broken("needs", what)
-
-
-def _check_nothing_to_judge(case: _Case) -> None:
+def _nothing_to_judge(case: _Case) -> Iterator[str]:
     outcome = case.outcome(empty_sample(), SyntheticAnswers(own=case.own))
     if not isinstance(outcome, Undefined) or not outcome.reason.strip():
-        what = f"a sample whose fields are all empty ends as {outcome!r}; expected Undefined with a reason."
-        raise case.broken("nothing to judge", what)
+        yield f"a sample whose fields are all empty ends as {outcome!r}; expected Undefined with a reason."
 
 
-# -- changes of its values ----------------------------------------------------------------------------
-
-
-def _check_order_of_contexts(case: _Case) -> None:
+def _order_of_contexts(case: _Case) -> Iterator[str]:
     moved = False
     for sample, answers in case.trials():
         before = case.value(sample, answers)
         after = case.value(in_other_order(sample), answers)
         moved = moved or not _close(before, after)
         if moved and not case.metric.ranked:
-            what = (
-                f"sample {sample.id!r} has the value {before}, and {after} with its contexts in another "
-                "order; declare `ranked` or make the value independent of the order."
-            )
-            raise case.broken("order", what)
+            what = f"sample {sample.id!r} has the value {before}, and {after} with its contexts in another order"
+            yield f"{what}; declare `ranked` or make the value independent of the order."
     if case.metric.ranked and not moved:
-        raise case.broken(
-            "order",
-            "it declares `ranked`, but the order of the contexts matters in no sample; pass a sample in which it does.",
-        )
+        what = "it declares `ranked`, but the order of the contexts matters in no sample"
+        yield f"{what}; pass a sample in which it does."
 
 
-def _check_order_of_statements(case: _Case) -> None:
+def _order_of_statements(case: _Case) -> Iterator[str]:
     for sample, answers in case.trials():
         before = case.value(sample, answers)
         after = case.value(sample, replace(answers, statements_reversed=True))
         if not _close(before, after):
-            what = f"sample {sample.id!r} has the value {before}, and {after} with its statements reversed."
-            raise case.broken("order", what)
+            yield f"sample {sample.id!r} has the value {before}, and {after} with its statements reversed."
 
 
-def _check_better_verdicts(case: _Case) -> None:
+def _better_verdicts(case: _Case) -> Iterator[str]:
+    metric = case.metric
     lowered: set[type[Question[Any]]] = set()
     for sample, answers in case.trials():
-        recorder = _Recorder(answers)
-        before = case.value(sample, recorder)
-        if before is None:
+        outcome, questions = case.asked(sample, answers)
+        if not isinstance(outcome, Score):
             continue
-        for question, changed in _improved(recorder.questions, answers):
+        before = outcome.value
+        for question, changed in _improved(questions, answers):
             after = case.value(sample, changed)
-            if after is None or not _worse(case.metric, before, after):
+            if after is None or _close(before, after) or (after < before) != metric.higher_is_better:
                 continue
             lowered.add(type(question))
-            if type(question) not in case.metric.not_monotone_in:
-                what = (
-                    f"sample {sample.id!r} goes from {before} to {after} when the verdict on a "
-                    f"{question.kind!r} question gets better, {answers(question)!r} to "
-                    f"{changed(question)!r}; fix it, or name the kind in `not_monotone_in` and test an "
-                    "example."
+            if type(question) not in metric.not_monotone_in:
+                given, better = answers(question), changed(question)
+                yield (
+                    f"sample {sample.id!r} goes from {before} to {after} when the verdict on a {question.kind!r} "
+                    f"question gets better, {given!r} to {better!r}; fix it, or name the kind in `not_monotone_in` "
+                    "and test an example."
                 )
-                raise case.broken("better verdicts", what)
-    if never := (case.metric.not_monotone_in & case.metric.asks) - lowered:
-        what = f"`not_monotone_in` names {_kinds(never)}, but no better verdict made the value worse."
-        raise case.broken("better verdicts", what)
+    if never := (metric.not_monotone_in & metric.asks) - lowered:
+        yield f"`not_monotone_in` names {_kinds(never)}, but no better verdict made the value worse."
 
 
 def _improved(
@@ -428,56 +374,43 @@ def _improved(
             yield question, replace(answers, known={question: verdict})
 
 
-def _worse(metric: Metric, before: float, after: float) -> bool:
-    return not _close(before, after) and (after < before) == metric.higher_is_better
-
-
 def _close(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
     return isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
 
 
-# -- failures and closing -----------------------------------------------------------------------------
-
-
-def _check_failures(case: _Case) -> None:
+def _failures(case: _Case) -> Iterator[str]:
     for sample, answers in case.trials():
-        recorder = _Recorder(lambda _: _NO_ANSWER)
-        outcome = case.outcome(sample, recorder)
-        if recorder.questions and not isinstance(outcome, AskFailed):
-            what = f"on sample {sample.id!r} no question is answered; it ends as {outcome!r}, not as AskFailed."
-            raise case.broken("failures", what)
-        recorder = _Recorder(answers)
-        case.outcome(sample, recorder)
-        for failing in dict.fromkeys(recorder.questions):
-            case.outcome(sample, _AllBut(failing, answers))
+        outcome, questions = case.asked(sample, lambda _: _NO_ANSWER)
+        if questions and not isinstance(outcome, AskFailed):
+            yield f"on sample {sample.id!r} no question is answered; it ends as {outcome!r}, not as AskFailed."
+        for failing in dict.fromkeys(case.asked(sample, answers)[1]):
+            case.outcome(sample, partial(_all_but, failing, answers))
 
 
-@dataclass(frozen=True)
-class _AllBut:
-    """A function that answers every question except one."""
-
-    failing: Question[Any]
-    answer: Answerer
-
-    def __call__(self, question: Question[Any]) -> Answer:
-        return _NO_ANSWER if question == self.failing else self.answer(question)
+def _all_but(failing: Question[Any], answer: Answerer, question: Question[Any]) -> Answer:
+    return _NO_ANSWER if question == failing else answer(question)
 
 
 class _Stop(BaseException):
     """An exception that a plan must not catch, like that of a stopped run or a closed program."""
 
 
-def _check_closing(case: _Case) -> None:
+def _closing(case: _Case) -> Iterator[str]:
     for sample, answers in case.trials():
-        at = 0
+        at, where = 0, f"on sample {sample.id!r} it"
         while (plan := _advanced(case.metric.plan(sample), answers, at)) is not None:
-            _check_closed(case, sample, plan)
+            try:
+                plan.close()
+            except BaseException as error:  # noqa: BLE001  whatever a plan raises is the observation
+                yield f"{where} raises {error!r} instead of closing; ask nothing while closing."
+            # an exception at a question is passed on: a plan catches nothing broader than AskFailed
             for error in (_Stop(), RuntimeError("the contract's own"), MeriloError("the contract's own")):
                 thrown = _advanced(case.metric.plan(sample), answers, at)
-                if thrown is not None:
-                    _check_thrown(case, sample, thrown, error)
+                if thrown is not None and (then := _caught(thrown, error)):
+                    what = f"{where} catches {type(error).__bases__[0].__name__} and {then}"
+                    yield f"{what}; catch AskFailed, and nothing broader."
             at += 1
 
 
@@ -492,45 +425,34 @@ def _advanced(plan: Plan[Score | Undefined], answer: Answerer, steps: int) -> Pl
     return plan
 
 
-def _check_closed(case: _Case, sample: Sample, plan: Plan[Score | Undefined]) -> None:
-    try:
-        plan.close()
-    except BaseException as error:
-        what = f"on sample {sample.id!r} it raises {error!r} instead of closing; ask nothing while closing."
-        raise case.broken("closing", what) from error
-
-
-def _check_thrown(case: _Case, sample: Sample, plan: Plan[Score | Undefined], error: BaseException) -> None:
-    """Check that an exception at a question is passed on: a plan catches nothing broader than AskFailed."""
-    law, what = "closing", f"on sample {sample.id!r} it catches {type(error).__bases__[0].__name__}"
-    advice = "catch AskFailed, and nothing broader."
+def _caught(plan: Plan[Score | Undefined], error: BaseException) -> str:
+    """Return what a plan does with an exception at a question; empty if it passes it on."""
     try:
         plan.throw(error)
     except StopIteration:
-        raise case.broken(law, f"{what} and ends; {advice}") from None
-    except BaseException as out:
-        if out is not error:
-            raise case.broken(law, f"{what} and raises {out!r}; {advice}") from out
-    else:
-        raise case.broken(law, f"{what} and continues asking; {advice}")
+        return "ends"
+    except BaseException as out:  # noqa: BLE001  as above
+        return "" if out is error else f"raises {out!r}"
+    return "continues asking"
 
 
 def _kinds(kinds: Iterable[type[Question[Any]]]) -> str:
     return ", ".join(sorted(kind.__name__ for kind in kinds))
 
 
-LAWS: Final[Mapping[str, tuple[Callable[[_Case], None], ...]]] = {
-    "declarations": (_check_declarations,),
-    "range": (_check_range,),
-    "driving": (_check_driving,),
-    "questions": (_check_questions,),
-    "needs": (_check_needs,),
-    "nothing to judge": (_check_nothing_to_judge,),
-    "order": (_check_order_of_contexts, _check_order_of_statements),
-    "better verdicts": (_check_better_verdicts,),
-    "failures": (_check_failures,),
-    "closing": (_check_closing,),
-}
+LAWS: Final[tuple[tuple[str, Callable[[_Case], Iterator[str]]], ...]] = (
+    ("declarations", _declarations),
+    ("range", _range),
+    ("driving", _driving),
+    ("questions", _questions),
+    ("needs", _needs),
+    ("nothing to judge", _nothing_to_judge),
+    ("order", _order_of_contexts),
+    ("order", _order_of_statements),
+    ("better verdicts", _better_verdicts),
+    ("failures", _failures),
+    ("closing", _closing),
+)
 """The laws by name, in the order in which they are checked, with their checks."""
 
 
