@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum, inf
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.parts import Parts
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
-from merilo.metrics.base import Evidence, Kinds, Score, Undefined
+from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.steps import (
     BLANK_REFERENCE,
@@ -41,8 +41,6 @@ from merilo.metrics.steps import (
 from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
@@ -159,17 +157,6 @@ def _most(user_input: str) -> int:
 
 
 _NO_DIRECTION = "the embedder gives the reference or the response no direction"
-_NO_TEXT: tuple[DistinctStatement, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Agreement:
-    """Agreement of the statements of both texts, with the verdicts."""
-
-    value: float
-    evidence: tuple[Evidence, ...] = ()
-    counts: Mapping[str, int | None] | None = None
-    averaged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,20 +224,20 @@ class AnswerCorrectness(ResponseMetric):
         if likeness is None:
             return Undefined(_NO_DIRECTION)
         weight = self.similarity_weight
-        value = (1 - weight) * agreement.value + weight * likeness
-        return Score(value, evidence=agreement.evidence, counts=agreement.counts or {}, averaged=agreement.averaged)
+        return replace(agreement, value=(1 - weight) * agreement.value + weight * likeness)
 
-    def _agreement(self, sample: Sample) -> Plan[_Agreement | Undefined]:
+    def _agreement(self, sample: Sample) -> Plan[Score | Undefined]:
+        """Return the agreement of the statements of both texts, with the verdicts."""
         if self.similarity_weight == 1:
-            return _Agreement(0.0)
-        response, reference = yield from both(_statements_if_any(sample), statements_of(sample, "reference"))
+            return Score(0.0)
+        response, reference = yield from both(statements_of(sample, "response"), statements_of(sample, "reference"))
         if not reference:
             return Undefined(REFERENCE_STATES_NOTHING)
         right, covered = yield from both(
             support_by(sample, "reference", response), support_by(sample, "response", reference)
         )
         precision = mean_credit(right) if response else 0.0
-        return _Agreement(
+        return Score(
             f_measure(precision, mean_credit(covered), beta=self.beta),
             about_statements(response, right) + about_statements(reference, covered),
             {
@@ -259,7 +246,7 @@ class AnswerCorrectness(ResponseMetric):
                 "reference_statements": len(reference),
                 "covered": sum(verdict.supported for verdict in covered),
             },
-            any_averaged((*right, *covered)),
+            averaged=any_averaged((*right, *covered)),
         )
 
     def _likeness(self, sample: Sample) -> Plan[float | None]:
@@ -270,12 +257,6 @@ class AnswerCorrectness(ResponseMetric):
         matrix = yield from ask(Embeddings(texts, language=sample.resolved_language))
         found = cosine(matrix.row(0), matrix.row(1))
         return None if found is None else max(0.0, found)
-
-
-def _statements_if_any(sample: Sample) -> Plan[tuple[DistinctStatement, ...]]:
-    if states_nothing(sample, "response"):
-        return _NO_TEXT
-    return (yield from statements_of(sample, "response"))
 
 
 # -- nuggets -------------------------------------------------------------------------------------------

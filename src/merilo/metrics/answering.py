@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.errors import UsageError
-from merilo.judging.ask import both, if_judged
+from merilo.judging.ask import both, if_judged, together
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
@@ -161,10 +161,10 @@ class Answering(ResponseMetric):
         sample.require("response")
         if is_blank(user_input):
             return Undefined(BLANK_USER_INPUT)
-        evidence, (response, reference) = yield from both(
-            evidence_of(sample), both(_response_of(sample), _statements_of_reference(sample))
-        )
-        truth = _Truth(reference is not None, reference or ())
+        given = sample.reference is not None and not states_nothing(sample, "reference")
+        of_reference = statements_of(sample, "reference") if given else together(())
+        evidence, (response, reference) = yield from both(evidence_of(sample), both(_response_of(sample), of_reference))
+        truth = _Truth(given, reference)
         answered = not response.declined and bool(response.statements)
         verdicts, covered = yield from both(
             judged_support_of(sample, response.statements if answered else ()),
@@ -176,14 +176,14 @@ class Answering(ResponseMetric):
         enough = None if isinstance(evidence, Failure) else evidence.label is SufficiencyLabel.SUFFICIENT
         category = _category(response, truth, enough=enough, agreement=self.agreement)
         whole = () if isinstance(evidence, Failure) else (Evidence(EvidenceTarget.TEXT, 0, evidence),)
-        given = (*whole, *about_judged(response.statements if answered else (), verdicts))
+        about = (*whole, *about_judged(response.statements if answered else (), verdicts))
         if category is None:
             missing = [each for each in (evidence, *verdicts, covered) if isinstance(each, Failure)]
-            return not_judged(missing, evidence=given)
+            return not_judged(missing, evidence=about)
         of_truth = about_judged(truth.statements, covered) if answered and not isinstance(covered, Failure) else ()
         return Score(
             float(category.good if self.only is None else category is self.only),
-            evidence=(*given, *of_truth),
+            evidence=(*about, *of_truth),
             counts={} if self.only else {RESPONSES: 1, **{str(each): int(each is category) for each in Category}},
         )
 
@@ -193,13 +193,6 @@ def _response_of(sample: Sample) -> Plan[_Response]:
         return _Response(declined=True)
     declined, statements = yield from both(declines(sample), statements_of(sample, "response"))
     return _Response(declined, statements)
-
-
-def _statements_of_reference(sample: Sample) -> Plan[tuple[DistinctStatement, ...] | None]:
-    """Return the statements of the reference; None if there is none."""
-    if sample.reference is None or states_nothing(sample, "reference"):
-        return None
-    return (yield from statements_of(sample, "reference"))
 
 
 def _category(response: _Response, truth: _Truth, *, enough: bool | None, agreement: float) -> Category | None:

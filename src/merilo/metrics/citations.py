@@ -6,7 +6,7 @@ The module is long because three metrics share one plan, and metrics do not impo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.data.answer import Reading
 from merilo.data.citations import Contexts, cited
@@ -48,67 +48,6 @@ _UNCITED: Final = "No context is cited."
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """The statements of a response, and the support of each by what it cites."""
-
-    text: CitedText
-    statements: tuple[DistinctStatement, ...]
-    verdicts: tuple[SupportVerdict, ...]
-    """Support by the contexts that the statement cites, together. `evidence` has every one that was found to support
-    it, alone or with others."""
-
-    @property
-    def uncited(self) -> int:
-        """The number of statements without a citation of a context."""
-        return sum(not _contexts(self.text, each) for each in self.statements)
-
-    @property
-    def right(self) -> int:
-        """The number of right citations: the context supports a statement of the sentence."""
-        pairs = {
-            (sentence, context)
-            for statement, verdict in zip(self.statements, self.verdicts, strict=True)
-            for sentence in statement.sentences
-            for context in verdict.evidence
-            if verdict.supported and context in self.text.sentences[sentence].contexts
-        }
-        return len(pairs)
-
-    @property
-    def citations(self) -> int:
-        """The number of citations in sentences that make a statement, and of citations to nothing."""
-        stating = {sentence for each in self.statements for sentence in each.sentences}
-        return self.to_nothing + sum(len(self.text.sentences[sentence].contexts) for sentence in stating)
-
-    @property
-    def to_nothing(self) -> int:
-        """The number of cited numbers and ids that no context has."""
-        return sum(len(each.unknown) for each in self.text.sentences)
-
-    @property
-    def recall(self) -> float:
-        """The fraction of statements that their citations support."""
-        return mean_credit(self.verdicts)
-
-    @property
-    def precision(self) -> float | None:
-        """The fraction of citations that are right; None without a citation."""
-        return self.right / self.citations if self.citations else None
-
-    def score(self, value: float, *, recall: bool, precision: bool) -> Score:
-        """Return the score with this value, and the counts of the quantities it is computed from."""
-        counts: dict[str, int | None] = {**support_counts(self.verdicts), "uncited": self.uncited} if recall else {}
-        if precision:
-            counts |= {"citations": self.citations, "right": self.right, "to_nothing": self.to_nothing}
-        return Score(
-            value,
-            evidence=about_statements(self.statements, self.verdicts),
-            counts=counts,
-            averaged=recall and any_averaged(self.verdicts),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class _Citations(ResponseMetric):
     """What the metrics of citations share: the parameter, and the plan up to the verdicts.
 
@@ -125,7 +64,9 @@ class _Citations(ResponseMetric):
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Noncommittal, Statements, Support})
     alone: ClassVar[bool] = True
-    """True if each citation is judged, and not only the citations of a statement together."""
+    """True if the value depends on the right citations: each is judged, not only those of a statement together."""
+    of_recall: ClassVar[bool] = True
+    """True if the value depends on the statements that their citations support."""
 
     first: int = 1
     """The number of the first context: 1, or 0."""
@@ -159,10 +100,6 @@ class _Citations(ResponseMetric):
     def _text(self, sample: Sample) -> CitedText:
         return cited(sample.require("response"), Contexts.of(sample), first=self.first, language=sample.language)
 
-    @staticmethod
-    def scored(judged: _Judged) -> Score | Undefined:
-        raise NotImplementedError  # each metric has its own
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("user_input")
         sample.require("retrieved_contexts")
@@ -175,39 +112,50 @@ class _Citations(ResponseMetric):
             return Undefined(_DECLINES)
         if not statements:
             return Undefined(RESPONSE_STATES_NOTHING)
-        cited_by = [_Cited(each, _contexts(text, each)) for each in statements]
-        verdicts = yield from _support(sample, cited_by, alone=self.alone)
-        return self.scored(_Judged(text, statements, verdicts))
+        cited_by = [sorted({c for each in one.sentences for c in text.sentences[each].contexts}) for one in statements]
+        verdicts = yield from _support(sample, statements, cited_by, alone=self.alone)
+        # A citation is right if the context supports a statement of the sentence.
+        right = {
+            (sentence, context)
+            for statement, verdict in zip(statements, verdicts, strict=True)
+            for sentence in statement.sentences
+            for context in verdict.evidence
+            if verdict.supported and context in text.sentences[sentence].contexts
+        }
+        stating = {sentence for each in statements for sentence in each.sentences}
+        to_nothing = sum(len(each.unknown) for each in text.sentences)
+        citations = to_nothing + sum(len(text.sentences[sentence].contexts) for sentence in stating)
+        if not citations and not self.of_recall:
+            return Undefined(_CITES_NOTHING)
+        precision, recall = len(right) / citations if citations else 0.0, mean_credit(verdicts)
+        value = recall if not self.alone else f_measure(precision, recall) if self.of_recall else precision
+        counts: dict[str, int | None] = {}
+        if self.of_recall:
+            counts |= {**support_counts(verdicts), "uncited": sum(not each for each in cited_by)}
+        if self.alone:
+            counts |= {"citations": citations, "right": len(right), "to_nothing": to_nothing}
+        averaged = self.of_recall and any_averaged(verdicts)
+        return Score(value, evidence=about_statements(statements, verdicts), counts=counts, averaged=averaged)
 
 
-class _Cited(NamedTuple):
-    """A statement, and the contexts that it is judged against."""
-
-    statement: DistinctStatement
-    contexts: tuple[int, ...]
-
-
-def _contexts(text: CitedText, statement: DistinctStatement) -> tuple[int, ...]:
-    found = (context for sentence in statement.sentences for context in text.sentences[sentence].contexts)
-    return tuple(sorted(set(found)))
-
-
-def _support(sample: Sample, cited_by: Sequence[_Cited], *, alone: bool) -> Plan[tuple[SupportVerdict, ...]]:
+def _support(
+    sample: Sample, statements: Sequence[DistinctStatement], cited_by: Sequence[Sequence[int]], *, alone: bool
+) -> Plan[tuple[SupportVerdict, ...]]:
     """Judge whether the contexts that each statement cites support it together.
 
     If `alone`, each cited context that the verdict on a supported statement does not name is also judged alone: a
     redundant context supports the statement, though a judge need not name it as well. It is added to the evidence.
     """
-    verdicts = yield from _judge(sample, cited_by)
+    verdicts = yield from _judge(sample, [*zip(statements, cited_by, strict=True)])
     if not alone:
         return verdicts
     rest = [
         (place, context)
-        for place, (cited_one, verdict) in enumerate(zip(cited_by, verdicts, strict=True))
-        for context in cited_one.contexts
+        for place, verdict in enumerate(verdicts)
+        for context in cited_by[place]
         if verdict.supported and context not in verdict.evidence
     ]
-    singles = yield from _judge(sample, [_Cited(cited_by[place].statement, (context,)) for place, context in rest])
+    singles = yield from _judge(sample, [(statements[place], (context,)) for place, context in rest])
     evidence = [{*verdict.evidence} for verdict in verdicts]
     for (place, context), single in zip(rest, singles, strict=True):
         if single.supported:
@@ -217,20 +165,22 @@ def _support(sample: Sample, cited_by: Sequence[_Cited], *, alone: bool) -> Plan
     )
 
 
-def _judge(sample: Sample, cited_by: Sequence[_Cited]) -> Plan[tuple[SupportVerdict, ...]]:
+def _judge(
+    sample: Sample, pairs: Sequence[tuple[DistinctStatement, Sequence[int]]]
+) -> Plan[tuple[SupportVerdict, ...]]:
     """Judge each statement against some contexts; statements about the same contexts may be judged together."""
     groups: dict[tuple[int, ...], list[int]] = {}
-    for place, each in enumerate(cited_by):
-        groups.setdefault(each.contexts, []).append(place)
+    for place, (_, contexts) in enumerate(pairs):
+        groups.setdefault(tuple(contexts), []).append(place)
     judged = yield from together(
-        [_by(sample, contexts, [cited_by[place].statement for place in places]) for contexts, places in groups.items()]
+        [_by(sample, contexts, [pairs[place][0] for place in places]) for contexts, places in groups.items()]
     )
     found = {
         place: verdict
         for places, verdicts in zip(groups.values(), judged, strict=True)
         for place, verdict in zip(places, verdicts, strict=True)
     }
-    return tuple(found[place] for place in range(len(cited_by)))
+    return tuple(found[place] for place in range(len(pairs)))
 
 
 def _by(
@@ -276,10 +226,6 @@ class CitationRecall(_Citations):
     name = "citation_recall"
     alone = False
 
-    @staticmethod
-    def scored(judged: _Judged) -> Score | Undefined:
-        return judged.score(judged.recall, recall=True, precision=False)
-
 
 @dataclass(frozen=True, slots=True)
 class CitationPrecision(_Citations):
@@ -305,11 +251,7 @@ class CitationPrecision(_Citations):
 
     name = "citation_precision"
 
-    @staticmethod
-    def scored(judged: _Judged) -> Score | Undefined:
-        if judged.precision is None:
-            return Undefined(_CITES_NOTHING)
-        return judged.score(judged.precision, recall=False, precision=True)
+    of_recall = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,10 +269,6 @@ class CitationF1(_Citations):
     """
 
     name = "citation_f1"
-
-    @staticmethod
-    def scored(judged: _Judged) -> Score | Undefined:
-        return judged.score(f_measure(judged.precision or 0.0, judged.recall), recall=True, precision=True)
 
 
 METRICS: Final = (CitationRecall, CitationPrecision, CitationF1)

@@ -261,8 +261,9 @@ def _questions(case: _Case) -> Iterator[str]:
     kinds: set[type[Question[Any]]] = set()
     roles: set[str] = set()
     cases: list[tuple[Sample, Answerer]] = [*case.trials(), *((sample, guessed) for sample in case.samples)]
-    cases += [(case.samples[0], SyntheticAnswers(statements_flood=True, own=case.own))]
-    for sample, answers in [*cases, (empty_sample(), SyntheticAnswers(own=case.own))]:
+    cases.append((case.samples[0], SyntheticAnswers(statements_flood=True, own=case.own)))
+    cases.append((empty_sample(), SyntheticAnswers(own=case.own)))
+    for sample, answers in cases:
         outcome, questions = case.asked(sample, answers)
         # free text has a guess that its metric can parse only if one is given
         failed = outcome.question if answers is guessed and isinstance(outcome, AskFailed) else None
@@ -403,8 +404,8 @@ def _closing(case: _Case) -> Iterator[str]:
         while (plan := _advanced(case.metric.plan(sample), answers, at)) is not None:
             try:
                 plan.close()
-            except BaseException as error:  # noqa: BLE001  whatever a plan raises is the observation
-                yield f"{where} raises {error!r} instead of closing; ask nothing while closing."
+            except BaseException as raised:  # noqa: BLE001  whatever a plan raises is the observation
+                yield f"{where} raises {raised!r} instead of closing; ask nothing while closing."
             # an exception at a question is passed on: a plan catches nothing broader than AskFailed
             for error in (_Stop(), RuntimeError("the contract's own"), MeriloError("the contract's own")):
                 thrown = _advanced(case.metric.plan(sample), answers, at)

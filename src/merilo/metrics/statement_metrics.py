@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +42,7 @@ from merilo.metrics.steps import (
     support_of,
     support_score,
     texts_of,
+    without_blank,
 )
 from merilo.metrics.variants import ResponseMetric, RetrievalMetric
 
@@ -137,26 +138,15 @@ class ContextEntityRecall(RetrievalMetric):
         entities = _distinct_but_for_case(distinct(question, (e.text for e in verdict.entities), most=_most(sentences)))
         if not entities:
             return Undefined(_NO_ENTITY)
-        verdicts = yield from _mentions(sample, entities)
+        contexts, none = sample.contexts, MentionsVerdict(mentioned=False, reason=BLANK_EVIDENCE)
+        if max_contexts(sample):
+            texts, language = texts_of(contexts), sample.resolved_language
+            named = yield from ask_each(Mentions(entity.text, texts, language=language) for entity in entities)
+            verdicts = [without_blank(contexts, verdict, none) for verdict in named]
+        else:
+            verdicts = [MentionsVerdict(mentioned=False, reason=NO_CONTEXT) for _ in entities]
         mentioned = sum(verdict.mentioned for verdict in verdicts)
         return credit_score(entities, verdicts, {"entities": len(entities), "mentioned": mentioned})
-
-
-def _mentions(sample: Sample, entities: tuple[DistinctStatement, ...]) -> Plan[tuple[MentionsVerdict, ...]]:
-    if not max_contexts(sample):
-        return tuple(MentionsVerdict(mentioned=False, reason=NO_CONTEXT) for _ in entities)
-    contexts, language = texts_of(sample.contexts), sample.resolved_language
-    verdicts = yield from ask_each(Mentions(entity.text, contexts, language=language) for entity in entities)
-    blank = frozenset(index for index, context in enumerate(sample.contexts) if is_blank(context))
-    return tuple(_without(blank, verdict) for verdict in verdicts)
-
-
-def _without(blank: frozenset[int], verdict: MentionsVerdict) -> MentionsVerdict:
-    if blank.isdisjoint(verdict.evidence):
-        return verdict
-    if evidence := tuple(index for index in verdict.evidence if index not in blank):
-        return replace(verdict, evidence=evidence)
-    return MentionsVerdict(mentioned=False, reason=BLANK_EVIDENCE)
 
 
 def _distinct_but_for_case(entities: tuple[DistinctStatement, ...]) -> tuple[DistinctStatement, ...]:
@@ -355,8 +345,9 @@ class NoiseSensitivity(ResponseMetric):
         )
         check_evidence(Support("", ()), (*in_contexts, *of_reference))
         relevant = {index for verdict in of_reference if verdict.supported for index in verdict.evidence}
+        irrelevant = self.of is NoiseSource.IRRELEVANT
         wrong = [
-            verdict.supported and not judged.supported and relevant.isdisjoint(verdict.evidence) == self._irrelevant
+            verdict.supported and not judged.supported and relevant.isdisjoint(verdict.evidence) == irrelevant
             for verdict, judged in zip(in_contexts, right, strict=True)
         ]
         return Score(
@@ -369,10 +360,6 @@ class NoiseSensitivity(ResponseMetric):
                 "relevant_contexts": len(relevant),
             },
         )
-
-    @property
-    def _irrelevant(self) -> bool:
-        return self.of is NoiseSource.IRRELEVANT
 
 
 METRICS: Final = (

@@ -18,6 +18,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each, ask_judged, if_judged
 from merilo.judging.json_types import as_mapping
 from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
+from merilo.judging.kinds.mentions import MentionsVerdict
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
 from merilo.judging.kinds.statements import Statements
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from merilo.data.context import Context
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.kinds.statements import Statement
     from merilo.judging.questions import Question, Texts
     from merilo.judging.verdicts import DecisionVerdict
 
 V = TypeVar("V", bound=Verdict)
+E = TypeVar("E", SupportVerdict, MentionsVerdict)
 
 NOTHING_RETRIEVED: Final = "no context was retrieved"
 NOTHING_RELEVANT: Final = "no retrieved context is relevant"
@@ -78,12 +79,8 @@ class DistinctStatement:
 def is_blank(text: str | Context) -> bool:
     """Return True if the text has nothing to read: only white space and invisible characters."""
     words = text if isinstance(text, str) else text.text
-    return not words[:1].isalnum() and all(map(_unseen, words))
-
-
-def _unseen(char: str) -> bool:
-    """Return True for white space and for invisible formatting characters, such as a zero-width space."""
-    return char.isspace() or category(char) in {"Cc", "Cf"}
+    # invisible formatting characters, such as a zero-width space, are of these categories
+    return not words[:1].isalnum() and all(char.isspace() or category(char) in {"Cc", "Cf"} for char in words)
 
 
 # -- verdicts as numbers ------------------------------------------------------------------------------
@@ -208,26 +205,22 @@ def _of_contexts(
 def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[DistinctStatement, ...]]:
     """Return the distinct statements of the response or the reference, in order of their first appearance.
 
-    Repetition does not change a score. Raises AskFailed if the judge names more than `max_statements`, which cannot
-    be real.
+    Repetition does not change a score. Nothing is asked about a text without a sentence. Raises AskFailed if the judge
+    names more than `max_statements`, which cannot be real.
     """
     sentences, language = sample.sentences(field), sample.resolved_language
+    if all(map(is_blank, sentences)):
+        return ()
     if sample.user_input is None:
         question = Statements(sentences, language=language)
     else:
         question = Statements(sentences, sample.user_input, language=language, history=sample.read_history)
     verdict = yield from ask(question)
     found = distinct(question, [each.text for each in verdict.statements], most=_most(sentences))
-    return _with_sentences(found, verdict.statements)
-
-
-def _with_sentences(
-    found: tuple[DistinctStatement, ...], statements: Iterable[Statement]
-) -> tuple[DistinctStatement, ...]:
-    made_by: dict[str, dict[int, None]] = {each.text: {} for each in found}
-    for statement in statements:
-        made_by[statement.text.strip()][statement.sentence] = None
-    return tuple([DistinctStatement(each.index, each.text, tuple(sorted(made_by[each.text]))) for each in found])
+    made_by: dict[str, set[int]] = {each.text: set() for each in found}
+    for statement in verdict.statements:
+        made_by[statement.text.strip()].add(statement.sentence)
+    return tuple([replace(each, sentences=tuple(sorted(made_by[each.text]))) for each in found])
 
 
 def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tuple[DistinctStatement, ...]:
@@ -298,13 +291,12 @@ def _support_of(
     ],
 ) -> Plan[tuple[SupportVerdict | Failure, ...]]:
     contexts, language = sample.contexts, sample.resolved_language
-    blank = frozenset(index for index, context in enumerate(contexts) if is_blank(context))
-    if len(blank) == len(contexts):
+    if all(map(is_blank, contexts)):
         return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=NO_CONTEXT) for _ in statements)
-    texts = texts_of(contexts)
+    texts, none = texts_of(contexts), SupportVerdict(SupportLabel.NOT_STATED, reason=BLANK_EVIDENCE)
     asked = [Support(each.text, texts, language=language, user_input=sample.user_input or "") for each in statements]
     answers = yield from asking(asked)
-    return tuple([each if isinstance(each, Failure) else _without(blank, each) for each in answers])
+    return tuple([each if isinstance(each, Failure) else without_blank(contexts, each, none) for each in answers])
 
 
 def support_by(
@@ -381,12 +373,12 @@ def credit_score(
     return Score(mean_credit(verdicts), about_statements(statements, verdicts), counts, averaged=any_averaged(verdicts))
 
 
-def _without(blank: frozenset[int], verdict: SupportVerdict) -> SupportVerdict:
-    if blank.isdisjoint(verdict.evidence):
+def without_blank(contexts: Sequence[Context], verdict: E, nothing: E) -> E:
+    """Return a verdict without the blank contexts in its evidence; `nothing` if it names only such."""
+    evidence = tuple([index for index in verdict.evidence if not is_blank(contexts[index])])
+    if len(evidence) == len(verdict.evidence):
         return verdict
-    if evidence := tuple(index for index in verdict.evidence if index not in blank):
-        return replace(verdict, evidence=evidence)
-    return SupportVerdict(SupportLabel.NOT_STATED, reason=BLANK_EVIDENCE)
+    return replace(verdict, evidence=evidence) if evidence else nothing
 
 
 # -- the response as a whole --------------------------------------------------------------------------
