@@ -162,9 +162,10 @@ class Answering(ResponseMetric):
         if is_blank(user_input):
             return Undefined(BLANK_USER_INPUT)
         given = sample.reference is not None and not states_nothing(sample, "reference")
-        of_reference = statements_of(sample, "reference") if given else together(())
+        # a plan for each reference: none or one
+        of_reference = together([statements_of(sample, "reference")] if given else [])
         evidence, (response, reference) = yield from both(evidence_of(sample), both(_response_of(sample), of_reference))
-        truth = _Truth(given, reference)
+        truth = _Truth(given, next(iter(reference), ()))
         answered = not response.declined and bool(response.statements)
         verdicts, covered = yield from both(
             judged_support_of(sample, response.statements if answered else ()),

@@ -9,7 +9,7 @@ from importlib.resources import files
 from itertools import islice
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from merilo.data.answer import Reading
 from merilo.data.config_files import read_document
@@ -272,24 +272,31 @@ class Scale:
     higher_is_better: bool
 
     @classmethod
-    def of(cls, fields: Mapping[str, object], *, source: str, texts: Collection[str]) -> Self:
+    def of(cls, fields: Mapping[str, Any], *, source: str, texts: Collection[str]) -> Self:  # Any: checked here
         """Return the scale in the fields of a file; `texts` are the sample fields that may be shown.
 
         Raises UsageError that names the file, the key, the expected value and the actual one.
         """
         reader = _Reader(source)
         reader.keys(fields, KEYS, _NEEDED, "")
-        labels = reader.labels(fields["labels"])
+        labels, flag, version = (
+            reader.labels(fields["labels"]),
+            fields.get("higher_is_better", True),
+            fields.get("version", 1),
+        )
         low, high = reader.range(fields.get("range"), labels)
+        is_version = isinstance(version, int) and not isinstance(version, bool) and 1 <= version <= _LARGEST
+        reader.need(is_version, "version", "a whole number of at least 1", version)
+        reader.need(isinstance(flag, bool), "higher_is_better", "true or false", flag)
         return cls(
             name=reader.text(fields["name"], "name"),
             question=reader.text(fields["question"], "question"),
             texts=reader.texts(fields["texts"], texts),
             labels=labels,
-            version=reader.version(fields.get("version", 1)),
+            version=version,
             low=low,
             high=high,
-            higher_is_better=reader.flag(fields.get("higher_is_better", True), "higher_is_better"),
+            higher_is_better=bool(flag),
         )
 
     @property
@@ -323,95 +330,66 @@ class _Reader:
 
     source: str
 
-    def wrong(self, key: str, expected: str, got: object) -> UsageError:
-        place = f"{self.source}, key {key!r}" if key else self.source
-        return UsageError(f"{place}: expected {expected}, got {_got(got)}.")
+    def need(self, holds: object, key: str, expected: str, got: object) -> None:
+        """Raise UsageError that names the key, unless a condition holds."""
+        if not holds:
+            place = f"{self.source}, key {key!r}" if key else self.source
+            raise UsageError(f"{place}: expected {expected}, got {_got(got)}.")
 
     def keys(self, fields: Mapping[str, object], known: Collection[str], needed: Collection[str], where: str) -> None:
-        if unknown := [key for key in fields if key not in known]:
-            raise self.wrong(f"{where}{unknown[0]}", f"only the keys {', '.join(known)}", unknown[0])
-        if missing := [key for key in needed if key not in fields]:
-            raise self.wrong(f"{where}{missing[0]}", "a value", None)
+        for key in fields:
+            self.need(key in known, f"{where}{key}", f"only the keys {', '.join(known)}", key)
+        for key in needed:
+            self.need(key in fields, f"{where}{key}", "a value", None)
 
-    def text(self, value: object, key: str, *, blank: bool = False) -> str:
-        if not isinstance(value, str):
-            advice = " (put it in quotation marks)" if isinstance(value, (bool, int, float)) else ""
-            raise self.wrong(key, f"a text{advice}", value)
-        if not (blank or value.strip()):
-            raise self.wrong(key, "a text that is not blank", value)
-        if _UNWRITABLE.search(value):
-            raise self.wrong(key, "a text without NUL and half surrogate pairs", value)
-        return value.strip()
+    def text(self, value: Any, key: str, *, blank: bool = False) -> str:  # Any: checked here
+        advice = " (put it in quotation marks)" if type(value).__name__ in {"bool", "int", "float"} else ""
+        self.need(isinstance(value, str), key, f"a text{advice}", value)
+        self.need(blank or value.strip(), key, "a text that is not blank", value)
+        self.need(not _UNWRITABLE.search(value), key, "a text without NUL and half surrogate pairs", value)
+        return str(value.strip())
 
-    def flag(self, value: object, key: str) -> bool:
-        if not isinstance(value, bool):
-            raise self.wrong(key, "true or false", value)
-        return value
-
-    def version(self, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LARGEST:
-            raise self.wrong("version", "a whole number of at least 1", value)
-        return value
-
-    def number(self, value: object, key: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < inf:
-            raise self.wrong(key, "a number", value)
-        if abs(value) > _LARGEST:
-            raise self.wrong(key, "a number between -10^15 and 10^15", value)
+    def number(self, value: Any, key: str) -> float:  # Any: checked here
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        self.need(is_number and abs(value) < inf, key, "a number", value)
+        self.need(abs(value) <= _LARGEST, key, "a number between -10^15 and 10^15", value)
         return float(value)
 
     def texts(self, value: object, known: Collection[str]) -> tuple[str, ...]:
-        names = as_list(value)
-        expected = f"a list of fields, each once, of {', '.join(known)}"
-        if not names:
-            raise self.wrong("texts", expected, value)
-        found = [name for name in names if isinstance(name, str)]
+        names, expected = as_list(value) or [], f"a list of fields, each once, of {', '.join(known)}"
+        self.need(names, "texts", expected, value)
         for name in names:
-            if name not in known or found.count(str(name)) > 1:
-                raise self.wrong("texts", expected, name)
-        return tuple(found)
+            self.need(name in known and names.count(name) == 1, "texts", expected, name)
+        return tuple(map(str, names))
 
     def labels(self, value: object) -> tuple[Label, ...]:
-        items = as_list(value)
-        if items is None or len(items) < 2:
-            raise self.wrong("labels", "a list of at least two labels", value)
+        items = as_list(value) or []
+        self.need(len(items) > 1, "labels", "a list of at least two labels", value)
         found: list[Label] = []
-        seen: set[str] = set()
         for place, item in enumerate(items, start=1):
-            label = self.label(item, f"labels[{place}]")
-            if label.text.casefold() in seen:
-                raise self.wrong(f"labels[{place}].label", "a label that is in the list once", label.text)
-            seen.add(label.text.casefold())
-            found.append(label)
+            key, fields = f"labels[{place}]", as_object(item)
+            self.need(fields is not None, key, "an object with label, points and, optionally, definition", item)
+            fields = fields or {}
+            self.keys(fields, _LABEL_KEYS, _LABEL_KEYS[:2], f"{key}.")
+            text = self.text(fields["label"], f"{key}.label")
+            points = self.number(fields["points"], f"{key}.points")
+            definition = self.text(fields.get("definition", ""), f"{key}.definition", blank=True)
+            is_new = text.casefold() not in {each.text.casefold() for each in found}
+            self.need(is_new, f"{key}.label", "a label that is in the list once", text)
+            found.append(Label(text, points, definition))
         return tuple(found)
-
-    def label(self, item: object, key: str) -> Label:
-        fields = as_object(item)
-        if fields is None:
-            raise self.wrong(key, "an object with label, points and, optionally, definition", item)
-        self.keys(fields, _LABEL_KEYS, _LABEL_KEYS[:2], f"{key}.")
-        return Label(
-            self.text(fields["label"], f"{key}.label"),
-            self.number(fields["points"], f"{key}.points"),
-            self.text(fields.get("definition", ""), f"{key}.definition", blank=True),
-        )
 
     def range(self, value: object, labels: tuple[Label, ...]) -> tuple[float, float]:
         lowest, highest = min(each.points for each in labels), max(each.points for each in labels)
         if value is None:
-            low, high = lowest, highest
-        else:
-            ends = as_list(value)
-            if ends is None or len(ends) != 2:
-                raise self.wrong("range", "two numbers, [lowest, highest]", value)
-            low, high = self.number(ends[0], "range"), self.number(ends[1], "range")
-        if not low < high:
-            if value is None:
-                raise self.wrong("labels", "labels with different points", low)
-            raise self.wrong("range", "two numbers, the lower one first", low)
-        if lowest < low or highest > high:
-            expected = f"points within the range {low:g} to {high:g}"
-            raise self.wrong("labels", expected, lowest if lowest < low else highest)
+            self.need(lowest < highest, "labels", "labels with different points", lowest)
+            return lowest, highest
+        ends = as_list(value) or []
+        self.need(len(ends) == 2, "range", "two numbers, [lowest, highest]", value)
+        low, high = self.number(ends[0], "range"), self.number(ends[1], "range")
+        self.need(low < high, "range", "two numbers, the lower one first", low)
+        expected, out = f"points within the range {low:g} to {high:g}", lowest if lowest < low else highest
+        self.need(low <= out <= high, "labels", expected, out)
         return low, high
 
 

@@ -400,18 +400,27 @@ class _Stop(BaseException):
 
 def _closing(case: _Case) -> Iterator[str]:
     for sample, answers in case.trials():
-        at, where = 0, f"on sample {sample.id!r} it"
+        at, where, advice = 0, f"on sample {sample.id!r} it", "catch AskFailed, and nothing broader."
         while (plan := _advanced(case.metric.plan(sample), answers, at)) is not None:
             try:
                 plan.close()
-            except BaseException as raised:  # noqa: BLE001  whatever a plan raises is the observation
-                yield f"{where} raises {raised!r} instead of closing; ask nothing while closing."
+            except BaseException as raised:
+                what = f"{where} raises {raised!r} instead of closing; ask nothing while closing."
+                raise ContractViolation(case.metric, "closing", what) from raised
             # an exception at a question is passed on: a plan catches nothing broader than AskFailed
             for error in (_Stop(), RuntimeError("the contract's own"), MeriloError("the contract's own")):
-                thrown = _advanced(case.metric.plan(sample), answers, at)
-                if thrown is not None and (then := _caught(thrown, error)):
-                    what = f"{where} catches {type(error).__bases__[0].__name__} and {then}"
-                    yield f"{what}; catch AskFailed, and nothing broader."
+                what = f"{where} catches {type(error).__bases__[0].__name__}"
+                if (thrown := _advanced(case.metric.plan(sample), answers, at)) is None:
+                    continue
+                try:
+                    thrown.throw(error)
+                except StopIteration:
+                    yield f"{what} and ends; {advice}"
+                except BaseException as out:
+                    if out is not error:
+                        raise ContractViolation(case.metric, "closing", f"{what} and raises {out!r}; {advice}") from out
+                else:
+                    yield f"{what} and continues asking; {advice}"
             at += 1
 
 
@@ -424,17 +433,6 @@ def _advanced(plan: Plan[Score | Undefined], answer: Answerer, steps: int) -> Pl
     except (StopIteration, AskFailed, MissingField):
         return None
     return plan
-
-
-def _caught(plan: Plan[Score | Undefined], error: BaseException) -> str:
-    """Return what a plan does with an exception at a question; empty if it passes it on."""
-    try:
-        plan.throw(error)
-    except StopIteration:
-        return "ends"
-    except BaseException as out:  # noqa: BLE001  as above
-        return "" if out is error else f"raises {out!r}"
-    return "continues asking"
 
 
 def _kinds(kinds: Iterable[type[Question[Any]]]) -> str:
