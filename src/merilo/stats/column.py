@@ -7,7 +7,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.stats.sums import numbers
+from merilo.stats.sums import check_span, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,13 +46,7 @@ class Column:
         scored = np.fromiter((not isinstance(each, Missing) for each in found), np.bool_, len(found))
         failed = np.fromiter((each is Missing.FAILED for each in found), np.bool_, len(found))
         values = numbers([0.0 if isinstance(each, Missing) else each for each in found], "scores")
-        scores = values[scored]
-        # Scores are sums of floats and may exceed the range in the last bits.
-        slack = 1e-9 * max(abs(end) for end in (*span, 1.0) if isfinite(end))
-        if len(scores) and (scores.min() < span[0] - slack or scores.max() > span[1] + slack):
-            raise ValueError(
-                f"Scores must be in the metric's range, {span[0]} to {span[1]}; got {scores.min()} to {scores.max()}."
-            )
+        check_span(values[scored], span)
         return cls(values, scored, failed, span, higher_is_better)
 
     def __len__(self) -> int:

@@ -28,28 +28,6 @@ class Method(StrEnum):
     PREDICTION_POWERED = "prediction-powered t"
 
 
-@dataclass(slots=True)
-class Moments:
-    """Running count, mean and variance of numbers (Welford's method, as in Knuth, TAOCP 2, 4.2.2)."""
-
-    count: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
-    """Sum of squared deviations from the mean."""
-
-    def add(self, number: float) -> None:
-        """Add one number."""
-        self.count += 1
-        step = number - self.mean
-        self.mean += step / self.count
-        self.squares += step * (number - self.mean)
-
-    @property
-    def deviation(self) -> float:
-        """Sample standard deviation (divisor n - 1); 0.0 for fewer than two numbers."""
-        return math.sqrt(self.squares / (self.count - 1)) if self.count > 1 else 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A confidence interval (low, high), or the reason why there is none."""

@@ -6,12 +6,11 @@ Methods: design/statistics.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.stats.intervals import FEWEST_CLUSTERS, LEVEL, Interval, Method, check_level, few_clusters, too_few_clusters
 from merilo.stats.limits import Summarised
-from merilo.stats.sums import Histogram, Sums, codes_of, numbers, same_length
+from merilo.stats.sums import Histogram, Sums, check_span, codes_of, numbers, same_length
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -82,19 +81,37 @@ def ratio_interval(
     Contexts of one sample are not independent and are never resampled separately: the sample is the unit. Samples
     without any (bottom 0) do not count. Each sample's own ratio must be in `span`.
     """
+    import numpy as np
+
     check_level(level)
-    data = _data(tops, bottoms, clusters, weights, span)
-    rows, units = data.rows, data.units
-    many = None if data.codes is None else units.count
+    above, below = numbers(tops, "numbers"), numbers(bottoms, "denominators")
+    same_length(len(above), len(below), "denominators")
+    heavy = None if weights is None else numbers(weights, "weights")
+    if heavy is not None:
+        same_length(len(above), len(heavy), "weights")
+        if (heavy < 0).any():
+            raise ValueError("Weights must not be negative.")
+        above, below = above * heavy, below * heavy
+    if (below < 0).any():
+        raise ValueError("Denominators must not be negative.")
+    codes = codes_of(clusters, len(above))
+    # Samples without contexts or statements (denominator 0) say nothing about the ratio.
+    if not (counting := below > 0).all():
+        above, below = above[counting], below[counting]
+        codes = None if codes is None else np.unique(codes[counting], return_inverse=True)[1]
+    check_span(above / below, span)
+    rows, units = Sums(above, below), Sums.of(above, below, codes)
+    many = None if codes is None else units.count
     if rows.count < 2:
         return MeanEstimate(rows.value if rows.count else None, too_few(rows.count, level), rows.count, many)
-    points = Histogram.of(rows.tops / rows.bottoms, span, rows.bottoms).points()
+    points = Histogram.of(above / below, span, below).points()
     spread = None
     if units.count > 1 and not units.equal:
-        spread = units.spread if data.grouped else units.linearised
-    varied = units.varied if data.codes is not None else None
+        is_grouped = codes is not None or (heavy is not None and bool(np.ptp(heavy[counting])))
+        spread = units.spread if is_grouped else units.linearised
+    varied = units.varied if codes is not None else None
     found = Summarised(points, span, rows.effective, units.effective, spread, varied)
-    interval = interval_of(found, rows.count, level, None if data.codes is None else units)
+    interval = interval_of(found, rows.count, level, None if codes is None else units)
     error, freedom = (None, None) if spread is None else (spread.error, spread.freedom)
     return MeanEstimate(rows.value, interval, rows.count, many, error, freedom)
 
@@ -108,7 +125,9 @@ def interval_of(found: Summarised, samples: int, level: float, clusters: Sums | 
     """Return the interval of at least two samples; `clusters`: their sums, if samples are clustered."""
     remark, all_equal = "", f"all {samples} scores are equal"
     if clusters is not None:
-        if note := _unfit(clusters):
+        largest = float(clusters.bottoms.max() / clusters.bottoms.sum())
+        one = f"cannot tell: one cluster has {largest:.0%} of the samples, more than {MAX_IN_ONE:.0%}"
+        if note := too_few_clusters(clusters.count) or one * (largest > MAX_IN_ONE):
             return Interval(None, note, level=level)
         remark, all_equal = (
             few_clusters(clusters.count, clusters.spread.effective),
@@ -125,13 +144,6 @@ def interval_of(found: Summarised, samples: int, level: float, clusters: Sums | 
     )
 
 
-def _unfit(clusters: Sums) -> str:
-    """Return the reason why clusters give no interval; empty if they give one."""
-    largest = float(clusters.bottoms.max() / clusters.bottoms.sum())
-    one = f"cannot tell: one cluster has {largest:.0%} of the samples, more than {MAX_IN_ONE:.0%}"
-    return too_few_clusters(clusters.count) or one * (largest > MAX_IN_ONE)
-
-
 def _few_off_end(found: Summarised, samples: int) -> str:
     """Return why a range with one end gives no interval: too few numbers are off that end, so t is unreliable."""
     values, weights = found.points
@@ -140,64 +152,6 @@ def _few_off_end(found: Summarised, samples: int) -> str:
     if not at or off >= MIN_OFF_END:
         return ""
     return f"cannot tell: only {off} of {samples} scores differ from the end of a range without another"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Data:
-    """Sums by sample and by unit."""
-
-    rows: Sums
-    units: Sums
-    codes: NDArray[np.int64] | None
-    weighted: bool
-
-    @property
-    def grouped(self) -> bool:
-        return self.weighted or self.codes is not None
-
-
-def _data(
-    tops: Sequence[float] | NDArray[np.float64],
-    bottoms: Sequence[float] | NDArray[np.float64],
-    clusters: Sequence[Hashable] | None,
-    weights: Sequence[float] | NDArray[np.float64] | None,
-    span: tuple[float, float],
-) -> _Data:
-    """Return the input, checked, without samples of weight 0."""
-    import numpy as np
-
-    above, below = numbers(tops, "numbers"), numbers(bottoms, "denominators")
-    same_length(len(above), len(below), "denominators")
-    heavy = None if weights is None else numbers(weights, "weights")
-    if heavy is not None:
-        same_length(len(above), len(heavy), "weights")
-        if (heavy < 0).any():
-            raise ValueError("Weights must not be negative.")
-        above, below = above * heavy, below * heavy
-    if (below < 0).any():
-        raise ValueError("Denominators must not be negative.")
-    codes = codes_of(clusters, len(above))
-    # Samples without contexts or statements (denominator 0) say nothing about the ratio.
-    if not (counting := below > 0).all():
-        above, below = above[counting], below[counting]
-        codes = None if codes is None else np.unique(codes[counting], return_inverse=True)[1]
-    rows = Sums(above, below)
-    _check_span(rows, span)
-    weighted = heavy is not None and bool(np.ptp(heavy[counting])) if rows.count else False
-    return _Data(rows, Sums.of(above, below, codes), codes, weighted)
-
-
-def _check_span(rows: Sums, span: tuple[float, float]) -> None:
-    low, high = span
-    if not low < high:
-        raise ValueError(f"A range needs a lower and a higher end, got {low} and {high}.")
-    # Scores are sums of floats and may exceed the range in the last bits.
-    slack = 1e-9 * max(abs(end) for end in (low, high, 1.0) if isfinite(end))
-    ratios = rows.tops / rows.bottoms
-    if rows.count and (ratios.min() < low - slack or ratios.max() > high + slack):
-        raise ValueError(
-            f"Scores must be in the metric's range, {low} to {high}; got {ratios.min()} to {ratios.max()}."
-        )
 
 
 # -- paired differences: interval and p-value from the same limits ------------------------------------

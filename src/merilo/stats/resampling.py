@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import exp, isnan, log, sqrt
 from typing import TYPE_CHECKING, Final
 
+from merilo.stats.agreement import ratio
 from merilo.stats.distributions import normal_cdfs, normal_quantile
 from merilo.stats.intervals import (
     LEVEL,
@@ -26,7 +27,7 @@ from merilo.stats.intervals import (
     too_few_clusters,
     wilson_ends,
 )
-from merilo.stats.sums import Sums, summed
+from merilo.stats.sums import Sums, coded, summed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     Statistic = Callable[[Floats], Floats]
     """Sums over clusters, shape (resamples, columns), to one number for each resample; NaN if it is undefined."""
-    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -98,11 +98,8 @@ class Clusters:
     @classmethod
     def of(cls, clusters: Sequence[Hashable], resampling: Resampling) -> Clusters:
         """Return clusters from one key for each item: items with equal keys share a cluster."""
-        import numpy as np
-
-        numbers: dict[Hashable, int] = {}
-        of_item = [numbers.setdefault(each, len(numbers)) for each in clusters]
-        return cls(np.asarray(of_item, dtype=np.int64), len(numbers), resampling)
+        of_item = coded(clusters)
+        return cls(of_item, int(of_item.max()) + 1 if len(of_item) else 0, resampling)
 
     def sums(self, rows: Floats) -> Floats:
         """Return the sums of rows of numbers, one row for each item, within each cluster."""
@@ -145,7 +142,7 @@ class Clusters:
             level = self.resampling.level
             ends = wilson_ends(share, units, (0.0, 1.0), level=level)
             return Measurement(share, Interval(ends, remark=_few(units), method=Method.WILSON, level=level))
-        both = of_sums(np.stack([hits, cases], axis=1), lambda sums: sums[:, 0] / _positive(sums[:, 1]))
+        both = of_sums(np.stack([hits, cases], axis=1), lambda sums: ratio(sums[:, 0], sums[:, 1]))
         return self.measured(both, "", units=units)
 
     def tabled(
@@ -193,7 +190,9 @@ class Clusters:
             return Measurement(value, Interval(None, "cannot tell: too many resamples of the data give no value"))
         if defined[-1] - defined[0] < _NO_WIDTH:
             return Measurement(value, Interval(None, "cannot tell: all resamples of the data give one value"))
-        quantile, level = _quantile(units, self.resampling.level), self.resampling.level
+        level = self.resampling.level
+        # Student's, corrected for the bootstrap's smaller spread
+        quantile = t_quantile(units - 1, level) * sqrt(units / (units - 1))
         ends = _ends(value, defined, measure.without(), quantile)
         interval = Interval(ends, remark=_few(units), method=Method.BCA, level=level, seed=self.resampling.seed)
         return Measurement(value, interval)
@@ -216,31 +215,22 @@ class Clusters:
         """Yield blocks of the number of times that each cluster is in each resample."""
         import numpy as np
 
-        bits = np.random.PCG64(
-            self.resampling.seed
-        )  # its raw stream never changes between numpy versions; a Generator's output may
+        bits = np.random.PCG64(self.resampling.seed)
         left, size = self.resampling.resamples, self.count
         while left:
             # Blocks bound the memory; the stream of random numbers does not depend on their size.
             block = min(left, max(1, _BLOCK // max(len(self.of_item), size)))
-            # random_raw(1) returns a scalar. The upper 32 bits times the size, shifted back, are uniform indices
-            # below the size.
-            raw = np.atleast_1d(bits.random_raw(block * size)) >> np.uint64(32)
-            drawn = (raw * np.uint64(size) >> np.uint64(32)).astype(np.int64).reshape(block, size)
+            drawn = _places(bits, block * size, size).reshape(block, size)
             flat = (drawn + size * np.arange(block)[:, None]).ravel()
             yield np.bincount(flat, minlength=block * size).reshape(block, size).astype(np.float64)
             left -= block
 
 
-def _quantile(units: int, level: float) -> float:
-    """Return the distance of the ends in standard deviations: Student's, corrected for the bootstrap's smaller
-    spread.
-    """
-    return t_quantile(units - 1, level) * sqrt(units / (units - 1))
-
-
 def _ends(value: float, found: Floats, left_out: Floats, quantile: float) -> tuple[float, float]:
-    """Return the ends of a BCa interval; `left_out`: the values without one cluster at a time."""
+    """Return the ends of a BCa interval.
+
+    `quantile`: their distance in standard deviations; `left_out`: the values without one cluster at a time.
+    """
     import numpy as np
 
     # Resamples equal to the value count half, because discrete measures have many of them.
@@ -253,12 +243,6 @@ def _ends(value: float, found: Floats, left_out: Floats, quantile: float) -> tup
     tails = normal_cdfs(bias + shifted / (1 - skew * shifted))
     low, high = np.quantile(found, tails)
     return float(low), float(high)
-
-
-def _positive(values: Floats) -> Floats:
-    import numpy as np
-
-    return np.where(values > 0, values, np.nan)
 
 
 def _few(clusters: int) -> str:
@@ -324,5 +308,6 @@ def _places(bits: np.random.PCG64, count: int, size: int) -> NDArray[np.int64]:
     """Return `count` indices below `size` from the raw stream, which is the same in every numpy version."""
     import numpy as np
 
+    # random_raw(1) returns a scalar. The upper 32 bits times the size, shifted back, are uniform indices below it.
     raw = np.atleast_1d(bits.random_raw(count)) >> np.uint64(32)
     return (raw * np.uint64(size) >> np.uint64(32)).astype(np.int64)

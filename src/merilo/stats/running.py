@@ -6,7 +6,7 @@ from array import array
 from dataclasses import dataclass, field
 from math import sqrt
 
-from merilo.stats.intervals import LEVEL, Interval, Moments
+from merilo.stats.intervals import LEVEL, Interval
 from merilo.stats.limits import Summarised
 from merilo.stats.means import MeanEstimate, interval_of, too_few
 from merilo.stats.sums import Histogram, Spread, Sums
@@ -14,10 +14,14 @@ from merilo.stats.sums import Histogram, Spread, Sums
 
 @dataclass(slots=True)
 class RunningMean:
-    """A mean of streaming numbers in a range."""
+    """A mean of streaming numbers in a range, by Welford's method (as in Knuth, TAOCP 2, 4.2.2)."""
 
     span: tuple[float, float]
-    moments: Moments = field(default_factory=Moments)
+    count: int = 0
+    value: float = 0.0
+    """The mean; 0.0 without a number."""
+    squares: float = 0.0
+    """Sum of squared deviations from the mean."""
     histogram: Histogram = field(init=False)
 
     def __post_init__(self) -> None:
@@ -25,7 +29,10 @@ class RunningMean:
 
     def add(self, number: float) -> None:
         """Add one number of the range."""
-        self.moments.add(number)
+        self.count += 1
+        step = number - self.value
+        self.value += step / self.count
+        self.squares += step * (number - self.value)
         self.histogram.add(number)
 
     def interval(self, *, level: float = LEVEL) -> Interval:
@@ -33,19 +40,9 @@ class RunningMean:
         count = self.count
         if count < 2:
             return too_few(count, level)
-        points = self.histogram.points()
-        spread = None if points.equal else Spread(self.value, self.moments.deviation / sqrt(count), count - 1)
+        points, deviation = self.histogram.points(), sqrt(self.squares / (count - 1))
+        spread = None if points.equal else Spread(self.value, deviation / sqrt(count), count - 1)
         return interval_of(Summarised(points, self.span, count, count, spread), count, level, None)
-
-    @property
-    def count(self) -> int:
-        """The number of numbers."""
-        return self.moments.count
-
-    @property
-    def value(self) -> float:
-        """Their mean; 0.0 without any."""
-        return self.moments.mean
 
 
 @dataclass(slots=True)

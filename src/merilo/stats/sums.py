@@ -32,6 +32,19 @@ def numbers(values: Iterable[float], what: str) -> NDArray[np.float64]:
     return found
 
 
+def check_span(values: NDArray[np.float64], span: tuple[float, float]) -> None:
+    """Raise ValueError for scores outside a metric's range, and for a range without a lower and a higher end."""
+    low, high = span
+    if not low < high:
+        raise ValueError(f"A range needs a lower and a higher end, got {low} and {high}.")
+    # Scores are sums of floats and may exceed the range in the last bits.
+    slack = 1e-9 * max(abs(end) for end in (low, high, 1.0) if isfinite(end))
+    if len(values) and (values.min() < low - slack or values.max() > high + slack):
+        raise ValueError(
+            f"Scores must be in the metric's range, {low} to {high}; got {values.min()} to {values.max()}."
+        )
+
+
 def same_length(length: int, other: int, what: str) -> None:
     """Raise ValueError unless there is one value for each unit."""
     if other != length:
