@@ -10,8 +10,7 @@ import pytest
 from each_case import each_case
 
 from merilo.adapters.base import Item
-from merilo.adapters.exports import export_of
-from merilo.adapters.result_rows import result_files
+from merilo.adapters.exports import export_of, result_files
 from merilo.data.load import load
 from merilo.data.sample import Sample
 from merilo.errors import DataError

@@ -9,9 +9,8 @@ from each_case import each_case
 
 import merilo
 from merilo.adapters import exports, spans, traces
-from merilo.adapters.attributes import find, tree_of
 from merilo.adapters.base import Item
-from merilo.adapters.contents import answer_in, documents_in, question_in, unfolded
+from merilo.adapters.contents import answer_in, documents_in, find, question_in, tree_of, unfolded
 from merilo.adapters.exports import export_of
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample

@@ -16,7 +16,7 @@ from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.data.cells import CellError, list_in_cell
+from merilo.data.content import CellError, list_in_cell
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
 

@@ -10,7 +10,7 @@ import merilo.judging.registry
 from merilo.data.labels import Task
 from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS, LABELLED_KINDS
-from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.reply_fields import ReplySchema
 from merilo.judging.synthetic import Odds
 from merilo.judging.verdicts import DecisionVerdict
 

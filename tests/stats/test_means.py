@@ -9,8 +9,7 @@ from robust import bell_mccaffrey
 
 from merilo.stats.intervals import wilson_ends
 from merilo.stats.limits import exact_limits
-from merilo.stats.means import mean_interval, ratio_interval
-from merilo.stats.running import RunningMean, RunningRatio
+from merilo.stats.means import RunningMean, RunningRatio, mean_interval, ratio_interval
 from merilo.stats.sums import Histogram
 
 UNIT = (0.0, 1.0)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from merilo.stats.correction import Stratum, stratified_limits
 from merilo.stats.intervals import wilson_ends
-from merilo.stats.strata import Stratum, stratified_limits
 
 Z = 1.959963984540054
 

@@ -9,24 +9,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.attributes import (
+from merilo.adapters.contents import (
+    answer_in,
+    called_in,
+    conventions,
     decoded,
+    documents_in,
     find,
     finite,
     first,
     items_of,
     merge,
     otlp_attributes,
-    tree_of,
-)
-from merilo.adapters.contents import (
-    answer_in,
-    called_in,
-    conventions,
-    documents_in,
     query_in,
     question_in,
     returned_in,
+    tree_of,
     unfolded,
 )
 from merilo.data import check
@@ -37,8 +35,7 @@ from merilo.data.messages import amounts_in, kind_named
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from merilo.adapters.attributes import Tree
-    from merilo.adapters.contents import SpanFile
+    from merilo.adapters.contents import SpanFile, Tree
 
 _ID_BYTES: Final = (8, 16)
 _HEX: Final = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")

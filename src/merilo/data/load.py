@@ -25,8 +25,18 @@ from merilo.data.aliases import (
     letters,
     text_in,
 )
-from merilo.data.cells import CellError, list_in_cell
-from merilo.data.content import at_path, held, is_text, is_unreadable, joined, parts_of, passage_of, passages_in
+from merilo.data.content import (
+    CellError,
+    at_path,
+    held,
+    is_text,
+    is_unreadable,
+    joined,
+    list_in_cell,
+    parts_of,
+    passage_of,
+    passages_in,
+)
 from merilo.data.context import Context
 from merilo.data.conversations import CONVERSATION, HOPS, unfolded
 from merilo.data.csv_records import MAX_COLUMNS

@@ -88,6 +88,13 @@ class _Table:
     values: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
     tag: str = ""
 
+    def take(self, fields: list[str], problem: Callable[[str, str], None]) -> None:
+        if len(fields) != (6 if self.of_run else 4):
+            problem(RUN_FIELDS if self.of_run else _QRELS_FIELDS, f"{len(fields)}")
+            return
+        self.tag = fields[-1]
+        self.add(fields[0], fields[2], fields[4 if self.of_run else 3], problem)
+
     def add(self, topic: str, document: str, written: str, problem: Callable[[str, str], None]) -> None:
         value = _number(written) if self.of_run else int(written) if _WHOLE.fullmatch(written) else None
         if value is None:
@@ -162,12 +169,7 @@ def _read_lines(stream: Peekable, table: _Table, problems: list[Problem]) -> boo
         elif not has_lines and (header := _header(text)) is not None:
             pass
         elif header is None:
-            fields = matching_id(text).split(" ")
-            if len(fields) != (6 if table.of_run else 4):
-                problem(RUN_FIELDS if table.of_run else _QRELS_FIELDS, f"{len(fields)}")
-            else:
-                table.tag = fields[-1]
-                table.add(fields[0], fields[2], fields[4 if table.of_run else 3], problem)
+            table.take(matching_id(text).split(" "), problem)
         else:
             cells = [cell.strip() for cell in text.split(header.separator)]
             if len(cells) <= max(header.places):

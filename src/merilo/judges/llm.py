@@ -22,8 +22,8 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
+from merilo.judging.reply_fields import ReplySchema, schema_of
 from merilo.judging.reply_parsing import AskedForm, ParsedReply, read_pack, read_reply, schema_for
-from merilo.judging.reply_schema import ReplySchema, schema_of
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request
 from merilo.providers.openai import EmbeddingsRequest
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
-    from merilo.judging.reply_schema import SentencesOfContexts
+    from merilo.judging.reply_fields import SentencesOfContexts
     from merilo.judging.rubric import Rubric, SharedPrefix
     from merilo.providers.base import Provider, Reply
     from merilo.providers.openai import OpenAIEmbeddingsProvider

@@ -19,14 +19,14 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from merilo.judging.digests import FRAME, TEXTS, TUPLES, digest_bytes, digest_of, framed
-from merilo.judging.reply_schema import schema_of
+from merilo.judging.reply_fields import schema_of
 from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, flag_of, later_fields, per_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from merilo.judging.labels import LabelForm
-    from merilo.judging.reply_schema import ListReplySchema, ReplySchema
+    from merilo.judging.reply_fields import ListReplySchema, ReplySchema
     from merilo.judging.synthetic import Odds
 
 V = TypeVar("V", bound=Verdict)

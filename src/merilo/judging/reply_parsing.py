@@ -26,14 +26,20 @@ from merilo.judging.json_types import as_list
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Pack
 from merilo.judging.registry import KINDS
-from merilo.judging.reply_fields import item_fields, whole_number
-from merilo.judging.reply_schema import ListReplySchema, ReplySchema, pack_schema_of, schema_of
+from merilo.judging.reply_fields import (
+    ListReplySchema,
+    ReplySchema,
+    item_fields,
+    pack_schema_of,
+    schema_of,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judging.questions import Question
-    from merilo.judging.reply_schema import SentencesOfContexts
+    from merilo.judging.reply_fields import SentencesOfContexts
     from merilo.judging.verdicts import Verdict
 
 

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from jinja2.runtime import Context
 
     from merilo.judging.questions import Question, Texts
-    from merilo.judging.reply_schema import SentencesOfContexts
+    from merilo.judging.reply_fields import SentencesOfContexts
 
     Fill = Callable[[Mapping[str, object], "_Tokens"], list[str]]
 

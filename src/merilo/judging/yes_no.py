@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 from merilo.judging import reply_fields
 from merilo.judging.labels import YES, evidence_of_label, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question
-from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT
-from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT, ReplySchema
 from merilo.judging.synthetic import readable
 from merilo.judging.verdicts import DecisionVerdict, evidence_fault, listed
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data.sample import NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
 from merilo.errors import UsageError
-from merilo.judging.ask import ask, ask_each, both
+from merilo.judging.ask import ask, ask_each, both, together
 from merilo.judging.kinds.addresses import Addresses
 from merilo.judging.kinds.answered import Answered, AnsweredVerdict
 from merilo.judging.kinds.embeddings import Embeddings
@@ -230,7 +230,10 @@ class AnswerCorrectness(ResponseMetric):
         """Return the agreement of the statements of both texts, with the verdicts."""
         if self.similarity_weight == 1:
             return Score(0.0)
-        response, reference = yield from both(statements_of(sample, "response"), statements_of(sample, "reference"))
+        # a plan for each text that has a sentence: none or one
+        of_response = together([] if states_nothing(sample, "response") else [statements_of(sample, "response")])
+        found, reference = yield from both(of_response, statements_of(sample, "reference"))
+        response = next(iter(found), ())
         if not reference:
             return Undefined(REFERENCE_STATES_NOTHING)
         right, covered = yield from both(

@@ -26,6 +26,7 @@ from merilo.metrics.steps import (
     RESPONSE_STATES_NOTHING,
     about_contexts,
     about_statements,
+    blank_in,
     check_evidence,
     credit_score,
     declines,
@@ -42,7 +43,7 @@ from merilo.metrics.steps import (
     support_of,
     support_score,
     texts_of,
-    without_blank,
+    without,
 )
 from merilo.metrics.variants import ResponseMetric, RetrievalMetric
 
@@ -142,7 +143,7 @@ class ContextEntityRecall(RetrievalMetric):
         if max_contexts(sample):
             texts, language = texts_of(contexts), sample.resolved_language
             named = yield from ask_each(Mentions(entity.text, texts, language=language) for entity in entities)
-            verdicts = [without_blank(contexts, verdict, none) for verdict in named]
+            verdicts = [without(blank_in(contexts), verdict, none) for verdict in named]
         else:
             verdicts = [MentionsVerdict(mentioned=False, reason=NO_CONTEXT) for _ in entities]
         mentioned = sum(verdict.mentioned for verdict in verdicts)

@@ -205,22 +205,20 @@ def _of_contexts(
 def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[DistinctStatement, ...]]:
     """Return the distinct statements of the response or the reference, in order of their first appearance.
 
-    Repetition does not change a score. Nothing is asked about a text without a sentence. Raises AskFailed if the judge
-    names more than `max_statements`, which cannot be real.
+    Repetition does not change a score. Raises AskFailed if the judge names more than `max_statements`, which cannot
+    be real.
     """
     sentences, language = sample.sentences(field), sample.resolved_language
-    if all(map(is_blank, sentences)):
-        return ()
     if sample.user_input is None:
         question = Statements(sentences, language=language)
     else:
         question = Statements(sentences, sample.user_input, language=language, history=sample.read_history)
     verdict = yield from ask(question)
     found = distinct(question, [each.text for each in verdict.statements], most=_most(sentences))
-    made_by: dict[str, set[int]] = {each.text: set() for each in found}
+    made_by: dict[str, dict[int, None]] = {each.text: {} for each in found}
     for statement in verdict.statements:
-        made_by[statement.text.strip()].add(statement.sentence)
-    return tuple([replace(each, sentences=tuple(sorted(made_by[each.text]))) for each in found])
+        made_by[statement.text.strip()][statement.sentence] = None
+    return tuple([DistinctStatement(each.index, each.text, tuple(sorted(made_by[each.text]))) for each in found])
 
 
 def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tuple[DistinctStatement, ...]:
@@ -291,12 +289,13 @@ def _support_of(
     ],
 ) -> Plan[tuple[SupportVerdict | Failure, ...]]:
     contexts, language = sample.contexts, sample.resolved_language
-    if all(map(is_blank, contexts)):
+    blank = blank_in(contexts)
+    if len(blank) == len(contexts):
         return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=NO_CONTEXT) for _ in statements)
     texts, none = texts_of(contexts), SupportVerdict(SupportLabel.NOT_STATED, reason=BLANK_EVIDENCE)
     asked = [Support(each.text, texts, language=language, user_input=sample.user_input or "") for each in statements]
     answers = yield from asking(asked)
-    return tuple([each if isinstance(each, Failure) else without_blank(contexts, each, none) for each in answers])
+    return tuple([each if isinstance(each, Failure) else without(blank, each, none) for each in answers])
 
 
 def support_by(
@@ -373,11 +372,16 @@ def credit_score(
     return Score(mean_credit(verdicts), about_statements(statements, verdicts), counts, averaged=any_averaged(verdicts))
 
 
-def without_blank(contexts: Sequence[Context], verdict: E, nothing: E) -> E:
+def blank_in(contexts: Sequence[Context]) -> frozenset[int]:
+    """Return the indices of the blank contexts."""
+    return frozenset([index for index, context in enumerate(contexts) if is_blank(context)])
+
+
+def without(blank: frozenset[int], verdict: E, nothing: E) -> E:
     """Return a verdict without the blank contexts in its evidence; `nothing` if it names only such."""
-    evidence = tuple([index for index in verdict.evidence if not is_blank(contexts[index])])
-    if len(evidence) == len(verdict.evidence):
+    if blank.isdisjoint(verdict.evidence):
         return verdict
+    evidence = tuple([index for index in verdict.evidence if index not in blank])
     return replace(verdict, evidence=evidence) if evidence else nothing
 
 

@@ -17,9 +17,8 @@ from merilo.metrics.base import Failed, Score, Undefined
 from merilo.runs.manifest import Aggregate, Share
 from merilo.stats.column import bounds
 from merilo.stats.intervals import LEVEL
-from merilo.stats.means import MeanEstimate
+from merilo.stats.means import MeanEstimate, RunningMean, RunningRatio
 from merilo.stats.resampling import percentile_interval
-from merilo.stats.running import RunningMean, RunningRatio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

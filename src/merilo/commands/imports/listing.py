@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.contents import SpanFile, conventions
-from merilo.adapters.exports import Contents, damage_of, export_of
-from merilo.adapters.result_rows import result_files
+from merilo.adapters.exports import Contents, damage_of, export_of, result_files
 from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import Sample
 from merilo.errors import DataError, UsageError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.adapters.exports import export_of
 from merilo.data import check
 from merilo.data.aliases import Planner
-from merilo.data.cells import CellError, list_in_cell
+from merilo.data.content import CellError, list_in_cell
 from merilo.data.lines import ForeignRecords, RawRecord
 from merilo.data.load import MAX_LINE_BYTES, load
 from merilo.data.problem_report import grouped_messages

@@ -21,8 +21,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.adapters.exports import kind_of
-from merilo.adapters.result_rows import ResultFile
+from merilo.adapters.exports import ResultFile, kind_of
 from merilo.adapters.traces import items_of_traces, whole_item
 from merilo.commands.watch.settings import storable
 from merilo.data.aliases import aliases

@@ -10,8 +10,7 @@ from merilo.judging import reply_fields
 from merilo.judging.json_extraction import ReplyParseError
 from merilo.judging.labels import LabelForm
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
-from merilo.judging.reply_fields import TEXT, object_schema
-from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.reply_fields import TEXT, ReplySchema, object_schema
 from merilo.judging.synthetic import CONTEXT, RESPONSE
 from merilo.judging.verdicts import Verdict
 

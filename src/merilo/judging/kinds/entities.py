@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Self
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question, Texts
-from merilo.judging.reply_fields import TEXT_OF_SENTENCE
-from merilo.judging.reply_schema import ListReplySchema
+from merilo.judging.reply_fields import TEXT_OF_SENTENCE, ListReplySchema
 from merilo.judging.synthetic import FLOOD, OTHER, SENTENCES
 from merilo.judging.verdicts import Verdict, index_fault, number_of
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Self
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question
-from merilo.judging.reply_fields import TEXT
-from merilo.judging.reply_schema import ListReplySchema
+from merilo.judging.reply_fields import TEXT, ListReplySchema
 from merilo.judging.synthetic import FLOOD, USER_INPUT
 from merilo.judging.verdicts import Verdict, number_of
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.questions import Question
-from merilo.judging.reply_fields import TEXT
-from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.reply_fields import TEXT, ReplySchema
 from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, USER_INPUT
 from merilo.judging.verdicts import Verdict
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 from merilo.judging import reply_fields
 from merilo.judging.labels import LabelForm, evidence_of_label, lines
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
-from merilo.judging.reply_fields import NUMBERS, TEXT
-from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.reply_fields import NUMBERS, TEXT, ReplySchema
 from merilo.judging.synthetic import OTHER, SENTENCES, USER_INPUT
 from merilo.judging.verdicts import DecisionVerdict, evidence_fault
 

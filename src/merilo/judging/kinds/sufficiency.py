@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 from merilo.judging import reply_fields
 from merilo.judging.labels import LabelForm, numbered_texts
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
-from merilo.judging.reply_fields import TEXT
-from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.reply_fields import TEXT, ReplySchema
 from merilo.judging.synthetic import CONTEXT, OTHER, USER_INPUT
 from merilo.judging.verdicts import LATER, DecisionVerdict
 

@@ -10,16 +10,14 @@ from merilo.judging import reply_fields
 from merilo.judging.json_extraction import ReplyParseError
 from merilo.judging.labels import YES, LabelForm, evidence_of_label, numbered_texts, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
-from merilo.judging.reply_fields import NUMBERS, TEXT
-from merilo.judging.reply_schema import ReplySchema
+from merilo.judging.reply_fields import NUMBERS, TEXT, ReplySchema
 from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, readable
 from merilo.judging.verdicts import LATER, DecisionVerdict, evidence_fault, flag_of, index_fault, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from merilo.judging.reply_fields import Fields
-    from merilo.judging.reply_schema import SentencesOfContexts
+    from merilo.judging.reply_fields import Fields, SentencesOfContexts
     from merilo.judging.synthetic import Odds
 
 
