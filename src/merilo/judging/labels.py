@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 NO, YES = "no", "yes"
 YES_NO: Final = (NO, YES)
@@ -58,11 +58,8 @@ def evidence_of_label(label: str, texts: Sequence[str]) -> tuple[int, ...]:
     return () if label in _NAMES_NOTHING else tuple(range(len(texts)))
 
 
-def lines(sentences: Iterable[str]) -> str:
-    """Return sentences as a text, one on each line."""
-    return "\n".join(sentences)
-
-
-def numbered_texts(contexts: Iterable[str]) -> str:
-    """Return contexts as a text, numbered from 1."""
-    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(contexts, start=1))
+def as_text(texts: str | Sequence[str], *, numbered: bool) -> str:
+    """Return several texts as one: contexts numbered from 1, sentences one on each line."""
+    if isinstance(texts, str):
+        return texts
+    return "\n\n".join(f"[{at}] {text}" for at, text in enumerate(texts, start=1)) if numbered else "\n".join(texts)

@@ -19,13 +19,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from merilo.judging.digests import FRAME, TEXTS, TUPLES, digest_bytes, digest_of, framed
+from merilo.judging.labels import YES_NO, LabelForm, as_text
 from merilo.judging.reply_fields import schema_of
-from merilo.judging.verdicts import LATER, DecisionVerdict, Verdict, flag_of, later_fields, per_type
+from merilo.judging.verdicts import LATER, DecisionVerdict, ListVerdict, Verdict, flag_of, later_fields, per_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from merilo.judging.labels import LabelForm
     from merilo.judging.reply_fields import ListReplySchema, ReplySchema
     from merilo.judging.synthetic import Odds
 
@@ -71,6 +71,14 @@ class Question(_Addressed, Generic[V]):
     they do not compare."""
     judges_context: ClassVar[bool] = False
     """True if the question is about one context, whose sentences are cited."""
+    asked: ClassVar[str] = ""
+    """The question in the form for annotators; empty for kinds that no yes, no or grade answers."""
+    shown: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """The texts of that form: the name of each, and its field."""
+    form_labels: ClassVar[Texts] = YES_NO
+    form_meanings: ClassVar[Texts] = ("", "")
+    trials: ClassVar[tuple[tuple[Any, ...], tuple[Any, ...]]]
+    """The fields of the two questions that try out a judge."""
 
     role: str = field(default="judge", kw_only=True)
     draw: int = field(default=0, kw_only=True)
@@ -135,7 +143,11 @@ class Question(_Addressed, Generic[V]):
 
     def label_form(self) -> LabelForm | None:
         """Return the form for annotators; None for kinds that a label cannot answer (statements, free text, ...)."""
-        return None
+        if not self.asked:
+            return None
+        texts = tuple((name, as_text(getattr(self, own), numbered=own == "contexts")) for name, own in self.shown)
+        labels, graded = self.form_labels, self.form_labels[0].isdecimal()
+        return LabelForm(self.kind, self.asked, texts, labels, self.form_meanings, graded=graded)
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> V:
         """Return the verdict that a label of the form means. It names no evidence; with `evidence`, it names all texts.
@@ -162,7 +174,7 @@ class Question(_Addressed, Generic[V]):
     @property
     def places(self) -> int:
         """The number of sentences or contexts that a reply may name; 0 for kinds without."""
-        return len(getattr(self, self.cited)) if self.cited else 0
+        return len(self.cited_texts)
 
     def reply_schema(self) -> Mapping[str, object]:
         """Return the JSON Schema of the reply to this question."""
@@ -197,7 +209,8 @@ class Question(_Addressed, Generic[V]):
     @classmethod
     def trial(cls) -> tuple[Self, Self]:
         """Return two questions to try out a judge; the second one is for judges that answer packs of the kind."""
-        raise TypeError(f"a question of kind {cls.kind!r} has no trial")
+        first, second = cls.trials
+        return cls(*first), cls(*second)
 
     def synthetic(self, odds: Odds) -> V:
         """Return a seeded verdict for tests of metrics; it depends on the texts, not on the positions of contexts."""
@@ -209,8 +222,12 @@ class Question(_Addressed, Generic[V]):
         return self.guess()
 
     def worst(self) -> V:
-        """Return the verdict that is worst for the evaluated system, or an empty list."""
-        raise TypeError(f"a question of kind {self.kind!r} has no worst verdict")
+        """Return the verdict that is worst for the evaluated system, or an empty list. Raises TypeError if none is."""
+        made: Any = self.verdict
+        if not issubclass(self.verdict, ListVerdict):
+            raise TypeError(f"a question of kind {self.kind!r} has no worst verdict")
+        empty: V = made(())
+        return empty
 
     def better(self, verdict: V) -> Iterator[V]:
         """Yield better verdicts on this question than the given one; none for kinds without good and bad."""

@@ -40,7 +40,7 @@ SPECIAL: Final[Mapping[type[Question[Any]], str]] = {
     Sentences: "splitter",
 }
 """Roles of the question types that are measurements of texts, not judgements."""
-LABELLED_KINDS: Final = frozenset(name for name, kind in KINDS.items() if "label_form" in vars(kind))
+LABELLED_KINDS: Final = frozenset(name for name, kind in KINDS.items() if kind.asked or "label_form" in vars(kind))
 """The kinds of questions that annotators can answer with a label."""
 
 _KIND_OF: Final = {kind.verdict: name for name, kind in reversed(KINDS.items())}

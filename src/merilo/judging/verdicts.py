@@ -6,7 +6,7 @@ probability of "yes" (relevant, supported, sufficient, ...), in [0, 1]; None if 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, cast, final
@@ -144,6 +144,26 @@ class Verdict(_Written):
 
 
 @dataclass(frozen=True, slots=True)
+class ListVerdict(Verdict):
+    """Base of verdicts that are a list of what a text holds; an empty list for none."""
+
+    listed: ClassVar[str]
+    """The field with the list."""
+    one: ClassVar[str]
+    """One of its items, in words."""
+
+    def in_words(self) -> str:
+        """Return the number of items."""
+        size = len(getattr(self, self.listed))
+        return f"{size:,} {self.one if size == 1 else self.listed}"
+
+    def reversed(self) -> Self:
+        """See `Verdict.reversed`."""
+        changed: dict[str, Any] = {self.listed: getattr(self, self.listed)[::-1]}  # a field of each kind
+        return replace(self, **changed)
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionVerdict(Verdict):
     """Base of verdicts that decide something, such as a yes or no; all others are texts, lists or numbers."""
 
@@ -262,8 +282,3 @@ def counting_only(contexts: Sequence[int], reason: str) -> str:
     if not reason or list(contexts) == [*range(len(contexts))]:
         return reason
     return f"Counting only {listed(contexts, 'context')}: {reason}"
-
-
-def number_of(things: Sequence[object], one: str, many: str) -> str:
-    """Return the number of things in words: `1 part`, `1,200 parts`."""
-    return f"{len(things):,} {one if len(things) == 1 else many}"

@@ -99,7 +99,9 @@ class YesNoQuestion(Question[V], Generic[V]):
         return self._decided(self.good and bool(first or not self.cited), first, GUESSED_REASON)
 
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> V:
-        """Return the verdict that yes or no means."""
+        """Return the verdict that yes or no means. Raises ValueError for a kind without a form."""
+        if not self.asked:
+            return Question[V].verdict_of_label(self, label)
         return self._decided(label == YES, evidence_of_label(label, self.cited_texts) if evidence else ())
 
     def best(self) -> V:

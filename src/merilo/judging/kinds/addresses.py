@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from merilo.judging.labels import LabelForm
 from merilo.judging.synthetic import OTHER, RESPONSE, USER_INPUT
 from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
 
@@ -36,17 +35,12 @@ class Addresses(YesNoQuestion[AddressesVerdict]):
     tasks = ("answer_relevance",)
     shared = frozenset({"user_input"})
     subject_field = "statement"
+    asked = "Does this statement address what the user input asks?"
+    shown = (("user_input", "user_input"), ("statement", "statement"))
+    trials = ((RESPONSE, USER_INPUT), (OTHER, USER_INPUT))
 
     statement: str
     user_input: str
-
-    def label_form(self) -> LabelForm:
-        texts = (("user_input", self.user_input), ("statement", self.statement))
-        return LabelForm(self.kind, "Does this statement address what the user input asks?", texts)
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(RESPONSE, USER_INPUT), cls(OTHER, USER_INPUT)
 
     def synthetic(self, odds: Odds) -> AddressesVerdict:
         return AddressesVerdict(odds.of(self.statement) < 0.6)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from merilo.judging.labels import LabelForm, lines
 from merilo.judging.questions import Texts
 from merilo.judging.synthetic import RESPONSE, USER_INPUT
 from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
@@ -40,18 +39,13 @@ class Answered(YesNoQuestion[AnsweredVerdict]):
     shared = frozenset({"sentences", "user_input"})
     subject_field = "part"
     cited = "sentences"
+    asked = "Does the response answer this part of what was asked?"
+    shown = (("user_input", "user_input"), ("part", "part"), ("response", "sentences"))
+    trials = ((USER_INPUT, (RESPONSE,), USER_INPUT), ("Who built the Eiffel Tower?", (RESPONSE,), USER_INPUT))
 
     part: str
     sentences: Texts
     user_input: str
-
-    def label_form(self) -> LabelForm:
-        texts = (("user_input", self.user_input), ("part", self.part), ("response", lines(self.sentences)))
-        return LabelForm(self.kind, "Does the response answer this part of what was asked?", texts)
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(USER_INPUT, (RESPONSE,), USER_INPUT), cls("Who built the Eiffel Tower?", (RESPONSE,), USER_INPUT)
 
     def synthetic(self, odds: Odds) -> AnsweredVerdict:
         answered = odds.of(self.part, *self.sentences) < 0.6

@@ -45,6 +45,7 @@ class ChoiceVerdict(Verdict):
 
 
 _REPLY: Final = ReplySchema({"reason": TEXT, "label": TEXT}, "label", ChoiceVerdict.from_reply)
+_BRIEF: Final = ("Is the response brief?", ("yes", "no"), ("", ""), ("response",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Choice(Question[ChoiceVerdict]):
     verdict = ChoiceVerdict
     reply_tokens = 256
     reply = _REPLY
+    trials = ((*_BRIEF, (RESPONSE,)), (*_BRIEF, (CONTEXT,)))
 
     instruction: str
     labels: Texts
@@ -92,11 +94,6 @@ class Choice(Question[ChoiceVerdict]):
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> ChoiceVerdict:
         del evidence
         return ChoiceVerdict(label)
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        first = cls("Is the response brief?", ("yes", "no"), ("", ""), ("response",), (RESPONSE,))
-        return first, replace(first, values=(CONTEXT,))
 
     def synthetic(self, odds: Odds) -> ChoiceVerdict:
         chosen = odds.of(self.instruction, *sorted(self.values))

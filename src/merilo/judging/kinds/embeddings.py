@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from merilo.judging.matrix import MatrixVerdict, shape_fault
 from merilo.judging.questions import Question, Texts
@@ -23,6 +23,7 @@ class Embeddings(Question[MatrixVerdict]):
 
     kind = "embeddings"
     verdict = MatrixVerdict
+    trials = (((RESPONSE, OTHER),), ((CONTEXT,),))
 
     texts: Texts
 
@@ -32,10 +33,6 @@ class Embeddings(Question[MatrixVerdict]):
     def guess(self) -> MatrixVerdict:
         """Return unit vectors in one dimension."""
         return MatrixVerdict.of([[1.0] for _ in self.texts])
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls((RESPONSE, OTHER)), cls((CONTEXT,))
 
     def synthetic(self, odds: Odds) -> MatrixVerdict:
         return MatrixVerdict.of([[chance(odds.seed + at, text) for at in range(_SIZE)] for text in self.texts])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from merilo.judging import reply_fields
@@ -10,7 +10,7 @@ from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question, Texts
 from merilo.judging.reply_fields import TEXT_OF_SENTENCE, ListReplySchema
 from merilo.judging.synthetic import FLOOD, OTHER, SENTENCES
-from merilo.judging.verdicts import Verdict, index_fault, number_of
+from merilo.judging.verdicts import ListVerdict, index_fault
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
@@ -25,8 +25,11 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class EntitiesVerdict(Verdict):
+class EntitiesVerdict(ListVerdict):
     """The entities that a text names; empty if it names none."""
+
+    listed = "entities"
+    one = "entity"
 
     entities: tuple[Entity, ...]
     probability: float | None = None
@@ -35,12 +38,6 @@ class EntitiesVerdict(Verdict):
     def from_reply(cls, items: list[object]) -> Self:
         """Return the verdict in a reply. Raises ReplyParseError."""
         return cls(tuple(Entity(*reply_fields.text_of_sentence(item)) for item in items))
-
-    def in_words(self) -> str:
-        return number_of(self.entities, "entity", "entities")
-
-    def reversed(self) -> Self:
-        return replace(self, entities=self.entities[::-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +53,7 @@ class Entities(Question[EntitiesVerdict]):
     )
     prepares = True
     cited = "sentences"
+    trials = ((SENTENCES,), ((OTHER,),))
 
     sentences: Texts
 
@@ -76,18 +74,11 @@ class Entities(Question[EntitiesVerdict]):
         words = ((sentence.split(), index) for index, sentence in enumerate(self.sentences))
         return EntitiesVerdict(tuple(Entity(found[0], index) for found, index in words if found))
 
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(SENTENCES), cls((OTHER,))
-
     def synthetic(self, odds: Odds) -> EntitiesVerdict:
         if odds.flood:
             return EntitiesVerdict(tuple(Entity(f"Entity {place}", 0) for place in range(FLOOD)))
         words = ((word, place) for place, sentence in enumerate(self.sentences) for word in sentence.split())
         return EntitiesVerdict(tuple(Entity(*found) for found in words if odds.of(found[0]) < 0.3))
-
-    def worst(self) -> EntitiesVerdict:
-        return EntitiesVerdict(())
 
 
 def _fold(text: str) -> str:

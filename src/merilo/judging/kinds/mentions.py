@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from merilo.judging.labels import LabelForm, numbered_texts
 from merilo.judging.questions import Texts
 from merilo.judging.synthetic import CONTEXT, OTHER, readable
 from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
@@ -41,17 +40,12 @@ class Mentions(YesNoQuestion[MentionsVerdict]):
     subject_field = "name"
     cited = "contexts"
     cited_as = "context"
+    asked = "Do these contexts mention the entity, in whatever form?"
+    shown = (("entity", "name"), ("contexts", "contexts"))
+    trials = (("the Eiffel Tower", (CONTEXT, OTHER)), ("Berlin", (CONTEXT, OTHER)))
 
     name: str
     contexts: Texts
-
-    def label_form(self) -> LabelForm:
-        texts = (("entity", self.name), ("contexts", numbered_texts(self.contexts)))
-        return LabelForm(self.kind, "Do these contexts mention the entity, in whatever form?", texts)
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls("the Eiffel Tower", (CONTEXT, OTHER)), cls("Berlin", (CONTEXT, OTHER))
 
     def synthetic(self, odds: Odds) -> MentionsVerdict:
         evidence = tuple(index for index in readable(self.contexts) if odds.of(self.name, self.contexts[index]) < 0.3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from merilo.judging.synthetic import RESPONSE, USER_INPUT
 from merilo.judging.verdicts import Verdict
@@ -37,17 +37,10 @@ class Noncommittal(YesNoQuestion[NoncommittalVerdict]):
     reply = yes_no_schema(NoncommittalVerdict)
     prepares = True
     good = False
+    trials = ((USER_INPUT, RESPONSE), (USER_INPUT, "I do not know."))
 
     user_input: str
     response: str
-
-    def verdict_of_label(self, label: str, *, evidence: bool = False) -> NoncommittalVerdict:
-        del label, evidence
-        raise ValueError(f"a {self.kind} question has no label form")
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(USER_INPUT, RESPONSE), cls(USER_INPUT, "I do not know.")
 
     def synthetic(self, odds: Odds) -> NoncommittalVerdict:
         return NoncommittalVerdict(odds.of(self.response) < 0.1)

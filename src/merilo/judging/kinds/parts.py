@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from merilo.judging import reply_fields
@@ -10,15 +10,18 @@ from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question
 from merilo.judging.reply_fields import TEXT, ListReplySchema
 from merilo.judging.synthetic import FLOOD, USER_INPUT
-from merilo.judging.verdicts import Verdict, number_of
+from merilo.judging.verdicts import ListVerdict
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)
-class PartsVerdict(Verdict):
+class PartsVerdict(ListVerdict):
     """The parts of a user input, each as a request that can be understood alone; empty if it asks for nothing."""
+
+    listed = "parts"
+    one = "part"
 
     parts: tuple[str, ...]
     probability: float | None = None
@@ -27,12 +30,6 @@ class PartsVerdict(Verdict):
     def from_reply(cls, items: list[object]) -> Self:
         """Return the verdict in a reply. Raises ReplyParseError."""
         return cls(tuple(reply_fields.item_text(item, "parts") for item in items))
-
-    def in_words(self) -> str:
-        return number_of(self.parts, "part", "parts")
-
-    def reversed(self) -> Self:
-        return replace(self, parts=self.parts[::-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +41,7 @@ class Parts(Question[PartsVerdict]):
     reply_tokens = 512
     reply = ListReplySchema(JsonShape(("parts",)), TEXT, PartsVerdict.from_reply)
     prepares = True
+    trials = ((USER_INPUT,), ("Good morning.",))
 
     user_input: str
 
@@ -54,13 +52,6 @@ class Parts(Question[PartsVerdict]):
         """Return the whole input as one part; no part if it is blank."""
         return PartsVerdict((self.user_input,) if self.user_input.strip() else ())
 
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(USER_INPUT), cls("Good morning.")
-
     def synthetic(self, odds: Odds) -> PartsVerdict:
         size = FLOOD if odds.flood else int(4 * odds.of(self.user_input))
         return PartsVerdict(tuple(f"{self.user_input} ({part})" for part in range(size)))
-
-    def worst(self) -> PartsVerdict:
-        return PartsVerdict(())

@@ -45,6 +45,7 @@ class PassageQuestion(Question[PassageQuestionVerdict]):
     reply_tokens = 512
     reply = ReplySchema({"question": TEXT, "answer": TEXT}, "question", PassageQuestionVerdict.from_reply)
     prepares = True
+    trials = ((CONTEXT, "Eiffel Tower"), (OTHER,))
 
     passage: str
     title: str = ""
@@ -59,10 +60,6 @@ class PassageQuestion(Question[PassageQuestionVerdict]):
     def guess(self) -> PassageQuestionVerdict:
         """Return a question and an answer of usual length."""
         return PassageQuestionVerdict(USER_INPUT, RESPONSE)
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(CONTEXT, "Eiffel Tower"), cls(OTHER)
 
     def synthetic(self, odds: Odds) -> PassageQuestionVerdict:
         if odds.of(self.passage) < 0.2:

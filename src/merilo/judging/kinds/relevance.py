@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.labels import LabelForm, evidence_of_label, lines
+from merilo.judging.labels import evidence_of_label
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT, ReplySchema
 from merilo.judging.synthetic import OTHER, SENTENCES, USER_INPUT
@@ -92,6 +92,11 @@ class Relevance(Question[RelevanceVerdict]):
     tasks = ("chunk_relevance", "sentence_relevance")
     cited = "sentences"
     judges_context = True
+    asked = "How far does this context help to answer the user input?"
+    shown = (("user_input", "user_input"), ("context", "sentences"))
+    form_labels = ("0", "1", "2")
+    form_meanings = ("nothing useful", "part of the answer", "the whole answer")
+    trials = ((USER_INPUT, SENTENCES), (USER_INPUT, (OTHER,)))
     shared = frozenset({"user_input"})
 
     user_input: str
@@ -110,22 +115,8 @@ class Relevance(Question[RelevanceVerdict]):
         """Return a middle grade, based on the first sentence."""
         return RelevanceVerdict(grade=1, evidence=(0,), reason=GUESSED_REASON)
 
-    def label_form(self) -> LabelForm:
-        return LabelForm(
-            self.kind,
-            "How far does this context help to answer the user input?",
-            (("user_input", self.user_input), ("context", lines(self.sentences))),
-            ("0", "1", "2"),
-            ("nothing useful", "part of the answer", "the whole answer"),
-            graded=True,
-        )
-
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> RelevanceVerdict:
         return RelevanceVerdict(int(label), evidence_of_label(label, self.sentences) if evidence else ())
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(USER_INPUT, SENTENCES), cls(USER_INPUT, (OTHER,))
 
     def synthetic(self, odds: Odds) -> RelevanceVerdict:
         grade = int(3 * odds.of(*self.sentences))

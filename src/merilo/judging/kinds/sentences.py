@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 from merilo.judging.questions import Question
 from merilo.judging.synthetic import CONTEXT, OTHER
@@ -27,6 +26,7 @@ class Sentences(Question[TextsVerdict]):
 
     kind = "sentences"
     verdict = TextsVerdict
+    trials = ((CONTEXT, "pysbd"), (OTHER, "pysbd"))
 
     text: str
     splitter: str
@@ -39,7 +39,3 @@ class Sentences(Question[TextsVerdict]):
     def guess(self) -> TextsVerdict:
         """Return the whole text as one sentence; none if it is blank."""
         return TextsVerdict((self.text,) if self.text.strip() else ())
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(CONTEXT, "pysbd"), cls(OTHER, "pysbd")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from merilo.judging.matrix import MatrixVerdict, shape_fault
 from merilo.judging.questions import Question, Texts
@@ -19,6 +19,7 @@ class Similarities(Question[MatrixVerdict]):
 
     kind = "similarities"
     verdict = MatrixVerdict
+    trials = (((RESPONSE,), (CONTEXT, OTHER)), ((OTHER,), (CONTEXT,)))
 
     left: Texts
     right: Texts
@@ -29,10 +30,6 @@ class Similarities(Question[MatrixVerdict]):
     def guess(self) -> MatrixVerdict:
         """Return similarity 1 for all pairs."""
         return MatrixVerdict.of([[1.0] * len(self.right) for _ in self.left])
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls((RESPONSE,), (CONTEXT, OTHER)), cls((OTHER,), (CONTEXT,))
 
     def synthetic(self, odds: Odds) -> MatrixVerdict:
         return MatrixVerdict.of([[odds.of(one, other) for other in self.right] for one in self.left])

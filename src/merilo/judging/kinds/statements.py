@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from merilo.judging import reply_fields
@@ -10,7 +10,7 @@ from merilo.judging.json_extraction import JsonShape
 from merilo.judging.questions import Question, Texts
 from merilo.judging.reply_fields import TEXT_OF_SENTENCE, ListReplySchema
 from merilo.judging.synthetic import FLOOD, OTHER, RESPONSE, USER_INPUT
-from merilo.judging.verdicts import Verdict, index_fault, number_of
+from merilo.judging.verdicts import ListVerdict, index_fault
 
 if TYPE_CHECKING:
     from merilo.judging.synthetic import Odds
@@ -25,8 +25,11 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class StatementsVerdict(Verdict):
+class StatementsVerdict(ListVerdict):
     """The standalone statements that a text makes; empty if it claims nothing."""
+
+    listed = "statements"
+    one = "statement"
 
     statements: tuple[Statement, ...]
     probability: float | None = None
@@ -35,12 +38,6 @@ class StatementsVerdict(Verdict):
     def from_reply(cls, items: list[object]) -> Self:
         """Return the verdict in a reply. Raises ReplyParseError."""
         return cls(tuple(Statement(*reply_fields.text_of_sentence(item)) for item in items))
-
-    def in_words(self) -> str:
-        return number_of(self.statements, "statement", "statements")
-
-    def reversed(self) -> Self:
-        return replace(self, statements=self.statements[::-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +51,7 @@ class Statements(Question[StatementsVerdict]):
     )
     prepares = True
     cited = "sentences"
+    trials = (((RESPONSE,), USER_INPUT), ((OTHER,), USER_INPUT))
 
     sentences: Texts
     user_input: str = ""
@@ -72,10 +70,6 @@ class Statements(Question[StatementsVerdict]):
         """Return one statement per sentence."""
         return StatementsVerdict(tuple(Statement(text, i) for i, text in enumerate(self.sentences)))
 
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls((RESPONSE,), USER_INPUT), cls((OTHER,), USER_INPUT)
-
     def synthetic(self, odds: Odds) -> StatementsVerdict:
         found: list[Statement] = []
         for place, sentence in enumerate(self.sentences):
@@ -84,6 +78,3 @@ class Statements(Question[StatementsVerdict]):
         if len(found) % 4 == 3:
             found.append(found[0])
         return StatementsVerdict(tuple(found))
-
-    def worst(self) -> StatementsVerdict:
-        return StatementsVerdict(())

@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging import reply_fields
-from merilo.judging.labels import LabelForm, numbered_texts
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import TEXT, ReplySchema
 from merilo.judging.synthetic import CONTEXT, OTHER, USER_INPUT
@@ -91,6 +90,11 @@ class Sufficiency(Question[SufficiencyVerdict]):
     tasks = ("sufficiency",)
     shared = frozenset({"contexts"})
     facts = ("reference", "gold")
+    asked = "Do these contexts together hold enough to answer the user input?"
+    shown = (("user_input", "user_input"), ("contexts", "contexts"))
+    form_labels = tuple(label.value for label in reversed(SufficiencyLabel))
+    form_meanings = ("no part of the answer can be given", "a part of it can", "all of it can")
+    trials = ((USER_INPUT, (CONTEXT, OTHER)), (USER_INPUT, (OTHER,)))
 
     user_input: str
     contexts: Texts
@@ -109,22 +113,9 @@ class Sufficiency(Question[SufficiencyVerdict]):
         """Return partly sufficient."""
         return SufficiencyVerdict(SufficiencyLabel.PARTLY, missing=GUESSED_REASON, reason=GUESSED_REASON)
 
-    def label_form(self) -> LabelForm:
-        return LabelForm(
-            self.kind,
-            "Do these contexts together hold enough to answer the user input?",
-            (("user_input", self.user_input), ("contexts", numbered_texts(self.contexts))),
-            tuple(label.value for label in reversed(SufficiencyLabel)),
-            ("no part of the answer can be given", "a part of it can", "all of it can"),
-        )
-
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> SufficiencyVerdict:
         del evidence
         return SufficiencyVerdict(SufficiencyLabel(label))
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(USER_INPUT, (CONTEXT, OTHER)), cls(USER_INPUT, (OTHER,))
 
     def synthetic(self, odds: Odds) -> SufficiencyVerdict:
         return SufficiencyVerdict(_LABELS[int(3 * odds.of(*sorted(self.contexts)))])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import ReplyParseError
-from merilo.judging.labels import YES, LabelForm, evidence_of_label, numbered_texts, yes_or_no
+from merilo.judging.labels import YES, evidence_of_label, yes_or_no
 from merilo.judging.questions import GUESSED_REASON, Question, Texts
 from merilo.judging.reply_fields import NUMBERS, TEXT, ReplySchema
 from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, readable
@@ -141,6 +141,9 @@ class Support(Question[SupportVerdict]):
     subject_field = "statement"
     shared = frozenset({"contexts"})
     facts = ("user_input",)
+    asked = "Do these texts support the statement?"
+    shown = (("statement", "statement"), ("contexts", "contexts"))
+    trials = ((RESPONSE, (CONTEXT, OTHER)), ("The tower is made of stone.", (CONTEXT, OTHER)))
 
     statement: str
     contexts: Texts
@@ -167,21 +170,10 @@ class Support(Question[SupportVerdict]):
         """Return supported, based on the first sentence of the first context."""
         return SupportVerdict(SupportLabel.SUPPORTED, (0,), GUESSED_REASON, sentences=((0, 0),))
 
-    def label_form(self) -> LabelForm:
-        return LabelForm(
-            self.kind,
-            "Do these texts support the statement?",
-            (("statement", self.statement), ("contexts", numbered_texts(self.contexts))),
-        )
-
     def verdict_of_label(self, label: str, *, evidence: bool = False) -> SupportVerdict:
         named = evidence_of_label(label, self.contexts) if evidence else ()
         meant = SupportLabel.SUPPORTED if label == YES else SupportLabel.UNSUPPORTED
         return SupportVerdict(meant, named, tells_contradicted=False)
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(RESPONSE, (CONTEXT, OTHER)), cls("The tower is made of stone.", (CONTEXT, OTHER))
 
     def synthetic(self, odds: Odds) -> SupportVerdict:
         found = [odds.of(self.statement, text) if text.strip() else 1.0 for text in self.contexts]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from merilo.judging.labels import LabelForm, lines
 from merilo.judging.questions import Texts
 from merilo.judging.synthetic import OTHER, RESPONSE, SENTENCES, USER_INPUT
 from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
@@ -42,18 +41,13 @@ class Usefulness(YesNoQuestion[UsefulnessVerdict]):
     reply = yes_no_schema(UsefulnessVerdict)
     cited = "sentences"
     judges_context = True
+    asked = "Does this context help to arrive at the reference answer?"
+    shown = (("user_input", "user_input"), ("reference", "reference"), ("context", "sentences"))
+    trials = ((USER_INPUT, RESPONSE, SENTENCES), (USER_INPUT, RESPONSE, (OTHER,)))
 
     user_input: str
     reference: str
     sentences: Texts
-
-    def label_form(self) -> LabelForm:
-        texts = (("user_input", self.user_input), ("reference", self.reference), ("context", lines(self.sentences)))
-        return LabelForm(self.kind, "Does this context help to arrive at the reference answer?", texts)
-
-    @classmethod
-    def trial(cls) -> tuple[Self, Self]:
-        return cls(USER_INPUT, RESPONSE, SENTENCES), cls(USER_INPUT, RESPONSE, (OTHER,))
 
     def synthetic(self, odds: Odds) -> UsefulnessVerdict:
         useful = odds.of(*self.sentences) < 0.5
