@@ -430,14 +430,15 @@ def passage_of(item: object) -> object:
     item = {name: value for name, value in whole.items() if (name, value) != ("type", "Document")}
     parts: dict[str, object] = {}
     other: dict[str, object] = {}
-    keys = _keys(item)
+    keys, noise = _keys(item), _roles()[1]
     for each, below in [(item, "")] if "text" in keys else _path(item) or [(item, "")]:
         keys = keys if each is item else _keys(each)
         if below:
             keys.pop("text", None)
         parts |= {role: each[key] for role, key in keys.items() if role not in parts and role != "metadata"}
         used = {*keys.values(), below}
-        rest = {key: value for key, value in each.items() if key not in used and _is_kept(key, value)}
+        there = {key: value for key, value in each.items() if value is not None and key not in used}
+        rest = {key: value for key, value in there.items() if key not in noise and not check.is_missing(value)}
         own = held(each[keys["metadata"]]) if keys.get("metadata", below) != below else None
         if check.is_record(own):
             rest = {f"field {name}" if name in own else name: value for name, value in rest.items()} | {**own}
@@ -479,10 +480,6 @@ def _is_passage(item: object) -> bool:
         return len(item) > 1 and not check.is_list(item[1]) and check.is_record(_of_row(item))
     inner = item.get("kwargs", item) if check.is_record(item) and "lc" in item else item
     return check.is_record(inner) and bool(_path(inner))
-
-
-def _is_kept(key: str, value: object) -> bool:
-    return value is not None and key not in _roles()[1] and not check.is_missing(value)
 
 
 _USUAL: Final = 100  # more than the names of any part

@@ -79,7 +79,8 @@ class Context:
             return cls(record, language=language)
         if (unknown := record.keys() - CONTEXT_KEYS) or "text" not in record:
             got = check.shown(dict.fromkeys(sorted(unknown), 0) if unknown else record)
-            raise DataError.of(Problem(f"an object with 'text' and optionally {_optional(CONTEXT_KEYS, 'text')}", got))
+            optional = ", ".join(repr(key) for key in sorted(CONTEXT_KEYS - {"text"}))
+            raise DataError.of(Problem(f"an object with 'text' and optionally {optional}", got))
         values = cast("dict[str, Any]", {"language": language, **record})  # the constructor checks each value
         if check.is_missing(values["language"]):
             values["language"] = language
@@ -126,7 +127,3 @@ def _one_context(item: object, language: str | None) -> Context:
 def _within(problems: tuple[Problem, ...], place: str) -> Iterator[Problem]:
     for problem in problems:
         yield replace(problem, field=place if problem.field is None else f"{place}.{problem.field}")
-
-
-def _optional(keys: frozenset[str], needed: str) -> str:
-    return ", ".join(repr(key) for key in sorted(keys - {needed}))

@@ -28,7 +28,8 @@ def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iter
     and for a longer row.
     """
     too_long: list[Problem] = []
-    texts = _Texts(lines, too_long, name, limit)
+    row_so_far = [0, 1]
+    texts = _texts(lines, too_long, name, limit, row_so_far)
     first = next((text for text in texts if text.strip()), None)
     if first is not None and (stated := _SEPARATOR.fullmatch(first)):  # Excel states the separator in the first line
         separator, first = stated[1], next((text for text in texts if text.strip()), None)
@@ -39,7 +40,7 @@ def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iter
     header = _header(reader, name)
     while True:
         place = lines.number + 1
-        texts.begin_row()
+        row_so_far[:] = 0, place
         try:
             row = next(reader)
         except StopIteration:
@@ -52,44 +53,22 @@ def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iter
         too_long.clear()
 
 
-class _Texts:
-    """The lines as text, an empty one for each line that is too long; raises DataError for a row of too many bytes.
+def _texts(lines: Lines, too_long: list[Problem], name: str, limit: int, row: list[int]) -> Iterator[str]:
+    """Yield the lines as text, an empty one for each that is too long; raises DataError for a row of too many bytes.
 
     Without this limit, a quote that is not closed would make the rest of the file one row, and csv would hold all of
-    it.
+    it. `row`: the bytes of the row so far, and its first line.
     """
-
-    def __init__(self, lines: Lines, too_long: list[Problem], name: str, limit: int) -> None:
-        self._lines = lines
-        self._too_long = too_long
-        self._name = name
-        self._limit = limit
-        self._row_bytes = 0
-        self._row_line = 1
-        self._texts = self._read()
-
-    def begin_row(self) -> None:
-        """Count the bytes of the next row from here."""
-        self._row_bytes = 0
-        self._row_line = self._lines.number + 1
-
-    def __iter__(self) -> Iterator[str]:
-        return self._texts
-
-    def __next__(self) -> str:
-        return next(self._texts)
-
-    def _read(self) -> Iterator[str]:
-        for line in self._lines:
-            if isinstance(line, Problem):
-                self._too_long.append(line)
-                yield ""
-                continue
-            self._row_bytes += len(line)
-            if self._row_bytes > self._limit:
-                expected, advice = f"a row of at most {self._limit:,} bytes", "check for a quote that is not closed"
-                raise DataError.of(Problem(expected, "a longer one", None, self._name, self._row_line, advice=advice))
-            yield line.decode(errors="surrogateescape")  # one bad byte must not end the file
+    for line in lines:
+        if isinstance(line, Problem):
+            too_long.append(line)
+            yield ""
+            continue
+        row[0] += len(line)
+        if row[0] > limit:
+            expected, advice = f"a row of at most {limit:,} bytes", "check for a quote that is not closed"
+            raise DataError.of(Problem(expected, "a longer one", None, name, row[1], advice=advice))
+        yield line.decode(errors="surrogateescape")  # one bad byte must not end the file
 
 
 def delimiter(header: str) -> str:

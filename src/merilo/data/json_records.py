@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from io import BufferedReader
 from sys import getsizeof
 from typing import Final, NamedTuple
 
 from merilo.data import check
-from merilo.data.lines import BOM, BUFFER_BYTES, Lines, Peekable, RawRecord, encoding_fault
+from merilo.data.lines import BOM, BUFFER_BYTES, Lines, RawRecord, encoding_fault
 from merilo.data.shapes import NEEDED, WRAPPERS, records_in
 from merilo.errors import DataError, Problem
 
@@ -32,7 +33,7 @@ def json_lines(lines: Lines) -> Iterator[RawRecord]:
             yield decode(line, lines.number)
 
 
-def json_array(stream: Peekable, name: str) -> Iterator[RawRecord]:
+def json_array(stream: BufferedReader, name: str) -> Iterator[RawRecord]:
     """Yield the records of a JSON file: the items of its array, read one at a time, or those in its object.
 
     Raises DataError if the file is not UTF-8 or has no records.
@@ -49,7 +50,7 @@ def json_array(stream: Peekable, name: str) -> Iterator[RawRecord]:
         raise DataError.of(Problem(NEEDED, check.shown(first), source=name))
 
 
-def json_objects(stream: Peekable, name: str) -> Iterator[RawRecord]:
+def json_objects(stream: BufferedReader, name: str) -> Iterator[RawRecord]:
     """Yield the records of a JSON file that another system wrote: the items of an array, or each object of the file.
 
     Some systems write one object per line into a `.json` file. Raises DataError if the file is not UTF-8.
@@ -115,7 +116,7 @@ def _elements(text: "JsonText", *, alone: bool = True) -> Iterator[RawRecord]:
 class JsonText:
     """The text of a JSON file, of which only the value being read is held."""
 
-    def __init__(self, stream: Peekable, name: str) -> None:
+    def __init__(self, stream: BufferedReader, name: str) -> None:
         self.name = name
         self.decoder = Decoder()
         self._stream = stream
@@ -143,10 +144,6 @@ class JsonText:
         """Return the next character for a message."""
         return check.shown(char) if (char := self.peek()) else "the end of the file"
 
-    def _line(self) -> int:
-        """Return the number of the last line."""
-        return self._lines + self._text.rstrip().count("\n") + 1
-
     def skip_line(self) -> None:
         """Go to the end of the line."""
         while (end := self._text.find("\n", self._at)) < 0:
@@ -162,7 +159,8 @@ class JsonText:
             found = self.decoder.read(self._text, self._at, self._before)
             held = len(self._text) - self._at
             if isinstance(found, Problem) and self._ended and self.decoder.is_cut:
-                return Problem(_WHOLE, f"one that ends inside this record (line {self._line()})")
+                last = self._lines + self._text.rstrip().count("\n") + 1
+                return Problem(_WHOLE, f"one that ends inside this record (line {last})")
             if isinstance(found, Problem):
                 is_whole = self._ended or not self.decoder.may_be_cut
             else:

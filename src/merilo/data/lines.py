@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from merilo.errors import DataError, Problem
 from merilo.plugins import Group, plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from io import BufferedReader
 
     from merilo.data.sample import Sample
 
@@ -21,22 +22,6 @@ SHOWN_PROBLEMS: Final = 20
 BOM: Final = b"\xef\xbb\xbf"
 _MAX_BLANK_LINES: Final = 100_000
 """Maximum blank lines in a row. More are not data, and skipping them would ignore Ctrl-C for minutes."""
-
-
-class Peekable(Protocol):
-    """A stream of bytes that can be inspected before it is read."""
-
-    def peek(self, size: int = 0, /) -> bytes:
-        """Return the next bytes without consuming them; at least one unless the stream has ended."""
-        ...
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Return the next bytes, at most `size`; all if that is negative."""
-        ...
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        """Return the next bytes up to a line end, at most `size`."""
-        ...
 
 
 class RawRecord(NamedTuple):
@@ -53,7 +38,7 @@ class Lines:
     Raises DataError, while it is read, for more than 100,000 blank lines in a row.
     """
 
-    def __init__(self, stream: Peekable, limit: int, name: str) -> None:
+    def __init__(self, stream: BufferedReader, limit: int, name: str) -> None:
         self._readline = stream.readline
         self._limit = limit
         self._name = name

@@ -521,13 +521,9 @@ def _result(item: object) -> Result:
     origin = record.get("origin")
     call = _call(origin) if origin is not None else Call("", "", "")
     given = (record.get(name) for name in names()["message"]["result"])
-    value = plain_value(next((each for each in given if each not in (None, "", [])), ""))
+    value: Any = next((each for each in given if each not in (None, "", [])), "")  # Any: what a tool returned
+    value = plain(getattr(value, "source_nodes", None) or value)
     return Result(_id(record) or call.id, _name(record) or call.name, value)
-
-
-def plain_value(value: Any) -> object:  # Any: what a tool of any package returned
-    """Return documents and nodes in a value as records."""
-    return plain(getattr(value, "source_nodes", None) or value)
 
 
 def query_of(given: object) -> str:
@@ -573,10 +569,6 @@ _NO_COLUMNS: Final = (
 # -- objects of agents ---------------------------------------------------------------------------------
 
 
-def _message(value: Any) -> object:
-    return "".join(each.text for each in messages_in([value]) or ())
-
-
 def _chat_response(value: Any) -> object:
     nodes = [Result("", "", plain(value.source_nodes))] if value.source_nodes else []
     found = [Message("tool", results=nodes)] if nodes else value.sources or ()
@@ -611,7 +603,9 @@ def _conversation(messages: list[object]) -> dict[str, object]:
 AS_IS.add(Message)
 READERS.update(
     {
-        ("langchain_core", "BaseMessage"): Reader(Role.TEXT, _message),
+        ("langchain_core", "BaseMessage"): Reader(
+            Role.TEXT, lambda value: "".join(each.text for each in messages_in([value]) or ())
+        ),
         ("llama_index", "AgentChatResponse"): Reader(Role.RESULT, _chat_response),
         ("llama_index", "StreamingAgentChatResponse"): Reader(Role.RESULT, _chat_response),
         ("llama_index", "AgentOutput"): Reader(

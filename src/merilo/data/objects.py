@@ -103,16 +103,13 @@ def _simple(value: object) -> object:
 
 
 def _array_or_fields(value: object) -> object:
-    for method in ("tolist", "to_list", "as_py"):  # numpy and pandas, polars, pyarrow
-        if _is_array(value) and callable(found := getattr(value, method, None)):
-            return found()
+    package = type(value).__module__.partition(".")[0]
+    is_array = package in {"array", "numpy", "pandas", "polars", "pyarrow"}
+    if is_array or (not isinstance(value, type) and hasattr(value, "__array__")):
+        for method in ("tolist", "to_list", "as_py"):  # numpy and pandas, polars, pyarrow
+            if callable(found := getattr(value, method, None)):
+                return found()
     return dict(_fields(value)) or value
-
-
-def _is_array(value: object) -> bool:
-    return type(value).__module__.partition(".")[0] in {"array", "numpy", "pandas", "polars", "pyarrow"} or (
-        not isinstance(value, type) and hasattr(value, "__array__")
-    )
 
 
 def _fields(value: object) -> Iterator[tuple[str, object]]:
@@ -148,10 +145,6 @@ def _langchain_document(value: Any) -> object:
     return _context(value.page_content, getattr(value, "id", None), next(iter(scores), None), own)
 
 
-def _llamaindex_node(value: Any) -> object:
-    return _context(value.get_content(), value.node_id, None, dict(value.metadata or {}))
-
-
 def _llamaindex_scored(value: Any) -> object:
     found = plain(value.node)
     return {**found, "score": value.score} if check.is_record(found) and value.score is not None else found
@@ -161,10 +154,6 @@ def _llamaindex_response(value: Any) -> object:
     response = value.response if hasattr(value, "response") else str(value)  # reads a streaming response completely
     text = response if response is None or isinstance(response, str) else str(response)
     return {"response": text, "retrieved_contexts": list(value.source_nodes)}
-
-
-def _haystack_document(value: Any) -> object:
-    return _context(value.content, value.id, value.score, dict(value.meta or {}))
 
 
 def _haystack_answer(value: Any) -> object:
@@ -187,11 +176,15 @@ def _context(text: object, id: object, score: object, metadata: dict[str, object
 READERS: Final[dict[tuple[str, str], Reader]] = {
     ("langchain_core", "Document"): Reader(Role.CONTEXT, _langchain_document),
     ("llama_index", "NodeWithScore"): Reader(Role.CONTEXT, _llamaindex_scored),
-    ("llama_index", "BaseNode"): Reader(Role.CONTEXT, _llamaindex_node),
+    ("llama_index", "BaseNode"): Reader(
+        Role.CONTEXT, lambda node: _context(node.get_content(), node.node_id, None, dict(node.metadata or {}))
+    ),
     ("llama_index", "Response"): Reader(Role.RESULT, _llamaindex_response),
     ("llama_index", "PydanticResponse"): Reader(Role.RESULT, _llamaindex_response),
     ("llama_index", "StreamingResponse"): Reader(Role.RESULT, _llamaindex_response),
-    ("haystack", "Document"): Reader(Role.CONTEXT, _haystack_document),
+    ("haystack", "Document"): Reader(
+        Role.CONTEXT, lambda found: _context(found.content, found.id, found.score, dict(found.meta or {}))
+    ),
     ("haystack", "ChatMessage"): Reader(Role.TEXT, lambda value: value.text),
     ("haystack", "GeneratedAnswer"): Reader(Role.RESULT, _haystack_answer),
     ("haystack", "ExtractedAnswer"): Reader(Role.RESULT, _haystack_answer),

@@ -15,13 +15,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import Enum
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from merilo.data.csv_records import csv_rows, delimiter
 from merilo.data.json_records import json_array, json_lines, json_objects
-from merilo.data.lines import BOM, BUFFER_BYTES, Lines, Peekable, RawRecord
+from merilo.data.lines import BOM, BUFFER_BYTES, Lines, RawRecord
 from merilo.errors import DataError, Problem, UsageError
 
 MAX_LINE_BYTES: Final = 64 * 2**20
@@ -147,8 +148,9 @@ class RecordFile:
         Raises DataError if the file does not open or its first bytes are not text. A pipe is not checked, because bytes
         that are read from it are gone.
         """
-        if self.path is None or _is_pipe(self.path):
-            return self
+        with suppress(OSError):  # opening it raises a clearer error
+            if self.path is None or self.path.is_fifo():
+                return self
         with self._opened() as stream:
             head = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES].removeprefix(BOM).lstrip()
         if self.format is Format.CSV:
@@ -170,7 +172,7 @@ class RecordFile:
             except (OSError, EOFError, zlib.error) as error:
                 yield RawRecord(lines.number + 1, None, (unreadable(error),))
 
-    def _records(self, stream: Peekable, lines: Lines) -> Iterator[RawRecord]:
+    def _records(self, stream: BufferedReader, lines: Lines) -> Iterator[RawRecord]:
         match self.format:
             case Format.JSONL:
                 return json_lines(lines)
@@ -181,10 +183,9 @@ class RecordFile:
                 return csv_rows(lines, separator, self.name, self.max_line_bytes)
 
     @contextmanager
-    def _opened(self) -> Generator[Peekable]:
+    def _opened(self) -> Generator[BufferedReader]:
         with ExitStack() as stack:
             try:
-                stream: Peekable
                 if self.path is None:
                     stream = _unpacked(_standard_input(), self.name)
                 else:
@@ -199,34 +200,27 @@ class RecordFile:
             yield stream
 
 
-def _is_pipe(path: Path) -> bool:
-    try:
-        return path.is_fifo()
-    except OSError:  # opening it raises a clearer error
-        return False
-
-
 @contextmanager
-def open_unpacked(path: Path) -> Generator[Peekable]:
+def open_unpacked(path: Path) -> Generator[BufferedReader]:
     """Open a file, and unpack it if its content is gzip, whatever its name.
 
     Raises OSError, EOFError or zlib.error, here or while reading, if the file cannot be read; DataError while reading
     if it unpacks to more than `MAX_UNPACKED_BYTES`.
     """
-    with io.BufferedReader(io.FileIO(path), BUFFER_BYTES) as file:
+    with path.open("rb") as file:
         yield _unpacked(file, path.name)
 
 
-def _unpacked(stream: Peekable, name: str) -> Peekable:
+def _unpacked(stream: BufferedReader, name: str) -> BufferedReader:
     if stream.peek(2)[:2] != _GZIP:
         return stream
-    return io.BufferedReader(_Unpacked(stream, name, MAX_UNPACKED_BYTES), BUFFER_BYTES)
+    return BufferedReader(_Unpacked(stream, name, MAX_UNPACKED_BYTES), BUFFER_BYTES)
 
 
 class _Unpacked(io.RawIOBase):
     """The content of a gzip file; reading raises DataError once it has returned more than `limit` bytes."""
 
-    def __init__(self, packed: Peekable, name: str, limit: int) -> None:
+    def __init__(self, packed: BufferedReader, name: str, limit: int) -> None:
         self._packed = _Counted(packed)
         self._content = gzip.GzipFile(fileobj=cast("BinaryIO", self._packed))  # GzipFile only reads the file
         self._name = name
@@ -262,7 +256,7 @@ class _Unpacked(io.RawIOBase):
 class _Counted:
     """A stream that counts the bytes that were read from it."""
 
-    def __init__(self, stream: Peekable) -> None:
+    def __init__(self, stream: BufferedReader) -> None:
         self._stream = stream
         self.count = 0
 
@@ -279,11 +273,11 @@ def too_many_rows(name: str) -> DataError:
     return DataError.of(Problem(needed, "more", source=name, advice="write each row once"))
 
 
-def _standard_input() -> Peekable:
+def _standard_input() -> BufferedReader:
     stream = sys.stdin.buffer
-    if hasattr(stream, "peek"):
-        return cast("Peekable", stream)  # the stream that the interpreter opens
-    return io.BufferedReader(io.BytesIO(stream.read()))
+    if isinstance(stream, BufferedReader):
+        return stream  # the stream that the interpreter opens
+    return BufferedReader(io.BytesIO(stream.read()))
 
 
 def no_such_file(path: Path | None) -> DataError:

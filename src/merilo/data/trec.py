@@ -29,10 +29,10 @@ from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from io import BufferedReader
     from os import PathLike
 
     from merilo.data.check import JSON
-    from merilo.data.lines import Peekable
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _MAX_LINE_BYTES: Final = 2**20
@@ -147,7 +147,7 @@ def _read(path: Path, table: _Table, problems: list[Problem]) -> None:
             problems.append(Problem("at least one line", "an empty file", source=name))
 
 
-def _read_lines(stream: Peekable, table: _Table, problems: list[Problem]) -> bool:
+def _read_lines(stream: BufferedReader, table: _Table, problems: list[Problem]) -> bool:
     """Read lines until there are enough problems; return True if any line was not blank."""
     has_lines = False
     header: _Header | None = None

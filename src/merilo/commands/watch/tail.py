@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from merilo.adapters.base import Item
     from merilo.adapters.contents import SpanFile
     from merilo.adapters.spans import Span
-    from merilo.data.lines import Peekable, RawRecord
+    from merilo.data.lines import RawRecord
 
 _COMPARED: Final = 4096
 """Bytes at the start and at the end of what was read by which a file is recognised."""
@@ -220,14 +220,14 @@ def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def _digests(stream: Peekable, offset: int) -> tuple[str, str]:
+def _digests(stream: BufferedReader, offset: int) -> tuple[str, str]:
     """Return the digests of the first and the last bytes before `offset`, from the start of a stream."""
     head = stream.read(min(offset, _COMPARED))
     _skip(stream, max(0, offset - 2 * _COMPARED))
     return _digest(head), _digest((head + stream.read(min(_COMPARED, offset - len(head))))[-_COMPARED:])
 
 
-def _skip(stream: Peekable, count: int) -> None:
+def _skip(stream: BufferedReader, count: int) -> None:
     """Skip bytes; those of a packed file have to be unpacked."""
     if isinstance(stream, BufferedReader) and stream.seekable():
         stream.seek(count, 1)
