@@ -20,8 +20,8 @@ def test_the_spread_is_solved_from_two_standard_errors() -> None:
 
 def test_too_few_samples_decide_nothing_however_many_are_labelled() -> None:
     """If even all samples leave too large an error, there is no number of labels."""
-    assert labels_needed(0.01, LabelSpread(0.2, 0.2, 200), two_sided=True) is None
-    assert labels_needed(0.5, LabelSpread(0.2, 0.2, 200), two_sided=True) == 20
+    assert labels_needed(0.01, LabelSpread(0.2, 0.2, 200)) is None
+    assert labels_needed(0.5, LabelSpread(0.2, 0.2, 200)) == 20
 
 
 @pytest.mark.parametrize("scores", simulated_decisions.SCORES)
@@ -39,7 +39,7 @@ def test_the_planned_number_of_labels_has_the_planned_power(scores: str) -> None
         error = correction.corrected.error
         assert error is not None
         spread = LabelSpread.of(error, 60, cell.samples, float(labels.human.var()))
-        planned.append(labels_needed(effect, spread, two_sided=True) or cell.samples)
+        planned.append(labels_needed(effect, spread) or cell.samples)
     count = int(np.median(planned))
     decided = 0
     again = Cell(scores, "lenient", count, samples=1_500, effect=0.8)

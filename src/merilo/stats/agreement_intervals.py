@@ -181,7 +181,8 @@ def annotator_agreement(
     def ac1(found: Floats) -> Floats:
         return ac1s(found[:, 0], found[:, 1], found[:, 3:], found[:, 2])
 
-    nothing = _all_alike(sums.labels) if sums.twice.any() else "cannot tell: no item has two ratings"
+    alike = "" if len(sums.labels) > 1 else "cannot tell: every rating is the same"
+    nothing = alike if sums.twice.any() else "cannot tell: no item has two ratings"
     return AnnotatorAgreement(
         items=int(sums.twice.sum()),
         ratings=sum(each is not None for row in ratings for each in row),
@@ -233,20 +234,13 @@ def _ranked(
     given = [(index, rank) for index, rank in enumerate(ranks) if rank is not None]
     if not given:
         return Measurement(None, Interval(None, "the judge gives no probability"))
-    own, places = group.some([index for index, _ in given])
-    yes, scores = (
-        np.asarray(people, dtype=np.float64)[places],
-        np.asarray([rank for _, rank in given], dtype=np.float64),
+    places = np.asarray([index for index, _ in given], dtype=np.int64)
+    own = Clusters.of(group.of_item[places].tolist(), group.resampling)
+    yes, scores = np.asarray(people, dtype=np.float64)[places], np.asarray([rank for _, rank in given], np.float64)
+    measure = Measure(
+        lambda weights: aurocs(yes, scores, weights[:, own.of_item]), lambda: aurocs_without(yes, scores, own.of_item)
     )
-    return own.measured(_of_ranks(own, yes, scores), nothing, units=units)
-
-
-def _of_ranks(group: Clusters, yes: Floats, scores: Floats) -> Measure:
-    """Return AUROC as a measure of clusters. `yes`: 1.0 or 0.0 for each item."""
-    return Measure(
-        lambda weights: aurocs(yes, scores, weights[:, group.of_item]),
-        lambda: aurocs_without(yes, scores, group.of_item),
-    )
+    return own.measured(measure, nothing, units=units)
 
 
 def _balanced(found: Measurement, *rates: Measurement) -> Measurement:
@@ -260,10 +254,6 @@ def _balanced(found: Measurement, *rates: Measurement) -> Measurement:
 
 def _one_class(items: int) -> str:
     return "cannot tell: the human labels are all equal" if items else "cannot tell: there is no item"
-
-
-def _all_alike(labels: Sequence[object]) -> str:
-    return "" if len(labels) > 1 else "cannot tell: every rating is the same"
 
 
 # -- rates by group of items --------------------------------------------------------------------------
@@ -303,7 +293,6 @@ def rates_by_group(
     groups: Sequence[str | None],
     *,
     clusters: Sequence[Hashable] = (),
-    resampling: Resampling = _AS_USUAL,
 ) -> tuple[GroupRates, ...]:
     """Return the rates of each group, with one entry for each item in every series; the largest group first.
 
@@ -320,25 +309,17 @@ def rates_by_group(
     units = clusters or range(len(people))
     items = [*zip(people, judge, units, strict=True)]
     names = sorted(places, key=lambda name: (-len(places[name]), name is None, name or ""))
-    return tuple(_rates(name, [items[place] for place in places[name]], resampling) for name in names)
+    found: list[GroupRates] = []
+    for name in names:
+        own = [items[place] for place in places[name]]
+        yes = [(judged, unit) for human, judged, unit in own if human]
+        no = [(not judged, unit) for human, judged, unit in own if not human]
+        right = sum(flag for flag, _ in yes), sum(flag for flag, _ in no)
+        found.append(GroupRates(name, len(own), len(yes), *right, _rate(yes), _rate(no)))
+    return tuple(found)
 
 
-def _rates(group: str | None, items: Sequence[tuple[bool, bool, Hashable]], resampling: Resampling) -> GroupRates:
-    """Return the rates of items: the human label, the judge's label, the cluster."""
-    yes = [(judged, unit) for human, judged, unit in items if human]
-    no = [(not judged, unit) for human, judged, unit in items if not human]
-    return GroupRates(
-        group=group,
-        items=len(items),
-        yes=len(yes),
-        yes_found=sum(found for found, _ in yes),
-        no_found=sum(found for found, _ in no),
-        sensitivity=_rate(yes, resampling),
-        specificity=_rate(no, resampling),
-    )
-
-
-def _rate(found: Sequence[tuple[bool, Hashable]], resampling: Resampling) -> Measurement:
+def _rate(found: Sequence[tuple[bool, Hashable]]) -> Measurement:
     if len(found) < MIN_LABELS:
-        return Measurement(None, Interval(None, "too few", level=resampling.level))
-    return clustered_share([flag for flag, _ in found], clusters=[unit for _, unit in found], resampling=resampling)
+        return Measurement(None, Interval(None, "too few"))
+    return clustered_share([flag for flag, _ in found], clusters=[unit for _, unit in found])

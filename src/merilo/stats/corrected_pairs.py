@@ -142,23 +142,15 @@ def corrected_pairs_of(
     found = labels.by_sample()
     labelled = len(found.sample)
     human = float(found.human.mean()) if labelled else None
-    why = _why_not(found, codes)
+    few = "" if codes is None else too_few_clusters(len(set(codes[found.sample].tolist()))) or ""
+    why = few.replace(" cluster", " labelled cluster")
+    if labelled < FEWEST_LABELLED:
+        why = f"cannot tell from {labelled} labelled pairs, at least {FEWEST_LABELLED} needed"
     if why:
         nothing = PairedTest(None, Interval(None, why, level=level), None, None, labelled)
         return PairedCorrection(alone, nothing, human, None, labelled)
     corrected, tuning = _corrected(differences, found, codes, span, level)
     return PairedCorrection(alone, corrected, human, tuning, labelled)
-
-
-def _why_not(labels: Labels, codes: NDArray[np.int64] | None) -> str:
-    """Return why there is no corrected difference; empty if there is one."""
-    labelled = len(labels.sample)
-    if labelled < FEWEST_LABELLED:
-        return f"cannot tell from {labelled} labelled pairs, at least {FEWEST_LABELLED} needed"
-    if codes is None:
-        return ""
-    few = too_few_clusters(len(set(codes[labels.sample].tolist()))) or ""
-    return few.replace(" cluster", " labelled cluster")
 
 
 def _corrected(
@@ -174,12 +166,19 @@ def _corrected(
     influence[labels.sample] += (rest - centre) / count
     units = np.arange(count) if codes is None else np.unique(codes[labels.sample], return_inverse=True)[1]
     left = max(count - 1 - (tuning > 0), 1.0)
-    variance = float(influence @ influence) * count / left + 2 * UNSEEN * _typical(judged, labels, span) / count**2
+    alone, half = float(influence @ influence), (span[1] - span[0]) / 2
+    # The mean square of the nonzero differences, by the judge or by the labels, whichever is larger. Without any: the
+    # squared half of the range, or 1 if the range is infinite.
+    squares = [float((each[each != 0] ** 2).mean()) for each in (judged, labels.human) if each.any()]
+    typical = max(squares, default=half * half if isfinite(half) else 1.0)
+    variance = alone * count / left + 2 * UNSEEN * typical / count**2
     freedom = left
     if codes is not None:
         worth = effective(units, np.ones(count))
         freedom = max(worth - 1, 1.0)
-        variance *= _design_effect(influence, codes) * worth / freedom
+        # the variance with clusters over that without, at least 1: few clusters may cancel by chance
+        together = float((summed(codes, influence) ** 2).sum())
+        variance *= (max(1.0, together / alone) if alone else 1.0) * worth / freedom
     error = sqrt(variance)
     half = t_quantile(freedom, level) * error
     ends = (max(value - half, span[0]), min(value + half, span[1]))
@@ -188,24 +187,6 @@ def _corrected(
     interval = Interval(ends, remark=remark, method=Method.PREDICTION_POWERED, level=level)
     p = 2 * t_cdf(freedom, -abs(value) / error)
     return PairedTest(value, interval, p, error, distinct, freedom), tuning
-
-
-def _design_effect(influence: Floats, codes: NDArray[np.int64]) -> float:
-    """Return the variance with clusters over that without, at least 1: few clusters may cancel by chance."""
-    alone = float(influence @ influence)
-    return max(1.0, float((summed(codes, influence) ** 2).sum()) / alone) if alone else 1.0
-
-
-def _typical(judged: Floats, labels: Labels, span: tuple[float, float]) -> float:
-    """Return the mean square of the nonzero differences, by the judge or by the labels, whichever is larger.
-
-    Without any: the squared half of the range, or 1 if the range is infinite.
-    """
-    squares = [float((each[each != 0] ** 2).mean()) for each in (judged, labels.human) if each.any()]
-    if squares:
-        return max(squares)
-    half = (span[1] - span[0]) / 2
-    return half * half if isfinite(half) else 1.0
 
 
 def with_missing(

@@ -258,8 +258,10 @@ def correct(
         raise ValueError(f"A label's sample position is outside the {len(numbers_of_judge)} judged samples.")
     names = None if codes is None else codes.tolist()
     raw = mean_interval(numbers_of_judge, span, clusters=names, level=level)
-    design = _Design.of(numbers_of_judge, labels, codes)
-    human = _human(design, span, level)
+    own = labels.by_sample()
+    design = _Design(numbers_of_judge, codes, own.sample, own.human, own.judge)
+    of_labelled = None if codes is None else codes[design.places].tolist()
+    human = mean_interval(design.people, span, clusters=of_labelled, level=level)
     corrected, tuning = _corrected(design, span, level, seed, human)
     reported, reason = _choice(human, corrected, len(design.places))
     return Correction(raw, human, corrected, tuning, len(design.places), reported, reason, seed)
@@ -276,11 +278,6 @@ class _Design:
     people: NDArray[np.float64]
     judge: NDArray[np.float64]
 
-    @classmethod
-    def of(cls, judged: NDArray[np.float64], labels: Labels, codes: NDArray[np.int64] | None) -> _Design:
-        found = labels.by_sample()
-        return cls(judged, codes, found.sample, found.human, found.judge)
-
     @property
     def units(self) -> NDArray[np.int64]:
         """The unit of each labelled sample, numbered from 0: the sample itself, or its cluster."""
@@ -294,11 +291,6 @@ class _Design:
         low, high = span
         judged, people, judge = ((each - low) / (high - low) for each in (self.judged, self.people, self.judge))
         return replace(self, judged=judged, people=people, judge=judge)
-
-
-def _human(design: _Design, span: tuple[float, float], level: float) -> MeanEstimate:
-    names = None if design.codes is None else design.codes[design.places].tolist()
-    return mean_interval(design.people, span, clusters=names, level=level)
 
 
 def _corrected(
@@ -322,18 +314,12 @@ def _corrected(
     interval = Interval(scaled, remark=remark, method=Method.CORRECTED, level=level, seed=seed)
     value, error = low + found.value * (high - low), (high - low) * found.error
     estimate = MeanEstimate(value, interval, count, clusters, error)
-    part = _part_of_judge(scaled, alone.interval.ends)
+    part = 1.0
+    if alone.interval.ends is not None:
+        # the largest weight with which the interval is at most 2 % wider than that of the labels alone
+        width, own = (high - low for low, high in (scaled, alone.interval.ends))
+        part = 1.0 if width <= (1 + WIDER) * own else WIDER * own / (width - own)
     return _blended(estimate, alone, part), None if found.tuning is None else part * found.tuning
-
-
-def _part_of_judge(strata: tuple[float, float], alone: tuple[float, float] | None) -> float:
-    """Return the largest weight of the estimate by strata with which the interval is at most 2 % wider than that of
-    the labels alone, in [0, 1].
-    """
-    if alone is None:
-        return 1.0
-    width, own = (high - low for low, high in (strata, alone))
-    return 1.0 if width <= (1 + WIDER) * own else WIDER * own / (width - own)
 
 
 def _blended(strata: MeanEstimate, alone: MeanEstimate, part: float) -> MeanEstimate:

@@ -209,38 +209,29 @@ class LabelSpread:
         residual = min(max(residual, 0.0), max(variance, error**2 * labelled))
         return cls(residual, max(variance - residual, 0.0), samples)
 
-    @classmethod
-    def corrected(cls, error: float, judged: float, labelled: int, samples: int) -> LabelSpread:
-        """Return the spread from the standard errors of a corrected number and of the judge's own number."""
-        return cls.of(error, labelled, samples, judged**2 * samples)
-
     def error(self, labelled: int) -> float:
         """Return the standard error with this number of labelled samples."""
         return sqrt(self.residual / labelled + self.explained / self.samples)
 
-    def power(self, effect: float, labelled: int, *, level: float = LEVEL) -> float:
+    def power(self, effect: float, labelled: int) -> float:
         """Return the probability that a comparison with this number of labelled samples shows a true difference.
 
-        Normal approximation, both tails.
+        Normal approximation at 95 %, both tails.
         """
         error = self.error(labelled)
         if not error:
             return float(effect != 0)
-        limit = normal_quantile((1 + level) / 2)
+        limit = normal_quantile((1 + LEVEL) / 2)
         return normal_cdf(abs(effect) / error - limit) + normal_cdf(-abs(effect) / error - limit)
 
 
-def labels_needed(
-    effect: float, spread: LabelSpread, *, two_sided: bool, power: float = POWER, level: float = LEVEL
-) -> int | None:
-    """Return the labelled samples from which an effect is decided with this power; None if all samples are too few.
+def labels_needed(effect: float, spread: LabelSpread) -> int | None:
+    """Return the labelled samples from which a comparison shows a true difference; None if all samples are too few.
 
-    `effect`: the distance of the true number from the one that decides: 0 for a comparison, the target for a gate.
-    `two_sided`: True for a comparison. At least 20, from which merilo decides by labels. Normal approximation: the
-    effect must be (z(level) + z(power)) standard errors.
+    At least 20, from which merilo decides by labels. Normal approximation, two-sided: the effect must be
+    (z(95 %) + z(80 %)) standard errors.
     """
-    check_level(level)
-    quantile = normal_quantile((1 + level) / 2 if two_sided else level) + normal_quantile(power)
+    quantile = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
     wanted = (abs(effect) / quantile) ** 2 - spread.explained / spread.samples
     if wanted <= 0:
         return None

@@ -120,13 +120,6 @@ class Clusters:
         pairs = [size * place[one] + place[other] for one, other in zip(first, second, strict=True)]
         return self.sums(np.eye(size * size)[pairs].reshape(-1, size * size))
 
-    def some(self, items: Sequence[int]) -> tuple[Clusters, Places]:
-        """Return the clusters of some items only, and the items' indices as an array."""
-        import numpy as np
-
-        places = np.asarray(items, dtype=np.int64)
-        return Clusters.of(self.of_item[places].tolist(), self.resampling), places
-
     def share(self, hits: Floats, cases: Floats) -> Measurement:
         """Return a fraction of items; with Wilson's interval over clusters if too few are off the more common side."""
         import numpy as np
