@@ -324,7 +324,7 @@ def test_no_text_forges_the_number_of_a_sentence(parts: list[list[str]]) -> None
     """Whatever the contexts say, the numbers that begin lines are those of their sentences, in order."""
     sentences = tuple(map(tuple, parts))
     question = Support("It is so.", tuple(" ".join(each) for each in sentences))
-    user = rubric.render(question, sentences=sentences).user
+    user = rubric.render_shared(question, sentences=sentences).rendered.user
     assert [int(each) for each in SENTENCE.findall(user)] == list(range(1, 1 + sum(map(len, sentences))))
     assert len(user.splitlines()) == len(user.split("\n"))
 

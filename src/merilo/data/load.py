@@ -115,13 +115,13 @@ def load(
     if is_url(source):
         source = fetched_file(str(source))
     columns = Columns(unseen=dict(mapping or {}))
-    rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore), tools, limit, sample, seed)
+    rules = _Reader(Planner(dict(mapping or {}), columns), language, frozenset(ignore), tools, limit, sample, seed)
     if isinstance(source, (str, PathLike)):
-        return _of_path(None if source == "-" else Path(source), rules, columns, max_line_bytes)
+        return _of_path(None if source == "-" else Path(source), rules, max_line_bytes)
     if not isinstance(source, (list, tuple, Dataset, ForeignRecords)) and (found := adapted(source)) is not None:
-        return _of_records(found, rules, columns)
+        return _of_records(found, rules)
     if check.is_record(source) and not isinstance(source, (Dataset, Sample)):
-        return _of_records(_records_in_memory(source), rules, columns)
+        return _of_records(_records_in_memory(source), rules)
     if _is_pipeline(source):
         raise UsageError(
             f"Data must be a path or a list of records, got a pipeline of type {type(source).__name__}. "
@@ -129,29 +129,29 @@ def load(
         )
     if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
-    return _of_records(source, rules, columns)
+    return _of_records(source, rules)
 
 
-def _of_path(path: Path | None, rules: "_Rules", columns: Columns, max_line_bytes: int) -> Dataset:
+def _of_path(path: Path | None, rules: "_Reader", max_line_bytes: int) -> Dataset:
     """Return the data set of a file, or of standard input."""
     if path is not None and (found := adapted(path)) is not None:
-        return _of_records(found, rules, columns)
+        return _of_records(found, rules)
     if path is not None and path.name.endswith(HOPS) and not path.exists():
         path, rules = path.with_name(path.name.removesuffix(HOPS)), replace(rules, hops=True)
-        columns.cluster = CONVERSATION
+        rules.planner.columns.cluster = CONVERSATION
     named = Format.JSONL if path is None else format_of(path)
     file = RecordFile(path, named, max_line_bytes).by_content()
-    columns.separated = file.separated
-    rules = replace(rules, planner=replace(rules.planner, cells=file.format in (Format.CSV, Format.TSV)))
-    reader = _Reader(file.name, file.unit, file.records, rules)
+    rules.planner.columns.separated = file.separated
+    planner = replace(rules.planner, cells=file.format in (Format.CSV, Format.TSV))
+    reader = replace(rules, planner=planner, name=file.name, unit=file.unit, records=file.records)
     name = file.name if path is None else data_name(path)
-    return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
+    return Dataset(name, reader.read if path else _once(reader.read, file.name), planner.columns)
 
 
-def _of_records(source: object, rules: "_Rules", columns: Columns) -> Dataset:
+def _of_records(source: object, rules: "_Reader") -> Dataset:
     """Return the data set of records in memory, or of those that an adapter reads."""
     records = cast("Records | ForeignRecords", source)  # ordered: checked by `load`, or promised by an adapter
-    name, shown, unit = "records", "records", "record"
+    name, shown, unit, columns = "records", "records", "record", rules.planner.columns
     if isinstance(records, ForeignRecords):
         if records.of_traces is not None:
             records = records.of_traces(rules.tools, rules.limit is not None)
@@ -162,7 +162,7 @@ def _of_records(source: object, rules: "_Rules", columns: Columns) -> Dataset:
         if isinstance(records, Dataset):
             name = shown = records.name
             columns.note = records.columns.note
-    reader = _Reader(shown, unit, lambda: _raw_records(records), rules)
+    reader = replace(rules, name=shown, unit=unit, records=lambda: _raw_records(records))
     return Dataset(name, _once(reader.read, "the iterator") if is_once else reader.read, columns)
 
 
@@ -238,58 +238,53 @@ _ASKED_BY: Final = ("invoke", "query", "retrieve", "run")
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
-    planner: Planner
-    language: str | None
-    ignored: frozenset[str]
-    tools: Collection[str] | None = None
-    limit: int | None = None
-    sample: int | None = None
-    seed: int = 0
-    hops: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Reader:
     """A reader that turns raw records into samples."""
 
-    name: str
-    unit: str
-    records: Callable[[], Iterator[RawRecord | Sample]]
-    rules: _Rules
+    planner: Planner
+    language: str | None
+    ignored: frozenset[str]
+    tools: Collection[str] | None
+    limit: int | None
+    sample: int | None
+    seed: int
+    hops: bool = False
+    name: str = ""
+    unit: str = ""
+    records: Callable[[], Iterator[RawRecord | Sample]] = lambda: iter(())
 
     @property
     def cells(self) -> bool:
         """True if every value is the text of a table's cell."""
-        return self.rules.planner.cells
+        return self.planner.cells
 
     def read(self) -> Iterator[Sample | BadRecord]:
         """Return the samples. Each pass decides again how columns are read."""
-        return replace(self, rules=replace(self.rules, planner=replace(self.rules.planner))).samples()
+        return replace(self, planner=replace(self.planner)).samples()
 
     def samples(self) -> Iterator[Sample | BadRecord]:
         number = 0
-        found = unfolded(self.records(), self.rules.tools, hops=self.rules.hops)
-        records, ahead, first = islice(found, self.rules.limit), list[RawRecord | Sample](), list[dict[str, object]]()
+        found = unfolded(self.records(), self.tools, hops=self.hops)
+        records, ahead, first = islice(found, self.limit), list[RawRecord | Sample](), list[dict[str, object]]()
         for raw in records:
             ahead.append(raw)
             record = {} if isinstance(raw, Sample) else self._present(raw.value or {})
             if record:
                 first.append(record)
-            planner = replace(self.rules.planner, columns=Columns())
+            planner = replace(self.planner, columns=Columns())
             is_open = len(ahead) < _AHEAD and len(record) <= MAX_COLUMNS
-            if not is_open or not (self.rules.planner.awaits(record) or awaits(record, planner)):
+            if not is_open or not (self.planner.awaits(record) or awaits(record, planner)):
                 break
         rows = enumerate(self._as_samples(chain(ahead, records), first), start=1)
-        for number, raw in rows if self.rules.sample is None else self._drawn(rows, self.rules.sample):
+        for number, raw in rows if self.sample is None else self._drawn(rows, self.sample):
             if isinstance(raw, Sample):
-                language = self.rules.language
-                yield raw if language is None else in_language(raw, language, lambda _: self.rules.language)
+                language = self.language
+                yield raw if language is None else in_language(raw, language, lambda _: self.language)
             else:
                 problems = list(raw.problems)
                 sample = self._sample(raw.value, number, problems) if raw.value is not None else None
                 if self.cells and sample is not None and not problems and not sample.present:
-                    self.rules.planner.columns.blank += 1
+                    self.planner.columns.blank += 1
                     continue
                 yield sample if sample is not None and not problems else self._bad(raw.place, problems)
         if not number:
@@ -298,11 +293,11 @@ class _Reader:
     def _drawn(self, rows: Iterator[_Numbered], size: int) -> list[_Numbered]:
         """Return `size` of the rows, each equally likely, in their order (Algorithm R); all if there are fewer."""
         # Python promises equal numbers in all releases for `random` alone.
-        uniform, drawn, number = Random(self.rules.seed).random, [*islice(rows, size)], size  # noqa: S311  no secret
+        uniform, drawn, number = Random(self.seed).random, [*islice(rows, size)], size  # noqa: S311  no secret
         for number, raw in rows:
             if (place := int(uniform() * number)) < size:
                 drawn[place] = (number, raw)
-        self.rules.planner.columns.drawn_from = number if len(drawn) == size else len(drawn)
+        self.planner.columns.drawn_from = number if len(drawn) == size else len(drawn)
         return sorted(drawn, key=itemgetter(0))
 
     def _as_samples(
@@ -312,7 +307,7 @@ class _Reader:
         if first and all(_is_span(record) for record in first):
             got, advice = "spans of a system that merilo does not know", "write a record for each answer"
             raise DataError.of(Problem("samples", got, source=self.name, advice=f"{advice}: {json.dumps(_RECORD)}"))
-        planner, columns = self.rules.planner, self.rules.planner.columns
+        planner, columns = self.planner, self.planner.columns
         columns.blank, columns.filled, columns.first = 0, self._filled, [*columns.first, *first][:_TRIED]
         planner.inside.update(inner_columns(first, replace(planner, columns=Columns())))
         if has_rows_of_contexts(first, planner):
@@ -325,11 +320,11 @@ class _Reader:
     def _filled(self, mapping: Mapping[str, str]) -> set[str]:
         """Return the fields that a mapping fills in the first records; all of it if none of them has its columns."""
         roots = {column: re.split(r"[.\[]", column)[0] for column in mapping}
-        first = [each for each in self.rules.planner.columns.first if not each.keys().isdisjoint(roots.values())]
+        first = [each for each in self.planner.columns.first if not each.keys().isdisjoint(roots.values())]
         if not first:
             return {*mapping.values()}
-        planner = replace(self.rules.planner, mapping={**self.rules.planner.mapping, **mapping}, columns=Columns())
-        reader = replace(self, rules=replace(self.rules, planner=planner))
+        planner = replace(self.planner, mapping={**self.planner.mapping, **mapping}, columns=Columns())
+        reader = replace(self, planner=planner)
         read = (reader._sample({**record}, 1, []) for record in first)  # noqa: SLF001  another reader
         return {name for sample in read if sample is not None for name in sample.present}
 
@@ -340,7 +335,7 @@ class _Reader:
     def _with_column(self, problem: Problem) -> Problem:
         """Name the column of a table in memory if it has another name than the field."""
         field = (problem.field or "").partition("[")[0]
-        columns = [column for column, name in self.rules.planner.columns.recognised.items() if name == field != column]
+        columns = [column for column, name in self.planner.columns.recognised.items() if name == field != column]
         if len(columns) != 1 or "column" in problem.got:
             return problem
         return replace(problem, got=f"{problem.got} in the column {columns[0]!r}")
@@ -350,9 +345,9 @@ class _Reader:
         found = {
             name: None if type(value) not in _JSON_TYPES and check.is_missing(value) else value
             for name, value in record.items()
-            if name not in self.rules.ignored
+            if name not in self.ignored
         }
-        planner = self.rules.planner
+        planner = self.planner
         paths = [name for name in planner.mapping if name not in record and ("." in name or "[" in name)]
         paths += [name for name in planner.inside if name not in record]
         return {**found, **{name: value for name in paths if (value := at_path(found, name)) is not None}}
@@ -362,7 +357,7 @@ class _Reader:
         if len(record) > MAX_COLUMNS:
             problems.append(Problem(f"at most {MAX_COLUMNS:,} columns", f"{len(record):,}"))
             return None
-        plan = self.rules.planner.plan(record)
+        plan = self.planner.plan(record)
         values: dict[str, object] = {"id": None}
         for field, sources in plan.fields:
             if (value := self._chosen(record, field, sources, problems)) is None:
@@ -372,9 +367,9 @@ class _Reader:
                 values.update(_question_in(value, problems, has_history="history" in dict(plan.fields)))
         if values["id"] is None:
             values["id"] = str(number)
-            self.rules.planner.columns.note_number(number)
-        if self.rules.language is not None:
-            values["language"] = self.rules.language
+            self.planner.columns.note_number(number)
+        if self.language is not None:
+            values["language"] = self.language
         problems += self._without_field(plan)
         noted = self._unreadable(values, plan)
         if plan.kept or noted or "metadata" in values:
@@ -389,7 +384,7 @@ class _Reader:
 
     def _rest(self, column: str, value: object) -> dict[str, object]:
         """Return an unread column for the metadata: of one in which fields were found, the other keys."""
-        inside = [path for path in self.rules.planner.inside if path.startswith(f"{column}.")]
+        inside = [path for path in self.planner.inside if path.startswith(f"{column}.")]
         found = held(value) if inside else value
         if not inside or not check.is_record(found):
             return {column: value}
@@ -428,7 +423,7 @@ class _Reader:
                 texts = _printed(value, field, [])  # anything but a list of texts is a text itself
                 value = texts if check.is_list(texts) and texts and _are_texts(texts) else value
             elif value in _PRINTED_MISSING:
-                self.rules.planner.columns.printed_missing[field] = None
+                self.planner.columns.printed_missing[field] = None
         if check.is_list(value) and not are_messages(value):
             value = self._only_text(value, field, source, problems)
         is_turns = field != "user_input" and check.is_list(value)
@@ -465,7 +460,7 @@ class _Reader:
             is_given = field not in _UNDUMPED and source.form is not ColumnFormat.MAPPED
             first = value[0] if check.is_list(value) and value else value  # what is printed is printed alike
             if is_given and isinstance(first, str) and is_unreadable(first):
-                self.rules.planner.columns.unreadable[source.columns[0]] = field
+                self.planner.columns.unreadable[source.columns[0]] = field
                 return {UNREADABLE: field}
         return {}
 
@@ -474,7 +469,7 @@ class _Reader:
         if plan.knows_a_field:
             return []
         got = f"an object with {named_columns(plan.kept)}" if plan.kept else "an empty object"
-        advice = mapping_advice(self.rules.planner.columns, FIELDS) if plan.kept else ""
+        advice = mapping_advice(self.planner.columns, FIELDS) if plan.kept else ""
         return [Problem(f"at least one of the fields {', '.join(FIELDS)}", got, advice=advice)]
 
     def _chosen(
@@ -517,7 +512,7 @@ class _Reader:
             held(first) is first and all(type(item) is str and item[:1] != "{" for item in value)
         ):
             return value
-        return [_context(item, self.rules.language) for item in value]
+        return [_context(item, self.language) for item in value]
 
     def _items(self, value: str, field: str, problems: list[Problem]) -> object:
         if check.is_record(found := held(value)):
@@ -529,7 +524,7 @@ class _Reader:
             problems.append(Problem("a list of ids", check.shown(value), field, advice=advice))
         if field in _CONTEXT_FIELDS and len(parts := parts_of(value)) > 1:
             return parts
-        self.rules.planner.columns.single[field] = None
+        self.planner.columns.single[field] = None
         return [value]
 
 

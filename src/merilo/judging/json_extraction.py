@@ -106,15 +106,13 @@ def is_nothing(value: object) -> bool:
 
 def has_answer(text: str) -> bool:
     """Return True if a reply that was cut off has any text after the model's reasoning."""
-    ends = [match.end() for match in _REASONING_END.finditer(text)]
-    rest = text[ends[-1] :] if ends else text
-    return bool(rest.strip()) and not (not ends and _REASONING_START.match(rest.lstrip()))
+    rest = _after_reasoning(text)
+    return bool(rest.strip()) and not (rest == text and _REASONING_START.match(rest.lstrip()))
 
 
 def complete_fields(text: str) -> str:
     """Return the object that a cut reply begins with, as JSON of the fields that are complete; empty if none is."""
-    ends = [match.end() for match in _REASONING_END.finditer(text)]
-    text = text[ends[-1] :] if ends else text
+    text = _after_reasoning(text)
     start = re.match(r"\s*(?:```[\w-]*\s*)?(?=\{)", text)
     if start is None:
         return ""
@@ -159,18 +157,26 @@ def _read(text: str, shape: JsonShape) -> Json | list[object]:
         raise ReplyParseError(TOO_LONG)
     try:
         whole = _whole(text, shape)
-        return _scanned(_without_reasoning(text), shape) if whole is None else whole
+        if whole is not None:
+            return whole
+        start, end = _REASONING_START.match(text), _REASONING_END.search(text)
+        if start and end is None:
+            raise ReplyParseError("Your reply holds only reasoning and no answer after it.")
+        return _scanned(text[end.end() :] if start and end else text, shape)
     except RecursionError:
         raise ReplyParseError("Your reply was nested too deeply.") from None
 
 
+def _after_reasoning(text: str) -> str:
+    """Return what follows the last closing tag; the whole text if there is none."""
+    ends = [match.end() for match in _REASONING_END.finditer(text)]
+    return text[ends[-1] :] if ends else text
+
+
 def _whole(text: str, shape: JsonShape) -> Json | list[object] | None:
     """Return the value if it is the whole text, or the whole text after the reasoning; otherwise None."""
-    value = _alone(text, shape)
-    if value is not None:
-        return value
-    ends = [match.end() for match in _REASONING_END.finditer(text)]
-    return _alone(text[ends[-1] :].strip(), shape) if ends else None
+    value, rest = _alone(text, shape), _after_reasoning(text)
+    return value if value is not None or rest == text else _alone(rest.strip(), shape)
 
 
 def _alone(text: str, shape: JsonShape) -> Json | list[object] | None:
@@ -183,15 +189,6 @@ def _alone(text: str, shape: JsonShape) -> Json | list[object] | None:
     except ValueError:  # JSONDecodeError, or a number of thousands of digits
         return None
     return _wanted(value, shape)
-
-
-def _without_reasoning(text: str) -> str:
-    if not _REASONING_START.match(text):
-        return text
-    end = _REASONING_END.search(text)
-    if end is None:
-        raise ReplyParseError("Your reply holds only reasoning and no answer after it.")
-    return text[end.end() :]
 
 
 class _Text(str):

@@ -138,11 +138,6 @@ class Rubric:
         return SharedPrefix(Rendered("".join(system(values, tokens)), "".join(texts)), length)
 
 
-def load(name: str) -> Rubric:
-    """Return the rubric with this path under `rubrics/`, such as `en/relevance.v1`. Raises RubricError."""
-    return _load(name.removesuffix(".md"))
-
-
 def rubric_for(question: Question[Any] | Pack, *, language: str | None = None, version: int | None = None) -> Rubric:
     """Return the rubric for a question or pack, in its own or the given language and in the current or given version.
 
@@ -180,14 +175,9 @@ def rubric_versions(kinds: Iterable[type[Question[Any]]]) -> dict[str, str]:
     return {name: version for name, version in versions.items() if folder.joinpath(f"{name}.{version}.md").is_file()}
 
 
-def render(
-    question: Question[Any] | Pack, *, language: str | None = None, sentences: SentencesOfContexts | None = None
-) -> Rendered:
-    """Return the system and user text that ask a question, or a pack of questions at once. Raises RubricError.
-
-    `sentences`: those of each context, for rubrics that number them; None treats each context as one sentence.
-    """
-    return render_shared(question, rubric_for(question, language=language), sentences=sentences).rendered
+def render(question: Question[Any] | Pack, *, language: str | None = None) -> Rendered:
+    """Return the system and user text that ask a question, or a pack of questions at once. Raises RubricError."""
+    return render_shared(question, rubric_for(question, language=language)).rendered
 
 
 def render_shared(
@@ -196,7 +186,8 @@ def render_shared(
     """Return the text that asks a question through a rubric, and the length of the user text that questions about the
     same contexts share.
 
-    `rubric`: None for the current one in the question's language. `sentences`: see `render`.
+    `rubric`: None for the current one in the question's language. `sentences`: those of each context, for rubrics that
+    number them; None treats each context as one sentence. Raises RubricError.
     """
     rubric = rubric_for(question) if rubric is None else rubric
     values = values_of(question)
@@ -286,18 +277,16 @@ def lock_lines(root: Traversable) -> tuple[str, ...]:
 
 def main(arguments: list[str]) -> int:
     """Compare the rubrics with their locks, or write these (`--lock`); return 1 if they differ."""
-    return max([_compare_or_lock(root, "--lock" in arguments) for root in roots()])
-
-
-def _compare_or_lock(root: Traversable, write: bool) -> int:  # noqa: FBT001  as above
-    lock = Path(str(root)) / LOCK
-    locked = set(lock.read_text(encoding="utf-8").splitlines() if lock.exists() else ())
-    changed = sorted(locked ^ set(lock_lines(root)), key=lambda line: line.split("  ")[-1])
-    if write:
-        lock.write_text("".join(f"{line}\n" for line in lock_lines(root)), encoding="utf-8", newline="\n")
-    for line in changed:
-        sys.stdout.write(f"{'-' if line in locked else '+'} {line}\n")
-    return int(bool(changed) and not write)
+    differ = False
+    for root in roots():
+        lock, lines = Path(str(root)) / LOCK, lock_lines(root)
+        locked = set(lock.read_text(encoding="utf-8").splitlines() if lock.exists() else ())
+        for line in sorted(locked ^ set(lines), key=lambda line: line.split("  ")[-1]):
+            differ = True
+            sys.stdout.write(f"{'-' if line in locked else '+'} {line}\n")
+        if "--lock" in arguments:
+            lock.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return int(differ and "--lock" not in arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +361,9 @@ def _of_kind(language: str, kind: str, together: bool, version: int) -> Rubric: 
 
 
 @cache
-def _load(name: str) -> Rubric:
+def load(name: str) -> Rubric:
+    """Return the rubric with this path under `rubrics/`, such as `en/relevance.v1`. Raises RubricError."""
+    name = name.removesuffix(".md")
     named = _NAME.fullmatch(name) is not None
     root = next((each for each in roots() if named and each.joinpath(f"{name}.md").is_file()), None)
     if root is None:
@@ -425,24 +416,9 @@ def _leading(text: str, shared: frozenset[str]) -> int:
 def _filling(text: str) -> Fill:
     """Return the function that fills one part. Most parts are plain text between filtered fields and need no jinja."""
     literals, places = _cut(text)
-    if _plain(literals):
-        return _joined(literals, places)
-    template = _environment().from_string(text)
-    return lambda values, tokens: [template.render({**values, _TOKENS: tokens})]
-
-
-def _plain(literals: list[str]) -> bool:
-    """Return True if the literals contain no other markup than the filtered fields."""
-    return not any(_MARKUP.search(literal) for literal in literals)
-
-
-def _cut(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """Return the plain texts of a part, and the name, filter and label of each field. White space as in jinja."""
-    pieces = _PLACE.split(re.sub(r"\r\n?", "\n", text).removesuffix("\n"))
-    return pieces[::4], list(zip(pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
-
-
-def _joined(literals: list[str], places: list[tuple[str, str, str]]) -> Fill:
+    if not _plain(literals):
+        template = _environment().from_string(text)
+        return lambda values, tokens: [template.render({**values, _TOKENS: tokens})]
     if not places:
         return lambda _values, _tokens: literals
     filled = [
@@ -458,6 +434,17 @@ def _joined(literals: list[str], places: list[tuple[str, str, str]]) -> Fill:
         return texts
 
     return fill
+
+
+def _plain(literals: list[str]) -> bool:
+    """Return True if the literals contain no other markup than the filtered fields."""
+    return not any(_MARKUP.search(literal) for literal in literals)
+
+
+def _cut(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """Return the plain texts of a part, and the name, filter and label of each field. White space as in jinja."""
+    pieces = _PLACE.split(re.sub(r"\r\n?", "\n", text).removesuffix("\n"))
+    return pieces[::4], list(zip(pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
 
 
 @cache
