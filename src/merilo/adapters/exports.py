@@ -337,14 +337,12 @@ def kind_of(record: Mapping[str, object]) -> SpanFile | ResultFile | None:
     tree = tree_of({name: None if check.is_list(value) and not value else value for name, value in record.items()})
     known: tuple[SpanFile | ResultFile, ...] = (*conventions().files, *result_files())
     for file in known:
-        if any(all(_there(record, tree, name) for name in names) for names in file.has):
+        if any(
+            all((name in record or find(record, name) is not None or find(tree, name) is not None) for name in names)
+            for names in file.has
+        ):
             return file
     return None
-
-
-def _there(record: Mapping[str, object], tree: Mapping[str, object], name: str) -> bool:
-    """Return True if a record has a dotted key; a list may be empty."""
-    return name in record or find(record, name) is not None or find(tree, name) is not None
 
 
 def _export(path: Path, record: Mapping[str, object], read: Callable[[], Iterator[RawRecord]]) -> Export | None:

@@ -135,9 +135,10 @@ def whole_item(spans: Sequence[Span], line: int) -> tuple[Item]:
     if "retrieved_context_ids" in retrieved:
         missing.append(_NO_TEXTS)
     base = Item(line, id=spans[0].trace, kinds=_kinds(spans), missing=tuple(missing))
-    reason = _why_not(question, documents, response)
-    if reason:
-        return (replace(base, reason=reason),)
+    if question is None:
+        return (replace(base, reason="no span states the question"),)
+    if documents is None and response is None:
+        return (replace(base, reason="no span states contexts or a response"),)
     record: dict[str, Any] = {"id": spans[0].trace, "user_input": question, **retrieved}
     if response is not None:
         record["response"] = response
@@ -212,14 +213,6 @@ def _retrieved(documents: Sequence[dict[str, Any]] | None) -> dict[str, Any]:  #
     if documents and not contexts:
         return {"retrieved_context_ids": [each["id"] for each in documents]}
     return {"retrieved_contexts": contexts}
-
-
-def _why_not(question: str | None, documents: object, response: str | None) -> str:
-    if question is None:
-        return "no span states the question"
-    if documents is None and response is None:
-        return "no span states contexts or a response"
-    return ""
 
 
 def _kinds(spans: Sequence[Span]) -> dict[str, int]:

@@ -48,7 +48,8 @@ def shown(value: object) -> str:
         case str():
             return f"the text {cut(value)!r}" if value else "an empty text"
         case _ if is_mapping(value):
-            return f"an object with {_keys(value)}" if value else "an empty object"
+            keys = [*(repr(cut(str(key))) for key in islice(value, _SHOWN_KEYS)), *["..."][: len(value) > _SHOWN_KEYS]]
+            return f"an object with {', '.join(keys)}" if value else "an empty object"
         case _ if is_list(value):
             return f"a list of {len(value)}" if value else "an empty list"
         case _:
@@ -251,11 +252,6 @@ def _checked_key(key: object, field: str, problems: list[Problem]) -> str:
         return f"{field}.{cut(key)}"
     problems.append(Problem("keys that are text", shown(key), field))
     return field
-
-
-def _keys(value: Mapping[object, object]) -> str:
-    keys = [repr(cut(str(key))) for key in islice(value, _SHOWN_KEYS)]
-    return ", ".join([*keys, "..."] if len(value) > _SHOWN_KEYS else keys)
 
 
 def _is_short(value: int) -> bool:

@@ -257,15 +257,15 @@ class _Reader:
         high = low if read["last"] is None else int(read["last"])
         if not low <= high < low + _MAX_RANGE:
             return None
-        found = {number: self._context(number) for number in range(low, high + 1)}
+        places = {number: number - self.first for number in range(low, high + 1)}
+        found = {
+            number: place if 0 <= place < len(self.contexts.ids) else self.places.get(str(number))
+            for number, place in places.items()
+        }
         return _Names(
             tuple(place for place in found.values() if place is not None),
             tuple(str(number) for number, place in found.items() if place is None),
         )
-
-    def _context(self, number: int) -> int | None:
-        place = number - self.first
-        return place if 0 <= place < len(self.contexts.ids) else self.places.get(str(number))
 
     def _keep(self, text: str) -> None:
         if not text:

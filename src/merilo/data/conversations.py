@@ -64,7 +64,8 @@ def unfolded(
             yield from chain.from_iterable(map(answers, group))
         else:
             whole = _joined(group)
-            yield from [_apart(whole.place)] if key in read else answers(whole)
+            apart = Problem("adjacent lines of each conversation", "others in between", CONVERSATION)
+            yield from [RawRecord(whole.place, None, (apart,))] if key in read else answers(whole)
             read |= {key} - {"turns"}
 
 
@@ -92,11 +93,6 @@ def _parts() -> frozenset[str]:
 def _thread(value: Mapping[str, object]) -> str | None:
     """Return the column that names the conversation of a line; None if there is none."""
     return next((name for name in names()["message"]["thread"] if not check.is_missing(value.get(name))), None)
-
-
-def _apart(place: int) -> RawRecord:
-    problem = Problem("adjacent lines of each conversation", "others in between", CONVERSATION)
-    return RawRecord(place, None, (problem,))
 
 
 def _joined(lines: Iterator[RawRecord | Sample]) -> RawRecord:

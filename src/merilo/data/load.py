@@ -286,7 +286,9 @@ class _Reader:
                 if self.cells and sample is not None and not problems and not sample.present:
                     self.planner.columns.blank += 1
                     continue
-                yield sample if sample is not None and not problems else self._bad(raw.place, problems)
+                placed = [replace(each, source=self.name, line=raw.place, unit=self.unit) for each in problems]
+                named = map(self._with_column, placed) if self.unit == "row" else placed
+                yield sample if sample is not None and not problems else BadRecord(tuple(named))
         if not number:
             raise DataError.of(Problem("at least one record", "none", source=self.name))
 
@@ -327,10 +329,6 @@ class _Reader:
         reader = replace(self, planner=planner)
         read = (reader._sample({**record}, 1, []) for record in first)  # noqa: SLF001  another reader
         return {name for sample in read if sample is not None for name in sample.present}
-
-    def _bad(self, place: int, problems: list[Problem]) -> BadRecord:
-        placed = [replace(p, source=self.name, line=place, unit=self.unit) for p in problems]
-        return BadRecord(tuple(map(self._with_column, placed) if self.unit == "row" else placed))
 
     def _with_column(self, problem: Problem) -> Problem:
         """Name the column of a table in memory if it has another name than the field."""

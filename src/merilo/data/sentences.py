@@ -231,7 +231,8 @@ def sentence_ends(text: str, language: str) -> list[int]:
     while len(text) - start > _WINDOW_CHARS:
         check_cancelled()
         found = boundaries(text[start : start + _WINDOW_CHARS])[:-1]  # the window truncates its last sentence
-        ends += [start + end for end in found] or [_next_end(text, start + _WINDOW_CHARS)]
+        far = _ANY_END.search(text, start + _WINDOW_CHARS)
+        ends += [start + end for end in found] or [far.end() if far else len(text)]
         start = ends[-1]
     if start < len(text):
         ends += [start + end for end in boundaries(text[start:])]
@@ -287,11 +288,6 @@ def _items(text: str, ends: list[int], *, ends_open: bool) -> list[int]:
         elif counted and number == len(counted) + 1 and (ends_open or _CLOSED.search(text, back, start)):
             counted.append(start)
     return found + (counted if len(counted) > 1 else [])
-
-
-def _next_end(text: str, start: int) -> int:
-    found = _ANY_END.search(text, start)
-    return found.end() if found else len(text)
 
 
 @cache

@@ -76,7 +76,11 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
         filled |= {name for name, _ in fields}
         used = {column: name for name, sources in fields for each in sources for column in each.columns}
         # An answer is not looked into, since it would supply its own contexts.
-        read = {column for column, name in used.items() if name in LIST_FIELDS or _is_said(record.get(column), name)}
+        read = {
+            column
+            for column, name in used.items()
+            if name in LIST_FIELDS or (name in {"response", "reference"} and isinstance(record.get(column), str))
+        }
         for path, value in within(record, read | _OWN - {"metadata"}):
             is_expected = _has_word(path, "expected")
             is_known = (
@@ -95,10 +99,6 @@ def inner_columns(records: Sequence[Mapping[str, object]], planner: Planner) -> 
     least = {name: min((path.count(".") for path in paths), default=0) for name, paths in found.items()}
     nearest = {name: [path for path in paths if path.count(".") == least[name]] for name, paths in found.items()}
     return {paths[0]: name for name, paths in nearest.items() if len(paths) == 1 and name not in filled}
-
-
-def _is_said(value: object, field: str) -> bool:
-    return field in {"response", "reference"} and isinstance(value, str)
 
 
 def _has_inner(name: str, value: object) -> bool:
@@ -181,7 +181,9 @@ def records_in(
     is_one = bool(talks) or any(_is_text(value[name], field) for name, field in known.items())
     if check.is_list(header := value.get("columns")) and check.is_list(rows := value.get("data")):  # pandas: split
         return [dict(zip(map(str, header), row, strict=False)) for row in rows if check.is_list(row)]
-    listed = {name: items for name in value if name not in {*known, *talks} and (items := _objects(value[name]))}
+    lists = {name: each for name, each in value.items() if name not in {*known, *talks} and check.is_list(each)}
+    found = {name: [item for item in items if check.is_record(item)] for name, items in lists.items()}
+    listed = {name: items for name, items in found.items() if items}
     needed = TEXT_FIELDS if is_one else frozenset(FIELDS)  # passages are not records
     records = {name: items for name, items in listed.items() if name in WRAPPERS}
     records = records or {
@@ -239,11 +241,6 @@ def _of_columns(
 def _is_text(value: object, field: str) -> bool:
     is_read = isinstance(value, str) or are_messages(value) or (check.is_record(value) and text_in(value, field))
     return field in TEXT_FIELDS and bool(is_read)
-
-
-def _objects(value: object) -> list[Mapping[str, object]]:
-    """Return the items of a list of objects; an empty list for any other value."""
-    return [each for each in value if check.is_record(each)] if check.is_list(value) and value else []
 
 
 def _fields(item: object) -> frozenset[str]:

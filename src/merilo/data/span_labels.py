@@ -80,16 +80,12 @@ def _disjoint(labels: Sequence[SpanLabel]) -> list[SpanLabel]:
         while active and active[0][2].span.end <= start:  # the best label has ended; others are dropped when they lead
             heapq.heappop(active)
         if active:
-            _append(found, active[0][2]._replace(span=DenseSpan(active[0][2].span.document, start, end)))
+            best, last = active[0][2], found[-1] if found else None
+            if last is not None and last.span.end == start and (last.grade, last.by) == (best.grade, best.by):
+                found[-1] = last._replace(span=last.span._replace(end=end))
+            else:
+                found.append(best._replace(span=DenseSpan(best.span.document, start, end)))
     return found
-
-
-def _append(found: list[SpanLabel], label: SpanLabel) -> None:
-    last = found[-1] if found else None
-    if last is not None and last.span.end == label.span.start and (last.grade, last.by) == (label.grade, label.by):
-        found[-1] = last._replace(span=last.span._replace(end=label.span.end))
-    else:
-        found.append(label)
 
 
 def by_sample(labels: Iterable[SpanLabel]) -> Mapping[str, Sequence[SpanLabel]]:
@@ -247,14 +243,11 @@ def located(
     gold = [(each, place_of(each, documents)) for each in sample.reference_contexts or ()]
     lost = [at for at, (context, place) in enumerate(gold) if place is None and dense(context.text)]
     if lost:
-        return BadRecord(tuple(_not_found(sample.id, at, gold[at][0]) for at in lost))
+        needed, source = "a text that is in the documents", f"sample {sample.id!r}"
+        shown = ((at, check.shown(gold[at][0].text)) for at in lost)
+        return BadRecord(tuple(Problem(needed, got, f"reference_contexts[{at}]", source=source) for at, got in shown))
     evidence = None if sample.reference_contexts is None else tuple(_with_place(*each) for each in gold)
     return replace(sample, retrieved_contexts=places, reference_contexts=evidence)
-
-
-def _not_found(sample: str, at: int, context: Context) -> Problem:
-    got = check.shown(context.text)
-    return Problem("a text that is in the documents", got, f"reference_contexts[{at}]", source=f"sample {sample!r}")
 
 
 def place_of(context: Context, documents: Documents) -> DenseSpan | None:

@@ -190,16 +190,14 @@ class Reader:
         if not month:
             month = _OTHER_MONTHS.get(self.word(at), 0) if day else 0
         if not month:
-            return self._dated(place, place + 1, (number, 0, 0, 0)) if self._is_year(place) else 0
+            priced, counted = self.word(place - 1) in _CURRENCY, self.word(place + 1) in _COUNTED
+            is_year = number in _YEARS and not priced and not counted
+            return self._dated(place, place + 1, (number, 0, 0, 0)) if is_year else 0
         end = at + 1 + (self.word(at + 1) == "de")
         if not day and 1 <= self.integer(end) <= 31:
             day, end = self.integer(end), end + 1 + (self.word(end + 1) in _ORDINAL_ENDS)
         year = self.integer(end) if self.integer(end) in _YEARS else 0
         return self._dated(place, end + bool(year), (year, month, day, 0))
-
-    def _is_year(self, place: int) -> bool:
-        priced, counted = self.word(place - 1) in _CURRENCY, self.word(place + 1) in _COUNTED
-        return self.integer(place) in _YEARS and not priced and not counted
 
     def _dated(self, first: int, end: int, parts: tuple[int, int, int, int]) -> int:
         self.dates.append(Date(*parts, self.take(first, end)))
@@ -322,11 +320,7 @@ def has_date(date: Date, source: Values) -> bool:
     equal = [
         each
         for each in source.dates
-        if not dates_differ(date, each) and any(a and a == b for a, b in zip(date[1:4], each[1:4], strict=True))
+        if not any(mine and their and mine != their for mine, their in zip(date[:4], each[:4], strict=True))
+        and any(a and a == b for a, b in zip(date[1:4], each[1:4], strict=True))
     ]
     return bool(equal) and (not date.year or date.year in years)
-
-
-def dates_differ(one: Date, other: Date) -> bool:
-    """Return True if two dates state the same part differently."""
-    return any(mine and their and mine != their for mine, their in zip(one[:4], other[:4], strict=True))

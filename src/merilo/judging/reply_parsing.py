@@ -145,7 +145,8 @@ class _Found:
         sentences = [f"On {about} {index + 1}: {self.faults[index]}" for index in sorted(self.faults)]
         missing = [str(index + 1) for index in sorted(wanted) if index not in fine and index not in self.faults]
         if missing:
-            sentences.append(f"{self.stray}There is no verdict on {_listed(missing, about)}.")
+            several = {"entity": "entities"}.get(about, f"{about}s") if len(missing) > 1 else about
+            sentences.append(f"{self.stray}There is no verdict on {several} {', '.join(missing)}.")
         # a statement with two verdicts, one of them weak, has none
         weak = tuple(None if index in self.verdicts else self.weak.get(index) for index in range(size))
         return ParsedReply(tuple(fine.get(index) for index in range(size)), " ".join(sentences), weak)
@@ -162,11 +163,6 @@ def _index(item: object, size: int, about: str) -> int:
     if not 1 <= number <= size:
         raise ReplyParseError(f"There is no {about} {number}; they are numbered from 1 to {size}.")
     return number - 1
-
-
-def _listed(numbers: list[str], about: str) -> str:
-    plural = {"entity": "entities"}.get(about, f"{about}s")
-    return f"{about} {numbers[0]}" if len(numbers) == 1 else f"{plural} {', '.join(numbers)}"
 
 
 def _of_kind(kind: type[Question[Any]], version: int | None) -> ReplySchema | ListReplySchema:

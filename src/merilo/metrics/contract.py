@@ -553,9 +553,7 @@ def guessed(question: Question[Any]) -> Verdict:
 
 def _text(number: int, what: str, max_sentences: int) -> str:
     count = 1 + int(max_sentences * chance(number, what))
-    return "\n\n".join(_sentence(number, f"{what} {place}") for place in range(count))
-
-
-def _sentence(number: int, what: str) -> str:
-    words = [_WORDS[int(len(_WORDS) * chance(number, what, str(at)))] for at in range(5)]
-    return f"The {what} of case {number} has {' '.join(words)}."
+    about = [f"{what} {place}" for place in range(count)]
+    chosen = [[chance(number, each, str(at)) for at in range(5)] for each in about]
+    words = [" ".join(_WORDS[int(len(_WORDS) * odd)] for odd in odds) for odds in chosen]
+    return "\n\n".join(f"The {each} of case {number} has {own}." for each, own in zip(about, words, strict=True))

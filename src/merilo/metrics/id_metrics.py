@@ -12,8 +12,6 @@ from merilo.metrics.steps import NOTHING_TO_FIND, Ranking, checked_cutoff, grade
 from merilo.metrics.variants import D, RetrievalMetric, described, variant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
@@ -88,10 +86,6 @@ def _binary(formula: Callable[[Ranking, int | None], float]) -> object:
     return staticmethod(outcome)
 
 
-def _reciprocal(flags: Sequence[bool]) -> float:
-    return next((1 / rank for rank, flag in enumerate(flags, start=1) if flag), 0.0)
-
-
 def _by_grade(sample: Sample, k: int | None) -> Score | Undefined:
     ranking, grades = ranking_of(sample), grades_of(sample)
     if grades is None:
@@ -153,7 +147,9 @@ ReciprocalRank: Final = _row(
     See: hit_rate | average_precision
     Source: Reciprocal rank of trec_eval (recip_rank); the cutoff is merilo's.
     """,
-    outcome=_binary(lambda ranking, k: _reciprocal(ranking.flags[:k])),
+    outcome=_binary(
+        lambda ranking, k: next((1 / rank for rank, flag in enumerate(ranking.flags[:k], start=1) if flag), 0.0)
+    ),
 )
 AveragePrecision: Final = _row(
     _IdMetric,

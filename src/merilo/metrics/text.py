@@ -148,7 +148,7 @@ def parameters_of(metric_class: type[Definition]) -> tuple[Parameter, ...]:
     return tuple(
         Parameter(
             field.name,
-            _allowed(types[field.name]),
+            " or ".join(_described(kind) for kind in types[field.name]),
             None if (default := _default(field)) is MISSING else written_value(default),
         )
         for field in _fields(metric_class)
@@ -218,10 +218,6 @@ def _read(text: str, types: tuple[type, ...]) -> object:
 
 def _read_text(text: str) -> str:
     return str(json.loads(text)) if text.startswith('"') else text
-
-
-def _allowed(types: tuple[type, ...]) -> str:
-    return " or ".join(_described(kind) for kind in types)
 
 
 def _described(kind: type) -> str:

@@ -71,8 +71,12 @@ def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: ob
         if (parameter := parameters.get(key)) is not None:
             body["__annotations__"][key] = parameter.type
             body[key] = field(default=value, kw_only=parameter.kw_only)
-        elif _declares(base, key):
-            body[key] = _without_relative(value, name) if isinstance(value, Card) else value
+        elif hasattr(base, key) or any(key in get_annotations(each) for each in base.__mro__):
+            body[key] = (
+                replace(value, relatives=tuple(each for each in value.relatives if each != name))
+                if isinstance(value, Card)
+                else value
+            )
         else:
             raise TypeError(f"{name}: {base.__name__} has no parameter and no attribute {key!r}.")
     if not body["__annotations__"]:  # it is a dataclass as its base is; decorating it again takes 0.3 ms
@@ -85,17 +89,9 @@ def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: ob
     return cast("D", made)  # it has the attributes of its base
 
 
-def _without_relative(card: Card, name: str) -> Card:
-    return replace(card, relatives=tuple(each for each in card.relatives if each != name))
-
-
 def camel_case(name: str) -> str:
     """Return a metric's name as a class is called: `nv_context_relevance` as `NvContextRelevance`."""
     return _WORD.sub(lambda word: word[1].upper() + word[2], name)
-
-
-def _declares(base: type, key: str) -> bool:
-    return hasattr(base, key) or any(key in get_annotations(each) for each in base.__mro__)
 
 
 class Described(MetricDefaults):

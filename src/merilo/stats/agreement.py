@@ -60,13 +60,9 @@ class Confusion:
         labels, or their squares, as weights of disagreement. One difference: with one human label the formula gives
         0, and this method None.
         """
-        return _only(kappas(self._stack, distance))
-
-    @property
-    def _stack(self) -> Floats:
         import numpy as np
 
-        return np.asarray([self.counts], dtype=np.float64)
+        return _only(kappas(np.asarray([self.counts], dtype=np.float64), distance))
 
 
 def confusion(people: Sequence[T], judge: Sequence[T], *, labels: Sequence[T] | None = None) -> Confusion:
@@ -195,10 +191,7 @@ def check_pairs(left: Sequence[object], right: Sequence[object]) -> None:
 
 
 def _only(values: Floats) -> float | None:
-    return _known(float(values[0]))
-
-
-def _known(value: float) -> float | None:
+    value = float(values[0])
     return None if isnan(value) else value
 
 

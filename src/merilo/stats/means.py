@@ -355,30 +355,24 @@ class RunningRatio:
 
     def estimate(self, *, level: float = LEVEL) -> MeanEstimate:
         """Return the estimate that `ratio_interval` gives for the same samples, up to rounding."""
-        clusters = self._clusters() if self.clusters[0] else None
+        import numpy as np
+
+        tops, bottoms = (np.array(sums) for sums in self.clusters)
+        clusters = Sums(tops[bottoms > 0], bottoms[bottoms > 0]) if self.clusters[0] else None
         many = None if clusters is None else clusters.count
         if self.count < 2:
             return MeanEstimate(self.value, too_few(self.count, level), self.count, many)
         points, rows = self.histogram.points(), self.bottoms**2 / self.squares[2]
         if clusters is None:
-            units, spread = rows, None if points.equal else self._linearised()
+            value, (above, across, below) = self.tops / self.bottoms, self.squares
+            # The sum of (top - value · bottom)², expanded; rounding can make it slightly negative.
+            total = max(above - 2 * value * across + value * value * below, 0.0)
+            error = sqrt(self.count / (self.count - 1) * total) / self.bottoms
+            units, spread = rows, None if points.equal else Spread(value, error, self.count - 1)
         else:
             units = clusters.effective
             spread = None if clusters.count < 2 or clusters.equal else clusters.spread
         varied = None if clusters is None else clusters.varied
         interval = interval_of(Summarised(points, self.span, rows, units, spread, varied), self.count, level, clusters)
-        error, freedom = (None, None) if spread is None else (spread.error, spread.freedom)
-        return MeanEstimate(self.value, interval, self.count, many, error, freedom)
-
-    def _linearised(self) -> Spread:
-        value = self.tops / self.bottoms
-        above, across, below = self.squares
-        # The sum of (top - value · bottom)², expanded; rounding can make it slightly negative.
-        spread = max(above - 2 * value * across + value * value * below, 0.0)
-        return Spread(value, sqrt(self.count / (self.count - 1) * spread) / self.bottoms, self.count - 1)
-
-    def _clusters(self) -> Sums:
-        import numpy as np
-
-        tops, bottoms = (np.array(sums) for sums in self.clusters)
-        return Sums(tops[bottoms > 0], bottoms[bottoms > 0])
+        found = (None, None) if spread is None else (spread.error, spread.freedom)
+        return MeanEstimate(self.value, interval, self.count, many, *found)
