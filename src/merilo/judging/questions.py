@@ -174,7 +174,7 @@ class Question(_Addressed, Generic[V]):
     @property
     def places(self) -> int:
         """The number of sentences or contexts that a reply may name; 0 for kinds without."""
-        return len(self.cited_texts)
+        return len(getattr(self, self.cited)) if self.cited else 0  # asked often: no second property
 
     def reply_schema(self) -> Mapping[str, object]:
         """Return the JSON Schema of the reply to this question."""
