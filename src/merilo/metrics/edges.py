@@ -27,7 +27,13 @@ class Edge:
 
     name: str
     sample: Sample
-    answer: Callable[[Question[Any]], Verdict]
+    is_bad: Callable[[Question[Any]], bool] = lambda _: False
+    """Return True for a question with the worst verdict."""
+
+    def answer(self, question: Question[Any]) -> Verdict:
+        """Return the verdict of the judge."""
+        verdict: Verdict = question.worst() if self.is_bad(question) else question.best()
+        return verdict
 
 
 _USUAL: Final = Sample(
@@ -47,32 +53,31 @@ _UNCITED: Final = replace(_USUAL, response="France is in Western Europe. Its cap
 def edges() -> tuple[Edge, ...]:
     """Return all cases, the usual one first."""
     return (
-        Edge("the usual case", _USUAL, _good),
-        Edge("nothing was retrieved", replace(_USUAL, retrieved_contexts=(), retrieved_context_ids=()), _good),
-        Edge("every context is blank", replace(_USUAL, retrieved_contexts=(Context(""), Context(" \n"))), _good),
+        Edge("the usual case", _USUAL),
+        Edge("nothing was retrieved", replace(_USUAL, retrieved_contexts=(), retrieved_context_ids=())),
+        Edge("every context is blank", replace(_USUAL, retrieved_contexts=(Context(""), Context(" \n")))),
         Edge(
             "there is one context",
             replace(_USUAL, retrieved_contexts=_USUAL.contexts[:1], retrieved_context_ids=("europe",)),
-            _good,
         ),
         Edge("no context is relevant", _USUAL, _worst_on("relevance", "usefulness")),
-        Edge("the response is blank", replace(_USUAL, response=" "), _good),
+        Edge("the response is blank", replace(_USUAL, response=" ")),
         Edge("the response declines to answer", _USUAL, _worst_on("noncommittal", "answered")),
         Edge(
             "the response makes no statement",
             _USUAL,
             _states_nothing(_USUAL.sentences("response"), _UNCITED.sentences("response")),
         ),
-        Edge("the response cites nothing", _UNCITED, _good),
-        Edge("the response cites a number without a context", replace(_USUAL, response="It is big [1][7]."), _good),
-        Edge("the question has no nuggets", replace(_USUAL, metadata={}), _good),
-        Edge("the reference is blank", replace(_USUAL, reference=""), _good),
+        Edge("the response cites nothing", _UNCITED),
+        Edge("the response cites a number without a context", replace(_USUAL, response="It is big [1][7].")),
+        Edge("the question has no nuggets", replace(_USUAL, metadata={})),
+        Edge("the reference is blank", replace(_USUAL, reference="")),
         Edge("the reference makes no statement", _USUAL, _states_nothing(_USUAL.sentences("reference"))),
         Edge("the reference names no entity", _USUAL, _worst_on("entities")),
-        Edge("no context is named as relevant", replace(_USUAL, reference_context_ids=()), _good),
-        Edge("the user input is blank", replace(_USUAL, user_input=""), _good),
+        Edge("no context is named as relevant", replace(_USUAL, reference_context_ids=())),
+        Edge("the user input is blank", replace(_USUAL, user_input="")),
         Edge("the user input asks for nothing", _USUAL, _worst_on("parts")),
-        Edge("a needed field is missing", Sample("missing"), _good),
+        Edge("a needed field is missing", Sample("missing")),
     )
 
 
@@ -94,27 +99,10 @@ def edge_scores(metric: Metric) -> dict[str, float]:
     return {name: value for name, value in at_ends.items() if isinstance(expected, Score) and value != expected.value}
 
 
-def _good(question: Question[Any]) -> Verdict:
-    best: Verdict = question.best()
-    return best
+def _worst_on(*kinds: str) -> Callable[[Question[Any]], bool]:
+    return lambda question: question.kind in kinds
 
 
-def _worst_on(*kinds: str) -> Callable[[Question[Any]], Verdict]:
-    """Return a judge that gives the worst verdict on these kinds of questions."""
-
-    def answer(question: Question[Any]) -> Verdict:
-        verdict: Verdict = question.worst() if question.kind in kinds else question.best()
-        return verdict
-
-    return answer
-
-
-def _states_nothing(*texts: tuple[str, ...]) -> Callable[[Question[Any]], Verdict]:
-    """Return a judge that finds no statement in these texts, given as sentences."""
-
-    def answer(question: Question[Any]) -> Verdict:
-        empty = isinstance(question, Statements) and question.sentences in texts
-        verdict: Verdict = question.worst() if empty else question.best()
-        return verdict
-
-    return answer
+def _states_nothing(*texts: tuple[str, ...]) -> Callable[[Question[Any]], bool]:
+    """Return True for a request for the statements of one of these texts, given as sentences."""
+    return lambda question: isinstance(question, Statements) and question.sentences in texts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from math import fsum, log2
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.data.span_view import view_of
 from merilo.errors import UsageError
@@ -49,37 +49,18 @@ class Unjudged(StrEnum):
     """The highest value that labels of this text could give."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
+class _Counts(NamedTuple):
     """What is read: distinct characters, and what is labelled."""
 
     view: SpanView
     stretches: tuple[Stretch, ...]
     unjudged_as: Unjudged
-
-    def total(self, stretches: Iterable[Stretch]) -> int:
-        return sum(each.characters for each in stretches if not each.repeated)
-
-    @property
-    def read(self) -> int:
-        return self.total(self.stretches)
-
-    @property
-    def found(self) -> int:
-        return self.total(each for each in self.stretches if each.grade)
-
-    @property
-    def unjudged(self) -> int:
-        return self.total(each for each in self.stretches if each.grade is None)
-
-    @property
-    def relevant(self) -> int:
-        return sum(each.span.end - each.span.start for each in self.view.relevant)
-
-    @property
-    def hoped(self) -> int:
-        """The unjudged characters that count as relevant."""
-        return self.unjudged if self.unjudged_as is Unjudged.HIGH else 0
+    read: int
+    found: int
+    unjudged: int
+    relevant: int
+    hoped: int
+    """The unjudged characters that count as relevant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +97,14 @@ class _SpanMetric(RetrievalMetric):
         view = view_of(sample)
         if view is None:
             return Undefined(NO_SPANS)
-        counts = _Counts(view, tuple(view.stretches(self.characters)), self.unjudged)
+        stretches = tuple(view.stretches(self.characters))
+        new = [each for each in stretches if not each.repeated]
+        read = sum(each.characters for each in new)
+        found = sum(each.characters for each in new if each.grade)
+        unjudged = sum(each.characters for each in new if each.grade is None)
+        relevant = sum(each.span.end - each.span.start for each in view.relevant)
+        hoped = unjudged if self.unjudged is Unjudged.HIGH else 0
+        counts = _Counts(view, stretches, self.unjudged, read, found, unjudged, relevant, hoped)
         value = type(self).formula(counts, self.characters)
         if isinstance(value, str):
             return Undefined(value)
