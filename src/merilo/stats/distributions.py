@@ -57,8 +57,7 @@ def t_cdf(freedom: float, t: float) -> float:
     """Return the probability that Student's t with `freedom` > 0 degrees of freedom is at most `t`. DLMF 8.17."""
     if t == 0:
         return 0.5
-    square = t * t
-    tail = 0.5 * _beta_cdf(freedom / 2, 0.5, freedom / (freedom + square), square / (freedom + square))
+    tail = 0.5 * _beta_cdf(freedom / 2, 0.5, freedom / (freedom + t * t), t * t / (freedom + t * t))
     return tail if t < 0 else 1 - tail
 
 
@@ -97,14 +96,11 @@ def _student_by_newton(freedom: float, tail: float) -> float | None:
 
 def gamma_quantile(a: float, p: float) -> float:
     """Return the quantile of the gamma distribution with shape `a` > 0 and scale 1, for 0 < p < 1."""
-    high = a + 1.0
-    if p <= 0.5:
-        while _lower_gamma(a, high) < p:
-            high *= 2
-        return root(lambda x: _lower_gamma(a, x) - p, 0.0, high)
-    while _upper_gamma(a, high) > 1 - p:
+    # The smaller tail has the digits: P(a, x), which grows with x, or Q(a, x), which falls.
+    tail, wanted, high = (0, p, a + 1.0) if p <= 0.5 else (1, 1 - p, a + 1.0)
+    while (_gammas(a, high)[tail] - wanted) * (1 - 2 * tail) < 0:
         high *= 2
-    return root(lambda x: _upper_gamma(a, x) - (1 - p), 0.0, high)
+    return root(lambda x: _gammas(a, x)[tail] - wanted, 0.0, high)
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
@@ -123,7 +119,9 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
         tolerance = 4 * _EPSILON * max(fabs(low), fabs(high))
         if width <= 2 * tolerance or middle in {low, high}:
             break
-        at = _itp_point(low, high, at_low, at_high, step)
+        # Interpolated, but every third time the middle, so that the bracket always shrinks.
+        at, margin = (at_high * low - at_low * high) / (at_high - at_low), 1e-9 * (high - low)
+        at = middle if step % 3 == 2 else min(max(at, low + margin), high - margin)
         value = function(at)
         if value * sign > 0:
             high, at_high = at, value
@@ -132,16 +130,6 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
         else:
             return at
     return low + (high - low) / 2
-
-
-def _itp_point(low: float, high: float, at_low: float, at_high: float, step: int) -> float:
-    """Return the next point: interpolated, but every third time the middle, so that the bracket always shrinks."""
-    middle = low + (high - low) / 2
-    if step % 3 == 2:
-        return middle
-    at = (at_high * low - at_low * high) / (at_high - at_low)
-    margin = 1e-9 * (high - low)
-    return min(max(at, low + margin), high - margin)
 
 
 # -- the incomplete beta and gamma functions --------------------------------------------------------
@@ -226,18 +214,15 @@ def _gamma_factor(a: float, x: float) -> float:
     return sqrt(a / (2 * pi)) * exp(a * _log_ratio(x, a) - (x - a) - _stirling(a))
 
 
-def _lower_gamma(a: float, x: float) -> float:
-    """Return the regularised lower incomplete gamma function P(a, x)."""
+def _gammas(a: float, x: float) -> tuple[float, float]:
+    """Return the regularised lower and upper incomplete gamma functions, P(a, x) and Q(a, x)."""
     if x <= 0:
-        return 0.0
-    return _gamma_series(a, x) if x < a + 1 else 1 - _gamma_fraction(a, x)
-
-
-def _upper_gamma(a: float, x: float) -> float:
-    """Return the regularised upper incomplete gamma function Q(a, x)."""
-    if x <= 0:
-        return 1.0
-    return 1 - _gamma_series(a, x) if x < a + 1 else _gamma_fraction(a, x)
+        return 0.0, 1.0
+    if x < a + 1:
+        lower = _gamma_series(a, x)
+        return lower, 1 - lower
+    upper = _gamma_fraction(a, x)
+    return 1 - upper, upper
 
 
 def _gamma_series(a: float, x: float) -> float:
