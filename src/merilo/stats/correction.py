@@ -236,7 +236,7 @@ def correct(
     cov(human, judge) / var(judge) among the labelled samples of the stratum, clipped to [0, 1], each sample with the λ
     of the other nine folds. With every sample labelled the result is the mean of the labels.
 
-    Limits: `strata.py`, with the variance of the strata's sizes, as the judged samples are a sample of questions.
+    Limits: `stratified_limits`, with the variance of the strata's sizes, as the judged samples are a sample of questions.
     With clusters each stratum has the effective number of its labelled clusters, the excess of the cluster-robust
     variance is added, and Student's t replaces the normal quantile.
 

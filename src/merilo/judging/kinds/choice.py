@@ -31,7 +31,6 @@ class ChoiceVerdict(Verdict):
 
     @classmethod
     def from_reply(cls, fields: Fields) -> Self:
-        """Return the verdict in a reply. Raises ReplyParseError."""
         label = fields.get("label")
         if isinstance(label, bool) or not isinstance(label, (str, int)):
             raise ReplyParseError(f'"label" must be a text, not {reply_fields.preview(label)}.')

@@ -28,7 +28,6 @@ class PartsVerdict(ListVerdict):
 
     @classmethod
     def from_reply(cls, items: list[object]) -> Self:
-        """Return the verdict in a reply. Raises ReplyParseError."""
         return cls(tuple(reply_fields.item_text(item, "parts") for item in items))
 
 

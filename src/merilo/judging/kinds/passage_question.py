@@ -26,7 +26,6 @@ class PassageQuestionVerdict(Verdict):
 
     @classmethod
     def from_reply(cls, fields: Fields) -> Self:
-        """Return the verdict in a reply. Raises ReplyParseError."""
         return cls(
             reply_fields.item_text(fields.get("question"), "question"),
             reply_fields.item_text(fields.get("answer"), "answer"),

@@ -45,7 +45,6 @@ class RelevanceVerdict(DecisionVerdict):
 
     @classmethod
     def from_reply(cls, fields: Fields) -> Self:
-        """Return the verdict in a reply. Raises ReplyParseError."""
         given = fields.get("grade")
         named = _GRADES.get(given.strip().lower().rstrip(".")) if isinstance(given, str) else None
         grade = reply_fields.whole_number(given if named is None else named, "grade")

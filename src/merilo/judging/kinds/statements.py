@@ -36,7 +36,6 @@ class StatementsVerdict(ListVerdict):
 
     @classmethod
     def from_reply(cls, items: list[object]) -> Self:
-        """Return the verdict in a reply. Raises ReplyParseError."""
         return cls(tuple(Statement(*reply_fields.text_of_sentence(item)) for item in items))
 
 

@@ -49,7 +49,6 @@ class SufficiencyVerdict(DecisionVerdict):
 
     @classmethod
     def from_reply(cls, fields: Fields) -> Self:
-        """Return the verdict in a reply. Raises ReplyParseError."""
         label = SufficiencyLabel(reply_fields.label(fields, _LABELS))
         return cls(label, missing=reply_fields.text(fields, "missing"), reason=reply_fields.text(fields, "reason"))
 

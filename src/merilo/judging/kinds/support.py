@@ -71,7 +71,6 @@ class SupportVerdict(DecisionVerdict):
 
     @classmethod
     def from_reply(cls, fields: Fields) -> Self:
-        """Return the verdict in a reply. Raises ReplyParseError."""
         label = SupportLabel(reply_fields.label(fields, _LABELS))
         return cls(label, evidence=reply_fields.evidence(fields), reason=reply_fields.text(fields, "reason"))
 
