@@ -236,9 +236,9 @@ def correct(
     cov(human, judge) / var(judge) among the labelled samples of the stratum, clipped to [0, 1], each sample with the λ
     of the other nine folds. With every sample labelled the result is the mean of the labels.
 
-    Limits: `stratified_limits`, with the variance of the strata's sizes, as the judged samples are a sample of questions.
-    With clusters each stratum has the effective number of its labelled clusters, the excess of the cluster-robust
-    variance is added, and Student's t replaces the normal quantile.
+    Limits: `stratified_limits`, with the variance of the strata's sizes, as the judged samples are a sample of
+    questions. With clusters each stratum has the effective number of its labelled clusters, the excess of the
+    cluster-robust variance is added, and Student's t replaces the normal quantile.
 
     If the labels alone have an interval and it is narrower, value and limits are moved towards those of the labels
     alone, until the interval is at most 2 % wider.
