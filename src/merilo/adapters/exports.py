@@ -258,7 +258,7 @@ def export_of(source: object) -> Export | None:
     if source.name.endswith(_ARCHIVE):
         return _export(source, {"epoch": 1, "target": "", "input": "", "id": ""}, lambda: inspect_archive(source))
     try:
-        if format_of(source) not in (Format.JSONL, Format.JSON) or _is_plain(source) or _is_long_other(source):
+        if format_of(source) not in (Format.JSONL, Format.JSON) or _is_other(source):
             return None
         read = _records_of(source)
         for record, _ in zip(read(), range(_SCANNED), strict=False):
@@ -288,19 +288,15 @@ def damage_of(path: Path) -> DataError | None:
     return DataError.of(problems[0]) if problems else None
 
 
-def _is_plain(path: Path) -> bool:
-    """Return True if a file begins with a list of samples, so that its text need not be read for its first record."""
+def _is_other(path: Path) -> bool:
+    """Return True if the first record need not be read, which may be long: the file begins with a list of samples, or
+    its first line with no key of an export.
+    """
     with open_unpacked(path) as stream:
-        return _PLAIN.match(stream.peek(_HEAD_BYTES)) is not None
-
-
-def _is_long_other(path: Path) -> bool:
-    """Return True if a first line is long and begins with no key of an export, so that it need not be held whole."""
-    if format_of(path) is not Format.JSONL:
-        return False
-    with open_unpacked(path) as stream:
+        if _PLAIN.match(stream.peek(_HEAD_BYTES)) is not None:
+            return True
         head = stream.read(_LONG_BYTES)
-    if len(head) < _LONG_BYTES or b"\n" in head:
+    if format_of(path) is not Format.JSONL or len(head) < _LONG_BYTES or b"\n" in head:
         return False
     kinds: tuple[SpanFile | ResultFile, ...] = (*conventions().files, *result_files())
     keys = {name.rpartition(".")[2] for file in kinds for names in file.has for name in names}

@@ -82,16 +82,7 @@ _ITEM_BYTES: Final = 64
 _SUFFIXES: Final = (".parquet", ".pq")
 _STATE: Final = "state.json"
 _SPLITS: Final = "dataset_dict.json"
-
-
-def _is_parquet(source: object) -> bool:
-    return isinstance(source, Path) and source.suffix.lower() in _SUFFIXES
-
-
-def _is_saved(source: object) -> bool:
-    if not isinstance(source, Path):
-        return False
-    return any(isfile(source / name) for name in (_STATE, _SPLITS))  # noqa: PTH113  Path.is_file raises PermissionError
+_SAVED: Final = (_STATE, _SPLITS)
 
 
 def _parquet(path: Path) -> Iterator[dict[str, object]]:
@@ -167,7 +158,8 @@ def _size(array: Any) -> int:  # Any: a pyarrow array
         array = array.storage
     kind = array.type
     if arrow.types.is_dictionary(kind):
-        if not _is_text(arrow, kind.value_type):
+        texts = (arrow.types.is_string, arrow.types.is_binary, arrow.types.is_large_string, arrow.types.is_large_binary)
+        if not any(is_text(kind.value_type) for is_text in texts):
             return _ITEM_BYTES * len(array) + int(array.dictionary.nbytes)
         lengths = compute.binary_length(array.dictionary).cast("int64")
         return _ITEM_BYTES * len(array) + int(compute.sum(lengths.take(array.indices)).as_py() or 0)
@@ -183,11 +175,6 @@ def _size(array: Any) -> int:  # Any: a pyarrow array
     if arrow.types.is_run_end_encoded(kind):
         raise NotImplementedError(f"a column of type {kind}")  # as above
     return _ITEM_BYTES * len(array) + int(array.nbytes)
-
-
-def _is_text(arrow: Any, kind: Any) -> bool:  # Any: pyarrow and one of its types
-    types = arrow.types
-    return any(each(kind) for each in (types.is_string, types.is_binary, types.is_large_string, types.is_large_binary))
 
 
 def _saved(path: Path) -> Iterator[dict[str, object]]:
@@ -265,6 +252,12 @@ ADAPTERS: Final = (
     # a format such as "pandas" would give whole frames
     Adapter("Dataset", is_of("datasets", "Dataset", "IterableDataset"), lambda it: it.with_format(None), unit="row"),
     Adapter("result", lambda it: role_of(it) is Role.RESULT, lambda it: [cast("dict[str, object]", plain(it))]),
-    Adapter("Parquet", _is_parquet, _parquet, unit="row"),
-    Adapter("saved data set", _is_saved, _saved, unit="row"),
+    Adapter("Parquet", lambda it: isinstance(it, Path) and it.suffix.lower() in _SUFFIXES, _parquet, unit="row"),
+    # Path.is_file raises PermissionError
+    Adapter(
+        "saved data set",
+        lambda it: isinstance(it, Path) and any(map(isfile, map(it.joinpath, _SAVED))),
+        _saved,
+        unit="row",
+    ),
 )

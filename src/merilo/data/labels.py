@@ -18,7 +18,7 @@ from merilo.data.source import Format, RecordFile, format_of
 from merilo.errors import Problem, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from os import PathLike
 
 _MAX_APART: Final = 0.5
@@ -107,7 +107,10 @@ def read_labels(paths: Iterable[str | PathLike[str]]) -> tuple[Labelled, ...]:
             own = list(raw.problems)
             each = _Reader(raw.value, own).labelled(raw.place, stem) if raw.value is not None and not own else None
             if each is not None and not own:
-                own += _repeated(each, places, f"{file.name}, line {raw.place}")
+                place = f"{file.name}, line {raw.place}"
+                first = places.setdefault((each.task, each.id), place)
+                needed, got = f"a unique id among records of {each.task}", f"{each.id!r} as in {first}"
+                own += [] if first == place else [Problem(needed, got, "id")]
                 found.append(each)
             problems += file.placed(raw, own)
         if len(found) + len(problems) == before:
@@ -115,12 +118,6 @@ def read_labels(paths: Iterable[str | PathLike[str]]) -> tuple[Labelled, ...]:
     if problems:
         raise refusal(problems)
     return tuple(found)
-
-
-def _repeated(each: Labelled, places: dict[tuple[Task, str], str], place: str) -> Iterator[Problem]:
-    first = places.setdefault((each.task, each.id), place)
-    if first != place:
-        yield Problem(f"a unique id among records of {each.task}", f"{each.id!r} as in {first}", "id")
 
 
 class _Reader:

@@ -446,17 +446,12 @@ def _ends(text: str, block: Block, language: str) -> list[int]:
     return [*(block.start + end for end in ends), block.end]
 
 
-def _split(key: tuple[str, str]) -> tuple[str, ...]:
-    text, language = key
-    return tuple([text[start:end] for start, end in split(text, language)])
-
-
-def _bytes_of(key: tuple[str, str], found: tuple[str, ...]) -> int:
-    """Return the approximate bytes of an entry: the text twice, whole and in pieces."""
-    return _TEXT_BYTES + 2 * len(key[0]) + _SENTENCE_BYTES * len(found)
-
-
-_cache: Final = BoundedCache(_split, size=_bytes_of, max_size=_CACHED_BYTES)
+_cache: Final = BoundedCache[tuple[str, str], tuple[str, ...]](
+    lambda key: tuple([key[0][start:end] for start, end in split(*key)]),
+    # about the bytes of an entry: the text twice, whole and in pieces
+    size=lambda key, found: _TEXT_BYTES + 2 * len(key[0]) + _SENTENCE_BYTES * len(found),
+    max_size=_CACHED_BYTES,
+)
 
 
 # -- tables --------------------------------------------------------------------------------------------

@@ -74,10 +74,6 @@ def digest_json(value: Mapping[str, object]) -> bytes:
     return digest_bytes(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
 
 
-def _text(text: str) -> bytes:
-    return digest_bytes(text.encode("utf-8", "surrogatepass"))
-
-
 _encoded = methodcaller("encode", "utf-8", "surrogatepass")
 _hash: Callable[[bytes], blake2b] = partial(blake2b, digest_size=SIZE)
 _digest = methodcaller("digest")
@@ -88,6 +84,6 @@ def _texts(texts: tuple[str, ...]) -> bytes:
     return digest_digests(map(_digest, map(_hash, map(_encoded, texts))))
 
 
-TEXTS: Final = Known(_text, len, below=4_000, most=8_192)
+TEXTS: Final = Known(lambda text: digest_bytes(_encoded(text)), len, below=4_000, most=8_192)
 TUPLES: Final = Known(_texts, lambda texts: sum(map(len, texts)), below=40_000, most=512)
 """Up to 40,000 characters: the contexts of a sample are hashed once for all questions about them."""

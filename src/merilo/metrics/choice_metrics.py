@@ -106,7 +106,8 @@ class Critique(ResponseMetric):
             return Undefined(BLANK_RESPONSE)
         language = sample.resolved_language
         yes, no = _YES_AND_NO.get(language, _YES_AND_NO["en"])
-        asked = self._asked(language)
+        known = {"en": _Aspect(self.definition, "", "")} if self.definition else ASPECTS[self.aspect]
+        asked = known.get(language, known["en"])
         verdict = yield from ask(
             Choice(
                 asked.question,
@@ -119,12 +120,6 @@ class Critique(ResponseMetric):
         )
         good = verdict.label == yes
         return Score(float(good), evidence=(Evidence(EvidenceTarget.TEXT, 0, verdict),))
-
-    def _asked(self, language: str) -> _Aspect:
-        if self.definition:
-            return _Aspect(self.definition, "", "")
-        known = ASPECTS[self.aspect]
-        return known.get(language, known["en"])
 
 
 TEXTS: Final = ("user_input", "retrieved_contexts", "response", "reference", "reference_contexts")

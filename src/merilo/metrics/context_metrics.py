@@ -110,8 +110,10 @@ class ContextRelevance(RetrievalMetric):
         if self.unit is Unit.SENTENCE:
             check_evidence(Relevance("", ()), verdicts)
             share = evidence_sentences / sentences if sentences else 0.0
+        elif self.unit is Unit.CONTEXT and self._averages:
+            share = mean(verdict.credit if verdict.averaged else float(verdict.positive) for verdict in verdicts)
         elif self.unit is Unit.CONTEXT:
-            share = self._share_of_contexts(verdicts)
+            share = sum(verdict.grade >= self.at for verdict in verdicts) / len(verdicts)
         else:
             share = mean_credit(verdicts)
         return Score(
@@ -131,11 +133,6 @@ class ContextRelevance(RetrievalMetric):
     def _averages(self) -> bool:
         """True unless the value depends on sentences or on the full grade, for which there are no probabilities."""
         return self.unit is Unit.GRADE or (self.unit is Unit.CONTEXT and self.at == 1)
-
-    def _share_of_contexts(self, verdicts: Sequence[RelevanceVerdict]) -> float:
-        if not self._averages:
-            return sum(verdict.grade >= self.at for verdict in verdicts) / len(verdicts)
-        return mean(verdict.credit if verdict.averaged else float(verdict.positive) for verdict in verdicts)
 
 
 class RelevanceTarget(StrEnum):

@@ -183,7 +183,14 @@ def register(metric_class: C) -> C:
     A metric need not be registered to be passed as an object. Raises UsageError for a name that is invalid or is
     taken by another class, and for a class that is not a dataclass or lacks a declaration.
     """
-    _check_class(metric_class)
+    shown = f"The metric class {metric_class.__qualname__}"
+    missing = [name for name in DECLARED if not hasattr(metric_class, name)] if hasattr(metric_class, "plan") else []
+    if missing:
+        inherited = any(hasattr(MetricDefaults, name) for name in missing)
+        advice = "inherit MetricDefaults" if inherited else "declare what is missing"
+        raise UsageError(f"{shown} has no {', '.join(missing)}; {advice}.")
+    if not is_dataclass(metric_class):
+        raise UsageError(f"{shown} is not a dataclass; write @dataclass(frozen=True) above it.")
     name = metric_class.name
     if not NAME.fullmatch(name):
         raise UsageError(
@@ -196,17 +203,6 @@ def register(metric_class: C) -> C:
             f"The metric name {name!r} is taken by {taken.__module__}.{taken.__qualname__}; choose another."
         )
     return metric_class
-
-
-def _check_class(metric_class: type[Definition]) -> None:
-    shown = f"The metric class {metric_class.__qualname__}"
-    missing = [name for name in DECLARED if not hasattr(metric_class, name)] if hasattr(metric_class, "plan") else []
-    if missing:
-        inherited = any(hasattr(MetricDefaults, name) for name in missing)
-        advice = "inherit MetricDefaults" if inherited else "declare what is missing"
-        raise UsageError(f"{shown} has no {', '.join(missing)}; {advice}.")
-    if not is_dataclass(metric_class):
-        raise UsageError(f"{shown} is not a dataclass; write @dataclass(frozen=True) above it.")
 
 
 def native_metrics() -> tuple[str, ...]:

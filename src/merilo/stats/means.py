@@ -230,7 +230,9 @@ def paired_of(
     found = Summarised(points, span, sums.count, sums.effective, spread, ends=ends if codes is None else None)
     # Differences that cancel in a cluster may leave a rounding error, which is not a difference.
     unlike = int((abs(sums.tops) > _NEAR * max(1.0, float(abs(sums.tops).max()))).sum())
-    note = _no_p_value(unlike, sums.count, clustered=codes is not None)
+    what = "differences are not 0" if codes is None else "clusters have differences that do not cancel"
+    few = f"cannot tell: {unlike} of {sums.count} {what}, at least {FEWEST_DIFFERENT} needed"
+    note = "" if unlike >= FEWEST_DIFFERENT else few
     if sums.count < (2 if codes is None else FEWEST_CLUSTERS):
         return _untold(sums.value, Interval(None, note, level=level), sums.count)
     if not found.finite and (note or spread is None):
@@ -265,14 +267,6 @@ def own_ends(
 
 def _untold(value: float | None, interval: Interval, units: int) -> PairedTest:
     return PairedTest(value, interval, None, None, units, reason=interval.note)
-
-
-def _no_p_value(unlike: int, units: int, *, clustered: bool) -> str:
-    """Return why there is no p-value; empty if there is one."""
-    if unlike >= FEWEST_DIFFERENT:
-        return ""
-    what = "clusters have differences that do not cancel" if clustered else "differences are not 0"
-    return f"cannot tell: {unlike} of {units} {what}, at least {FEWEST_DIFFERENT} needed"
 
 
 # -- streaming numbers, in bounded memory: two numbers for each cluster ----------------------------------
