@@ -232,7 +232,9 @@ class Planner:
         target, rank = self._target(column, alias, aliased, has_parts=bool(parts))
         if target is None or (parts and target not in LIST_FIELDS):
             return None
-        form = ColumnFormat.PARTS if parts else _form(column, target, is_mapped=rank == _MAPPED)
+        is_list = target == "reference" or column in known.lists
+        form = ColumnFormat.LIST if is_list else ColumnFormat.PLAIN
+        form = ColumnFormat.PARTS if parts else ColumnFormat.MAPPED if rank == _MAPPED else form
         match = _Match(target, rank, column, FieldSource(parts or (column,), form))
         return match if rank <= _NAMED else match._replace(fits=self._fits(match, record))
 
@@ -353,12 +355,6 @@ def _listed(base: str) -> str:
     """Return the known name of numbered columns: `chunk_1` and `chunk_2` are `chunks`."""
     known = aliases()
     return known.name_of(base) if known.field_of(base) else known.name_of(f"{base}s")
-
-
-def _form(column: str, target: str, *, is_mapped: bool) -> ColumnFormat:
-    if is_mapped:
-        return ColumnFormat.MAPPED
-    return ColumnFormat.LIST if target == "reference" or column in aliases().lists else ColumnFormat.PLAIN
 
 
 _CONTEXTS: Final = frozenset({"retrieved_contexts", "reference_contexts"})

@@ -156,7 +156,10 @@ def _read(text: str, shape: JsonShape) -> Json | list[object]:
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyParseError(TOO_LONG)
     try:
-        whole = _whole(text, shape)
+        rest = _after_reasoning(text)
+        whole = _alone(text, shape)
+        if whole is None and rest != text:
+            whole = _alone(rest.strip(), shape)
         if whole is not None:
             return whole
         start, end = _REASONING_START.match(text), _REASONING_END.search(text)
@@ -171,12 +174,6 @@ def _after_reasoning(text: str) -> str:
     """Return what follows the last closing tag; the whole text if there is none."""
     ends = [match.end() for match in _REASONING_END.finditer(text)]
     return text[ends[-1] :] if ends else text
-
-
-def _whole(text: str, shape: JsonShape) -> Json | list[object] | None:
-    """Return the value if it is the whole text, or the whole text after the reasoning; otherwise None."""
-    value, rest = _alone(text, shape), _after_reasoning(text)
-    return value if value is not None or rest == text else _alone(rest.strip(), shape)
 
 
 def _alone(text: str, shape: JsonShape) -> Json | list[object] | None:

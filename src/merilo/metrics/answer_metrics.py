@@ -34,6 +34,7 @@ from merilo.metrics.steps import (
     is_blank,
     max_statements,
     mean_credit,
+    most_items,
     statements_of,
     states_nothing,
     support_by,
@@ -122,7 +123,7 @@ class AnswerCompleteness(ResponseMetric):
     def max_questions(self, sample: Sample) -> int:
         if sample.user_input is None or sample.response is None or is_blank(sample.user_input):
             return 0
-        return 1 + (0 if states_nothing(sample, "response") else _most(sample.user_input))
+        return 1 + (0 if states_nothing(sample, "response") else most_items((sample.user_input,), _CHARACTERS_PER_PART))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
@@ -131,7 +132,7 @@ class AnswerCompleteness(ResponseMetric):
             return Undefined(BLANK_USER_INPUT)
         question = Parts(user_input, language=sample.resolved_language, history=sample.read_history)
         verdict = yield from ask(question)
-        parts = distinct(question, verdict.parts, most=_most(user_input))
+        parts = distinct(question, verdict.parts, most=most_items((user_input,), _CHARACTERS_PER_PART))
         if not parts:
             return Undefined(_NO_PART)
         verdicts = yield from _answered(sample, user_input, parts)
@@ -150,10 +151,6 @@ def _answered(
             Answered(part.text, sentences, user_input, language=language, history=history) for part in parts
         )
     )
-
-
-def _most(user_input: str) -> int:
-    return 1 + len(user_input) // _CHARACTERS_PER_PART
 
 
 _NO_DIRECTION = "the embedder gives the reference or the response no direction"

@@ -35,6 +35,7 @@ from merilo.metrics.steps import (
     judged_support_of,
     max_contexts,
     max_statements,
+    most_items,
     most_support,
     relevance_of_contexts,
     statements_of,
@@ -48,8 +49,6 @@ from merilo.metrics.steps import (
 from merilo.metrics.variants import ResponseMetric, RetrievalMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.steps import DistinctStatement
@@ -127,7 +126,7 @@ class ContextEntityRecall(RetrievalMetric):
     def max_questions(self, sample: Sample) -> int:
         if sample.reference is None or states_nothing(sample, "reference"):
             return 0
-        return 1 + (_most(sample.sentences("reference")) if max_contexts(sample) else 0)
+        return 1 + (most_items(sample.sentences("reference"), _CHARACTERS_PER_ENTITY) if max_contexts(sample) else 0)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("retrieved_contexts")
@@ -136,7 +135,9 @@ class ContextEntityRecall(RetrievalMetric):
         sentences = sample.sentences("reference")
         question = Entities(sentences, language=sample.resolved_language)
         verdict = yield from ask(question)
-        entities = _distinct_but_for_case(distinct(question, (e.text for e in verdict.entities), most=_most(sentences)))
+        entities = _distinct_but_for_case(
+            distinct(question, (e.text for e in verdict.entities), most=most_items(sentences, _CHARACTERS_PER_ENTITY))
+        )
         if not entities:
             return Undefined(_NO_ENTITY)
         contexts, none = sample.contexts, MentionsVerdict(mentioned=False, reason=BLANK_EVIDENCE)
@@ -157,10 +158,6 @@ def _distinct_but_for_case(entities: tuple[DistinctStatement, ...]) -> tuple[Dis
         key = " ".join(entity.text.split()).casefold()
         found[key] = min(found.get(key, entity), entity, key=lambda each: each.text)
     return tuple(found.values())
-
-
-def _most(sentences: Sequence[str]) -> int:
-    return 1 + sum(len(sentence) for sentence in sentences) // _CHARACTERS_PER_ENTITY
 
 
 _MAKES_NO_CLAIM = "the response declines to answer and makes no claim"

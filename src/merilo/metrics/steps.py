@@ -214,7 +214,7 @@ def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[DistinctStat
     else:
         question = Statements(sentences, sample.user_input, language=language, history=sample.read_history)
     verdict = yield from ask(question)
-    found = distinct(question, [each.text for each in verdict.statements], most=_most(sentences))
+    found = distinct(question, [each.text for each in verdict.statements], most=most_items(sentences))
     made_by: dict[str, dict[int, None]] = {each.text: {} for each in found}
     for statement in verdict.statements:
         made_by[statement.text.strip()][statement.sentence] = None
@@ -244,7 +244,7 @@ def states_nothing(sample: Sample, field: StatedField) -> bool:
 def max_statements(sample: Sample, field: StatedField) -> int:
     """Return the maximum number of distinct statements in the text, one per four characters; 0 if missing."""
     value = sample.response if field == "response" else sample.reference
-    return 0 if value is None or states_nothing(sample, field) else _most(sample.sentences(field))
+    return 0 if value is None or states_nothing(sample, field) else most_items(sample.sentences(field))
 
 
 def about_statements(statements: Iterable[DistinctStatement], verdicts: Iterable[Verdict]) -> tuple[Evidence, ...]:
@@ -261,8 +261,9 @@ def about_judged(statements: Iterable[DistinctStatement], answers: Iterable[Verd
     return about_statements([each for each, _ in pairs], [answer for _, answer in pairs])
 
 
-def _most(sentences: Texts) -> int:
-    return 1 + sum(map(len, sentences)) // _CHARACTERS_PER_STATEMENT
+def most_items(texts: Iterable[str], characters: int = _CHARACTERS_PER_STATEMENT) -> int:
+    """Return the maximum number of items of at least this many characters that texts can hold."""
+    return 1 + sum(map(len, texts)) // characters
 
 
 # -- support by the contexts --------------------------------------------------------------------------

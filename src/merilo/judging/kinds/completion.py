@@ -46,11 +46,6 @@ class Completion(Question[CompletionVerdict]):
         if self.temperature is not None:  # 1 and 1.0 are equal, so they must give the same key
             object.__setattr__(self, "temperature", float(self.temperature))
 
-    def fault(self, verdict: CompletionVerdict) -> str | None:
-        """See `Question.fault`; any text is valid."""
-        del verdict
-        return None
-
     def guess(self) -> CompletionVerdict:
         """Return the likely reply, or some text."""
         return CompletionVerdict(self.likely or GUESSED_REASON)

@@ -31,11 +31,6 @@ class Sentences(Question[TextsVerdict]):
     text: str
     splitter: str
 
-    def fault(self, verdict: TextsVerdict) -> str | None:
-        """See `Question.fault`; any pieces are valid."""
-        del verdict
-        return None
-
     def guess(self) -> TextsVerdict:
         """Return the whole text as one sentence; none if it is blank."""
         return TextsVerdict((self.text,) if self.text.strip() else ())
