@@ -354,7 +354,7 @@ def more_labels(effect: float, errors: tuple[float | None, float | None], labell
     if corrected is None or judged is None:
         return ""
     spread = LabelSpread.of(corrected, labelled, questions, judged**2 * questions)
-    if labelled >= questions or (needed := labels_needed(effect, spread, two_sided=True)) is None:
+    if labelled >= questions or (needed := labels_needed(effect, spread)) is None:
         error = corrected if labelled >= questions else spread.error(questions)
         detectable = error * (normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER))
         more = more_questions(effect, detectable, questions)
