@@ -16,6 +16,7 @@ from merilo.short_repr import short_repr
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from merilo.judges.local.judge import LocalTime
     from merilo.providers.base import Reply
     from merilo.providers.decision_request import DecisionQuestion
     from merilo.providers.prices import Price
@@ -191,6 +192,8 @@ class Estimate:
     """Models whose price is unknown."""
     weak: frozenset[str] = frozenset()
     """The metrics that are weak with the judge, including those that are left out for it."""
+    local_time: LocalTime | None = None
+    """Time that local models take; None if there is none, or if it is under a minute."""
 
     def __repr__(self) -> str:
         """Return the main facts, shortened."""

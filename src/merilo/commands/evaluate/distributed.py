@@ -229,6 +229,7 @@ class Blocks:
             out=self.path(block),
             limits=self._limits,
             grant=partial(call, "grant", block),
+            reports_local_time=False,
         )
         try:
             return BlockResult(run_blocking(_Reports(call, block).complete(self.data, options)))

@@ -14,6 +14,7 @@ from merilo.engine.drivers import AsyncDriver
 from merilo.engine.event_loop import rare_collections
 from merilo.engine.schedule import Batches, in_flight_bounds, in_rounds, stream
 from merilo.errors import ProviderDown, RunError
+from merilo.judges.routed import each_judge
 from merilo.rendering.wording import count, spent_so_far
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
@@ -24,15 +25,16 @@ from merilo.runs.run import Run, json_text
 from merilo.runs.seal import publish
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.commands.evaluate.batching import RunBatches
     from merilo.commands.evaluate.options import Options
     from merilo.commands.evaluate.selection import Selection
     from merilo.data.sample import Sample
-    from merilo.engine.answer_store import AnswerStore
+    from merilo.engine.answer_store import AnswerStore, LookUp
     from merilo.engine.progress import ProgressDispatcher
+    from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
     from merilo.runs.manifest import Manifest
     from merilo.runs.outcomes import OutcomeRecord, Result
@@ -55,6 +57,8 @@ class RunEvaluation:
         *,
         store: Store,
         answers: AnswerStore,
+        look_up: LookUp,
+        judges: Sequence[Judge],
         ledger: Ledger,
         audience: ProgressDispatcher,
         rounds: bool,
@@ -68,6 +72,8 @@ class RunEvaluation:
         self._selection = selection
         self._store = store
         self._answers = answers
+        self._look_up = look_up
+        self._judges = judges
         self._ledger = ledger
         self._options = options
         self._progress = audience
@@ -87,6 +93,7 @@ class RunEvaluation:
                 self._batches.ask_again()
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
+        self._note_local_time()
         dispatcher = Dispatcher(
             self._options.limits.of_requests,
             budget=self._options.limits.budget,
@@ -112,6 +119,17 @@ class RunEvaluation:
                 self._finish(dispatcher, time.monotonic() - began, ended)
             finally:
                 self._progress.end()
+
+    def _note_local_time(self) -> None:
+        """Report how long local models will take, unless the caller reports it or no progress is shown."""
+        options = self._options
+        local = any(each.name.startswith("local:") for each in each_judge(self._judges))
+        if local and options.reports_local_time and options.progress is not None:
+            from merilo.commands.evaluate.local_time import local_time, time_sentence
+
+            time = local_time(self._manifest.samples, self._selection.metrics, self._answers, self._look_up)
+            if time is not None:
+                self._progress.note(time_sentence(time))
 
     async def _all(self, dispatcher: Dispatcher) -> None:
         quoted: set[str] = set()

@@ -14,7 +14,7 @@ from merilo.commands.evaluate.batching import RunBatches, batches_of
 from merilo.commands.evaluate.evaluation import RunEvaluation, spent_elsewhere
 from merilo.commands.evaluate.preparation import Prepared, dataset_of, manifest_of, prepared
 from merilo.commands.evaluate.settings import check_shard, checked, judges_of
-from merilo.engine.answer_store import AnswerStore
+from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import check_prices, check_spent, providers_of
 from merilo.engine.cache import VerdictCache
 from merilo.engine.cache_file import default_path
@@ -106,6 +106,8 @@ async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], option
             options,
             store=store,
             answers=answers,
+            look_up=LookUp(store, cache, failures=not options.storage.retry_failed),
+            judges=tuple(judges.values()),
             ledger=ledger,
             audience=audience,
             rounds=asks_in_rounds(selection.metrics.values(), roles),

@@ -10,6 +10,7 @@ from math import floor, inf, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from merilo.commands.evaluate.local_time import time_text
 from merilo.commands.evaluate.preparation import dataset_of, prepared
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.engine.amounts import LOOKED_AT, Amount, Estimate, MetricEstimate
@@ -66,6 +67,7 @@ async def run_estimate(
             dry.add(each, selection.metrics)
             looked_at += 1
         scale = intake.samples / looked_at
+        local_time = dry.local.time(scale)
     metrics = _metrics(dry.counted, scale)
     typical = sum((each.added for each in metrics), Amount())
     at_most = sum((each.at_most for each in metrics), Amount())
@@ -84,6 +86,7 @@ async def run_estimate(
         prices=prices.known(provider for _, provider in providers_of(judges.values())),
         unpriced=tuple(dry.unpriced),
         weak=selection.weak,
+        local_time=local_time,
     )
 
 
@@ -154,6 +157,7 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
         "typical": _record(found.typical),
         "at_most": _record(found.at_most),
         "seconds": None if found.seconds is None else round(found.seconds, 1),
+        **({} if found.local_time is None else {"local_seconds": round(found.local_time.seconds, 1)}),
         **picked(found, "concurrency measured"),
         "prices": [
             {
@@ -247,6 +251,8 @@ def _totals(found: Estimate, *, full: bool) -> list[tuple[str, str]]:
         rows.append(("at most", _at_most(found, full=full)))
     if found.seconds is not None and found.typical.requests:
         rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in flight"))
+    if found.local_time is not None:
+        rows.append(("local model", f"about {time_text(found.local_time)}"))
     questions, held = (sum(getattr(each, name) for each in found.metrics) for name in ("questions", "held"))
     if held:
         rows.append(("held", f"{held:,} of {count(questions, 'question')} are answered in the run or the cache"))
