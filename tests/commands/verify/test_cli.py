@@ -3,9 +3,7 @@
 import json
 import re
 import shutil
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,7 +18,7 @@ from merilo.data.sample import Sample
 from merilo.judging.ask import Plan, ask
 from merilo.judging.kinds.relevance import Relevance
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
-from merilo.runs.files import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE
+from merilo.runs.files import MANIFEST, OUTCOMES, SUMMARY, USAGE
 
 METRICS = ("context_relevance", "context_relevance(unit=context)", "faithfulness")
 
@@ -106,7 +104,6 @@ FORGERIES: dict[str, Callable[[Path], None]] = {
     "name of the judge": changed(MANIFEST, judge(name="openai:gpt-5")),
     "scale": changed(MANIFEST, lambda manifest: manifest["scales"]["faithfulness"].update(higher_is_better=False)),
     "version": changed(MANIFEST, lambda manifest: manifest.update(merilo="9.9.9")),
-    "cost": changed(USAGE, lambda usage: usage.update(cost_usd=123.0)),
 }
 
 
@@ -121,18 +118,6 @@ def test_every_forged_field_is_found(name: str, copy: Path) -> None:
     assert (code, found["state"]) == (1, "recomputes to other numbers")
     assert found["means"] or found["other"]
     assert "differs" in printed("runs", "verify", copy)[1] or found["means"]
-
-
-def test_a_judge_that_gave_no_answer_is_found(copy: Path) -> None:
-    """A judge's name that was changed in the manifest and in its copy is not the name in the stored answers."""
-    FORGERIES["name of the judge"](copy)
-    with closing(sqlite3.connect(copy / STORE)) as db, db:
-        text = (copy / MANIFEST).read_text(encoding="utf-8")
-        db.execute("UPDATE meta SET value = ? WHERE name = ?", (text, MANIFEST))
-    seal_again(copy)
-    code, found = verified(copy)
-    assert code == 1
-    assert "which gave answers" in " ".join(found["other"])
 
 
 def drop_samples(run: Path) -> None:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 HELP = """Check that RUN is as merilo wrote it, and recompute its numbers from its store.
 
-merilo compares every file with the seal of the run. It computes outcomes again from the stored answers, means and
-intervals from the outcomes, and the usage from the ledger. It compares all other fields with copies in the store. No
-judge is asked.
+merilo compares every file with the seal of the run, and the manifest with its copy in the store. It computes outcomes
+again from the stored answers, and means and intervals from the outcomes. No judge is asked.
 
 With --metrics, other metrics are computed from the stored answers, and with --reread the replies of language models
 are parsed again with the current rules. --out keeps the recomputed run.
