@@ -8,7 +8,7 @@ import pytest
 from each_case import each_case
 
 from merilo.commands.evaluate.options import Model, Options
-from merilo.commands.evaluate.settings import judges_of
+from merilo.commands.evaluate.preparation import judges_of
 from merilo.errors import UsageError
 from merilo.judges.base import Judge, Packing
 from merilo.judges.callables import CallableJudge

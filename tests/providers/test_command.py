@@ -9,7 +9,7 @@ from command_line import Here
 from server import JudgeServer
 
 from merilo.commands.evaluate.options import Model, Options
-from merilo.commands.evaluate.settings import judges_of
+from merilo.commands.evaluate.preparation import judges_of
 
 ROWS = [{"user_input": "How long is the river?", "retrieved_contexts": ["It is long."], "response": "It is long."}]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, get_type_hint
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from merilo.commands.exit_codes import Exit
 from merilo.commands.option import Flag, OptionGroup, flag_name, flags_of, options_from
 
 if TYPE_CHECKING:
@@ -71,9 +72,27 @@ GitHub = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 
 
+def check_whole(
+    stopped: str | None, failed: int, asked: int, what: str, *, retry: str = "use --out and --retry-failed"
+) -> None:
+    """Exit with an error code if a limit was reached, which `stopped` says, or more than 1 % failed.
+
+    `what`: the things asked about, in the plural. `retry`: what to do about those that failed.
+    """
+    from merilo.rendering.page import tell
+
+    if stopped is not None:
+        tell(f"{stopped} Answers in --out and in the verdict cache are reused at no cost.")
+        raise typer.Exit(Exit.LIMIT_REACHED)
+    if failed > _MAX_FAILED_RATE * asked:
+        tell(f"{failed:,} of {asked:,} {what} failed (more than 1%). To retry them, {retry}.")
+        raise typer.Exit(Exit.TOO_MANY_FAILED)
+
+
 # -- flags from an options class -----------------------------------------------------------------------
 
 _OTHER: Final = "Options"
+_MAX_FAILED_RATE: Final = 0.01
 _CONTEXT: Final = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 _NO_CONFIG: Final = inspect.Parameter(
     "no_config",

@@ -161,10 +161,11 @@ class DryRun:
             if rest is None:
                 continue
             keys.update(rest.keys)
-            if rest is asked.unit:
+            left = asked if rest is asked.unit else _Asked.of(rest)
+            if left is asked:
                 new = whole = whole or self._amount(asked)
             else:
-                new = self._amount(_Asked.of(rest))
+                new = self._amount(left)
             if keys is counted.keys:
                 counted.alone += new
             else:

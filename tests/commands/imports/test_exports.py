@@ -9,7 +9,7 @@ from imported import import_scores
 
 import merilo
 from merilo.commands.export.run import export_page, export_run
-from merilo.commands.imports.listing import contents_of, contents_page, contents_record, write_samples
+from merilo.commands.imports.text import contents_of, contents_page, contents_record, write_samples
 from merilo.errors import DataError, UsageError
 
 FILES = Path(__file__).parents[2] / "adapters" / "files"

@@ -8,9 +8,15 @@ import pytest
 from hostile_texts import HOSTILE
 
 from merilo.commands.evaluate.options import Options, Storage
-from merilo.commands.questions.rows import document_rows, questions_page, questions_record, rows_of, write_rows
-from merilo.commands.questions.run import Dropped, QuestionOfPassage, SampledQuestions, run_questions, sample_of
-from merilo.commands.questions.settings import DrawSettings
+from merilo.commands.questions.run import (
+    DrawSettings,
+    Dropped,
+    QuestionOfPassage,
+    SampledQuestions,
+    run_questions,
+    sample_of,
+)
+from merilo.commands.questions.text import document_rows, questions_page, questions_record, rows_of, write_rows
 from merilo.data.corpus import load_corpus
 from merilo.data.load import load
 from merilo.data.sample import Sample

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tiny_models import nli, reranker
 
-from merilo.commands.evaluate.local_time import time_sentence
+from merilo.commands.evaluate.evaluation import time_text
 from merilo.commands.evaluate.options import Options, Storage
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import plan_page, plan_record, run_estimate
@@ -31,7 +31,7 @@ def ticking(step_s: float) -> Callable[[], float]:
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads, whatever this machine has."""
-    for module in ("judges.local.judge", "commands.evaluate.local_time"):
+    for module in ("judges.local.judge", "commands.evaluate.evaluation"):
         monkeypatch.setattr(f"merilo.{module}.thread_count", lambda: 2)
 
 
@@ -76,10 +76,7 @@ def test_the_time_is_scaled_by_length_and_divided_by_threads(tmp_path: Path) -> 
     found = work.time(clock=ticking(4.0))
     assert found is not None
     assert (found.seconds, found.questions) == (pytest.approx(100.0), 2)
-    assert (
-        time_sentence(found)
-        == "The local model will take about 100 s on 2 threads of this machine, measured on 2 questions."
-    )
+    assert time_text(found) == "100 s on 2 threads of this machine, measured on 2 questions"
     assert (work.time(2.0, ticking(4.0)) or found).seconds == pytest.approx(200.0)
     assert work.time(clock=ticking(2.3)) is None  # 57.5 s
     assert LocalWork().time(clock=ticking(1000.0)) is None

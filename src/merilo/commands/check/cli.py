@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.check.options import CheckOptions
-from merilo.commands.command import Command, Json, Quiet, Section, takes_options
-from merilo.commands.evaluate.one_judge import ABOUT_DATA, check_whole, until_done
-from merilo.commands.evaluate.options import Model
+from merilo.commands.command import Command, Json, Quiet, Section, check_whole, takes_options
+from merilo.commands.evaluate.options import ABOUT_DATA, Model
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option import Flag, OptionGroup
 
@@ -86,7 +85,7 @@ def check(
 
 def _judges(specs: Sequence[str], server: Model) -> list[Judge]:
     """Return each judge that is named, at the server; routes by kind of question are one judge. Raises UsageError."""
-    from merilo.commands.evaluate.settings import named_judges
+    from merilo.commands.evaluate.preparation import named_judges
     from merilo.judges.routed import is_route, one_judge
     from merilo.judges.spec import judges_from
 
@@ -96,6 +95,7 @@ def _judges(specs: Sequence[str], server: Model) -> list[Judge]:
 
 
 def _check(options: CheckOptions, judges: Sequence[Judge], *, json: bool, full: bool) -> None:
+    from merilo.commands.blocking import run_blocking
     from merilo.commands.check.page import check_page, check_record
     from merilo.commands.check.probes import BY_NAME, verdict_of
     from merilo.commands.check.run import EDITS, run_checks
@@ -103,7 +103,7 @@ def _check(options: CheckOptions, judges: Sequence[Judge], *, json: bool, full: 
     from merilo.runs.run import write_json
     from merilo.stats.gate import GateVerdict
 
-    found = until_done(run_checks(options, judges))
+    found = run_blocking(run_checks(options, judges))
     records = [check_record(each) for each in found]
     record = records[0] if len(records) == 1 else {"judges": records}
     if options.out is not None:

@@ -31,9 +31,8 @@ from merilo.commands.check.items import (
     trial_sample,
 )
 from merilo.commands.check.probes import BY_NAME, PROBES, TrialVerdicts, edit_id, edit_sample, result_of
-from merilo.commands.evaluate.one_judge import for_one_judge, usage_of
+from merilo.commands.evaluate.preparation import for_one_judge, judges_of, usage_of
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.data.sample import Dataset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,25 +29,17 @@ class RunBatches:
     """The batches of one run directory."""
 
     def __init__(self, path: Path, providers: list[Provider], options: Options) -> None:
-        self._store = BatchStore(path / BATCHES)
+        self.store = BatchStore(path / BATCHES)
         self._providers = providers
         self._directory = None if options.storage.batch_files is None else Path(options.storage.batch_files)
-        if options.storage.retry_failed and (self._store.waiting() or self._store.first_entry):
-            self._store.close()
+        if options.storage.retry_failed and (self.store.waiting() or self.store.first_entry):
+            self.store.close()
             raise UsageError(f"{path} waits for batches. Collect them first: leave out --retry-failed.")
-
-    def close(self) -> None:
-        """Close the file."""
-        self._store.close()
 
     def in_flight(self) -> Callable[[int], bool]:
         """Return the test whether a ledger entry belongs to a batch, so that its reply may still come."""
-        entries, first = self._store.entries(), self._store.first_entry
+        entries, first = self.store.entries(), self.store.first_entry
         return lambda entry: entry in entries or 0 < first <= entry
-
-    def ask_again(self) -> None:
-        """Ask questions again whose failed answers were dropped."""
-        self._store.ask_again()
 
     async def results(
         self,
@@ -60,7 +52,7 @@ class RunBatches:
         """Yield the results of each sample up to the first that waits for a reply; submit what is missing."""
         from merilo.engine.batch_rounds import WINDOW, BatchRounds
 
-        rounds = BatchRounds(self._store, dispatcher, self._providers, directory=self._directory, note=note)
+        rounds = BatchRounds(self.store, dispatcher, self._providers, directory=self._directory, note=note)
         dispatcher.on_stop(rounds.stop)
         price, count = dispatcher.spending.price, dispatcher.count
         try:
@@ -78,9 +70,9 @@ class RunBatches:
         """Return what `usage.json` holds of the batches; remove the replies of a complete run: its store has them."""
         from merilo.engine.batch_rounds import waiting_record
 
-        waiting = self._store.waiting()
+        waiting = self.store.waiting()
         if complete and not waiting:
-            self._store.finish()
+            self.store.finish()
         return {"waiting": waiting_record(waiting)} if waiting and not complete else {}
 
 
@@ -91,7 +83,13 @@ def batches_of(path: Path, metrics: Iterable[Metric], roles: JudgeRoles, options
     if the options do not ask for them.
     """
     if not options.storage.batched:
-        _check_none(path)
+        if (path / BATCHES).exists():
+            with closing(BatchStore(path / BATCHES)) as store:
+                if store.in_use:
+                    raise UsageError(
+                        f"{path} has asked questions in batches, and would pay for them twice. Repeat the command with "
+                        "--batch."
+                    )
         return None
     from merilo.providers.batch_apis import check_batches
 
@@ -108,15 +106,3 @@ def batches_of(path: Path, metrics: Iterable[Metric], roles: JudgeRoles, options
     if not found:
         raise UsageError("No judge of this run has a batch API, so --batch has no use. Leave it out.")
     return RunBatches(path, [provider for _, provider in found], options)
-
-
-def _check_none(path: Path) -> None:
-    if not (path / BATCHES).exists():
-        return
-    store = BatchStore(path / BATCHES)
-    in_use = store.in_use
-    store.close()
-    if in_use:
-        raise UsageError(
-            f"{path} has asked questions in batches, and would pay for them twice. Repeat the command with --batch."
-        )

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, get_args
 
 from merilo.commands.blocking import run_blocking
-from merilo.commands.evaluate.preparation import dataset_of
+from merilo.commands.evaluate.preparation import checked, dataset_of, judges_of
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.commands.merge.run import merge_runs
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import BadRecord

@@ -6,16 +6,18 @@ import asyncio
 import json
 import time
 from contextlib import aclosing, suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from merilo.engine.budget import spent_record
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.event_loop import rare_collections
-from merilo.engine.schedule import Batches, in_flight_bounds, in_rounds, stream
+from merilo.engine.schedule import Batches, asks_in_rounds, in_flight_bounds, in_rounds, stream
 from merilo.errors import ProviderDown, RunError
+from merilo.judges.in_process import thread_count
 from merilo.judges.routed import each_judge
-from merilo.rendering.wording import count, spent_so_far
+from merilo.rendering.wording import count, duration, spent_so_far
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.directory import balance_in
@@ -25,16 +27,16 @@ from merilo.runs.run import Run, json_text
 from merilo.runs.seal import publish
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from merilo.commands.evaluate.batching import RunBatches
     from merilo.commands.evaluate.options import Options
     from merilo.commands.evaluate.selection import Selection
     from merilo.data.sample import Sample
-    from merilo.engine.answer_store import AnswerStore, LookUp
+    from merilo.engine.answer_store import AnswerStore, JudgeRoles, LookUp
     from merilo.engine.progress import ProgressDispatcher
-    from merilo.judges.base import Judge
+    from merilo.judges.local.judge import LocalTime
     from merilo.metrics.base import Metric
     from merilo.runs.manifest import Manifest
     from merilo.runs.outcomes import OutcomeRecord, Result
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 _MIN_TIMEOUTS = 3
 """Number of timed-out requests from which a too short timeout is suggested."""
+_LOOKED_AT = 200
+"""Maximum samples whose questions to local models are counted, spread evenly."""
 
 
 class RunEvaluation:
@@ -58,10 +62,9 @@ class RunEvaluation:
         store: Store,
         answers: AnswerStore,
         look_up: LookUp,
-        judges: Sequence[Judge],
+        roles: JudgeRoles,
         ledger: Ledger,
         audience: ProgressDispatcher,
-        rounds: bool,
         batches: RunBatches | None,
         rewrite: bool,
     ) -> None:
@@ -73,16 +76,14 @@ class RunEvaluation:
         self._store = store
         self._answers = answers
         self._look_up = look_up
-        self._judges = judges
+        self._roles = roles
         self._ledger = ledger
         self._options = options
         self._progress = audience
-        self._rounds = rounds
         self._batches = batches
         self._part = part_of(path / OUTCOMES)
         self._tallies = Tallies(spans_of(selection.metrics), selection.composites, manifest.fingerprint)
         self._done = 0
-        self._alone: Mapping[str, int] | None = None
 
     async def do(self) -> None:
         """Evaluate all samples. Write the summary also after a cancellation, a limit or a provider failure."""
@@ -90,7 +91,7 @@ class RunEvaluation:
         self._progress.begin(self._path, self._manifest.samples)
         if self._options.storage.retry_failed and (dropped := self._store.drop_failures(_failed_before(self._path))):
             if self._batches is not None:
-                self._batches.ask_again()
+                self._batches.store.ask_again()
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
         self._note_local_time()
@@ -123,13 +124,17 @@ class RunEvaluation:
     def _note_local_time(self) -> None:
         """Report how long local models will take, unless the caller reports it or no progress is shown."""
         options = self._options
-        local = any(each.name.startswith("local:") for each in each_judge(self._judges))
+        local = any(each.name.startswith("local:") for each in each_judge(self._roles.judges.values()))
         if local and options.reports_local_time and options.progress is not None:
-            from merilo.commands.evaluate.local_time import local_time, time_sentence
+            from merilo.engine.dry_run import DryRun
 
-            time = local_time(self._manifest.samples, self._selection.metrics, self._answers, self._look_up)
+            dry = DryRun(self._answers, self._look_up.held, lambda provider, usage: provider.price_usd(usage), {})
+            samples = [*islice(self._store.samples(), 0, None, max(1, -(-self._manifest.samples // _LOOKED_AT)))]
+            for each in samples:
+                dry.add(each, self._selection.metrics)
+            time = dry.local.time(self._manifest.samples / max(len(samples), 1))
             if time is not None:
-                self._progress.note(time_sentence(time))
+                self._progress.note(f"The local model will take about {time_text(time)}.")
 
     async def _all(self, dispatcher: Dispatcher) -> None:
         quoted: set[str] = set()
@@ -154,33 +159,22 @@ class RunEvaluation:
         """Return the results of each sample, in order."""
         if self._batches is not None:
             return self._batches.results(samples, metrics, self._answers, dispatcher, self._progress.note)
-        return (
-            self._in_rounds(samples, metrics, dispatcher)
-            if self._rounds
-            else self._by_request(samples, metrics, dispatcher)
-        )
+        if not asks_in_rounds(metrics.values(), self._roles):
+            return self._by_request(samples, metrics, dispatcher)
+        batches = Batches()
+        dispatcher.on_stop(batches.stop)
+        return in_rounds(samples, metrics, self._answers, batches, price=dispatcher.spending.price, count=dispatcher.count)
 
     async def _by_request(
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Yield the results of each sample, for judges that are asked by single requests."""
-        concurrency = self._options.limits.concurrency
         driver = AsyncDriver(self._answers, dispatcher)
         try:
-            async for results in stream(samples, metrics, driver, in_flight_bounds(concurrency)):
+            async for results in stream(samples, metrics, driver, in_flight_bounds(self._options.limits.concurrency)):
                 yield results
         finally:
             await driver.close()
-
-    def _in_rounds(
-        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
-    ) -> AsyncGenerator[list[Result], None]:
-        """Return the same for judges that are asked the questions of many samples in one batch."""
-        batches = Batches()
-        dispatcher.on_stop(batches.stop)
-        return in_rounds(
-            samples, metrics, self._answers, batches, price=dispatcher.spending.price, count=dispatcher.count
-        )
 
     def _finish(self, dispatcher: Dispatcher, seconds: float, ended: BaseException | None) -> None:
         """Write results and usage. `ended`: the error that stopped the run, if any."""
@@ -190,8 +184,11 @@ class RunEvaluation:
             "samples": self._done,
             "metrics": [aggregate.to_fields() for aggregate in self._tallies.aggregates()],
         }
+        if self._ledger.lines:
+            self._store.note_ledger(self._ledger.lines)
         usage = {
-            **self._spent(),
+            **spent_record(self._ledger.balance, self._options.limits.unanswered),
+            "cached": self._store.cached_count(),
             "seconds": round(seconds, 3),
             "adaptations": dispatcher.adaptations(),
             "stopped": self._stopped(dispatcher, ended),
@@ -200,30 +197,17 @@ class RunEvaluation:
             if reached is None or self._complete
             else reached.raise_to(self._done / self._manifest.samples),
         }
-        self._publish(summary, usage)
+        texts = {SUMMARY: json_text(summary)} | (
+            {MANIFEST: json_text(self._manifest.to_fields())} if self._rewrite else {}
+        )
+        if self._part.exists() or not (self._path / OUTCOMES).exists():
+            self._part.touch()
+            publish(self._path, texts, streamed=True, usage=usage, store=self._store)
         if isinstance(ended, ProviderDown):
             ended.args = (" ".join(filter(None, [str(ended), _timeouts(dispatcher), spent_so_far(usage)])),)
         elif reached is None and (advice := _timeouts(dispatcher)):
             self._progress.note(advice)
         self._progress.spent(usage)
-
-    def _spent(self) -> dict[str, object]:
-        """Return what the run has spent."""
-        if self._ledger.lines:
-            self._store.note_ledger(self._ledger.lines)
-        return {
-            **spent_record(self._ledger.balance, self._options.limits.unanswered),
-            "cached": self._store.cached_count(),
-        }
-
-    def _publish(self, summary: Mapping[str, object], usage: Mapping[str, object]) -> None:
-        """Replace the files of an earlier part of the run, all in one step."""
-        texts = {SUMMARY: json_text(summary)}
-        if self._rewrite:
-            texts[MANIFEST] = json_text(self._manifest.to_fields())
-        if self._part.exists() or not (self._path / OUTCOMES).exists():
-            self._part.touch()
-            publish(self._path, texts, streamed=True, usage=usage, store=self._store)
 
     def _stopped(self, dispatcher: Dispatcher, ended: BaseException | None) -> str | None:
         """Return what ended this call and how many samples are done; None if all is done."""
@@ -242,6 +226,12 @@ class RunEvaluation:
     def _complete(self) -> bool:
         """True if there is nothing left to do."""
         return self._done == self._manifest.samples
+
+
+def time_text(time: LocalTime) -> str:
+    """Return the duration that local models take for a run, and what it is based on."""
+    threads = count(thread_count(), "thread")
+    return f"{duration(time.seconds)} on {threads} of this machine, measured on {count(time.questions, 'question')}"
 
 
 def spent_elsewhere(options: Options) -> Balance:
@@ -273,6 +263,3 @@ def _earlier_adaptations(path: Path) -> Any:  # Any: JSON
         return Run.open(path).usage.get("adaptations")
     except RunError:
         return None
-
-
-# -- known answers -------------------------------------------------------------------------------------

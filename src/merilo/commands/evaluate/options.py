@@ -11,7 +11,16 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
-from merilo.commands.option import OptionGroup, column_mapping, keyword, metric_texts, opt, part, unanswered_as
+from merilo.commands.option import (
+    OptionGroup,
+    column_mapping,
+    flags_of,
+    keyword,
+    metric_texts,
+    opt,
+    part,
+    unanswered_as,
+)
 from merilo.data.aliases import language_code
 from merilo.engine.rate_limits import CONCURRENCY
 
@@ -400,6 +409,23 @@ class Options:
 
         prices = prices_from(self.limits.prices)
         return prices.batch_usd if self.storage.batched else prices.usd
+
+
+ABOUT_DATA: Final = (
+    "metrics",
+    "judge.prompts",
+    "mapping",
+    "language",
+    "cluster",
+    "limit",
+    "draws",
+    *(name for name in flags_of(Options) if name.startswith("reading.")),
+    "limits.runner",
+    "limits.workers",
+    "storage.batch",
+    "storage.batch_files",
+)
+"""Options of an evaluation that say nothing about one judge."""
 
 
 class Keywords(TypedDict, total=False):

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.adapters.tables import is_of
 from merilo.cancellation import in_thread
+from merilo.commands.evaluate.preparation import checked, judges_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.selection import definitions_of
-from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data import check
 from merilo.data.history import USER
 from merilo.data.load import load
@@ -124,7 +124,7 @@ async def _output(caller: PipelineCaller, question: str, options: PipelineOption
         output = await caller.ask(question)
         return PipelineOutput(fields_of(output, options.reading.tools, options.mapping))
     except DataError as error:
-        return PipelineOutput({}, _message(f"The pipeline's output cannot be read: {error}"))
+        return _failed(f"The pipeline's output cannot be read: {error}")
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -139,11 +139,11 @@ def _raised(error: BaseException) -> PipelineOutput:
         text = str(error)
     except Exception:  # noqa: BLE001  as above
         text = "its message cannot be read"
-    return PipelineOutput({}, _message(f"The pipeline raised {type(error).__name__}: {text}"))
+    return _failed(f"The pipeline raised {type(error).__name__}: {text}")
 
 
-def _message(text: str) -> str:
-    return clean(text.replace("\0", "\\0"))[:_MAX_MESSAGE]
+def _failed(message: str) -> PipelineOutput:
+    return PipelineOutput({}, clean(message.replace("\0", "\\0"))[:_MAX_MESSAGE])
 
 
 def fields_of(

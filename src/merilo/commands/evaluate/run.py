@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.evaluate.batching import RunBatches, batches_of
 from merilo.commands.evaluate.evaluation import RunEvaluation, spent_elsewhere
-from merilo.commands.evaluate.preparation import Prepared, dataset_of, manifest_of, prepared
-from merilo.commands.evaluate.settings import check_shard, checked, judges_of
+from merilo.commands.evaluate.preparation import Prepared, checked, dataset_of, judges_of, manifest_of, prepared
 from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import check_prices, check_spent, providers_of
 from merilo.engine.cache import VerdictCache
 from merilo.engine.cache_file import default_path
 from merilo.engine.progress import ProgressDispatcher
-from merilo.engine.schedule import asks_in_rounds
 from merilo.errors import RunError, UsageError
 from merilo.providers.prices import outdated, prices_from
 from merilo.runs.clusters import clusters_by_sample
@@ -51,7 +49,6 @@ async def run_evaluation(data: str | PathLike[str] | Records | ForeignRecords, o
     if options.limits.runner is not None:
         raise UsageError("Only `merilo run` and `merilo.evaluate` accept a runner. Remove it (runner).")
     judges = judges_of(options)
-    check_shard(options)
     check_prices(options.limits.budget, judges.values(), options.price)
     dataset = dataset_of(data, options)
     if options.cluster is None:
@@ -89,13 +86,16 @@ async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], option
             audience.note(f"{dataset.name}: {reading}")
         for name in found.changed:
             audience.note(f"{path / name} was changed after merilo wrote it. It is computed again.")
-        _check_age_of_prices(judges, options, audience)
-        cache = _opened_cache(options)
-        if cache is not None:
+        prices = prices_from(options.limits.prices).known(provider for _, provider in providers_of(judges.values()))
+        if warning := outdated(prices, datetime.now(UTC).date()):
+            audience.note(warning)
+        cache = None
+        if (place := options.storage.cache) is not False:
+            cache = VerdictCache(default_path() if place is True else Path(place))
             stack.callback(_closed, cache, audience)
         batches = batches_of(path, selection.metrics.values(), roles, options)
         if batches is not None:
-            stack.callback(batches.close)
+            stack.callback(batches.store.close)
         ledger = _ledger(path, store, options, batches)
         stack.callback(ledger.close)
         answers = AnswerStore(roles, store, cache)
@@ -107,10 +107,9 @@ async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], option
             store=store,
             answers=answers,
             look_up=LookUp(store, cache, failures=not options.storage.retry_failed),
-            judges=tuple(judges.values()),
+            roles=roles,
             ledger=ledger,
             audience=audience,
-            rounds=asks_in_rounds(selection.metrics.values(), roles),
             batches=batches,
             rewrite=MANIFEST in found.changed,
         )
@@ -124,30 +123,12 @@ def _resumed(path: Path, dataset: Dataset, ready: Prepared, options: Options, st
     store.accept_samples()
     if found.manifest.cluster is not None:
         clusters_by_sample(store, found.manifest.cluster)
-    _store_manifest(path, store, found)
-    return found
-
-
-def _store_manifest(path: Path, store: Store, found: Resumed) -> None:
-    """Write the manifest of a new run, and its copy in the store."""
     there = (path / MANIFEST).exists()
     if not there or MANIFEST in found.changed:
         store.put_copy(MANIFEST, json_text(found.manifest.to_fields()))
     if not there:
         write_json(path / MANIFEST, found.manifest.to_fields())
-
-
-def _check_age_of_prices(judges: Mapping[str, Judge], options: Options, audience: ProgressDispatcher) -> None:
-    """Note that prices which this run uses are outdated."""
-    prices = prices_from(options.limits.prices).known(provider for _, provider in providers_of(judges.values()))
-    if warning := outdated(prices, datetime.now(UTC).date()):
-        audience.note(warning)
-
-
-def _opened_cache(options: Options) -> VerdictCache | None:
-    if options.storage.cache is False:
-        return None
-    return VerdictCache(default_path() if options.storage.cache is True else Path(options.storage.cache))
+    return found
 
 
 def _closed(cache: VerdictCache, audience: ProgressDispatcher) -> None:

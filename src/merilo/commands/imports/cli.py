@@ -84,7 +84,7 @@ def import_(
 
 def _show_contents(file: str, out: str | None, *, json: bool) -> None:
     """Print what a file of another system contains, and write its samples if `out` is given."""
-    from merilo.commands.imports.listing import contents_of, contents_page, contents_record, write_samples
+    from merilo.commands.imports.text import contents_of, contents_page, contents_record, write_samples
     from merilo.rendering.page import page_width, print_result
 
     found, first = contents_of(file) if out is None else (write_samples(file, out), [])

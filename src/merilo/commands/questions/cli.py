@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
-from merilo.commands.command import Command, Json, Quiet, Section, takes_options
-from merilo.commands.evaluate.one_judge import ABOUT_DATA, check_whole, until_done
-from merilo.commands.evaluate.options import Options
+from merilo.commands.command import Command, Json, Quiet, Section, check_whole, takes_options
+from merilo.commands.evaluate.options import ABOUT_DATA, Options
 from merilo.commands.option import Flag, OptionGroup
-from merilo.commands.questions.settings import DrawSettings
 from merilo.errors import UsageError
 
-if TYPE_CHECKING:
-    from merilo.commands.questions.run import SampledQuestions
-
-
-_USUAL: Final = DrawSettings()
 HELP = """Draw passages of your documents and write a test question about each.
 
 DOCS is a file of documents (`id` and `text`, optionally `title`) or a folder of .txt and .md files. A judge that is a
@@ -66,10 +59,8 @@ def questions(
         str | None,
         typer.Option(metavar="FILE", help="Also write the documents without the passages.", show_default=False),
     ] = None,
-    number: Annotated[int, typer.Option(metavar="N", min=1, help="Passages to draw.")] = _USUAL.number,
-    sentences: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Maximum sentences of a passage.")
-    ] = _USUAL.sentences,
+    number: Annotated[int, typer.Option(metavar="N", min=1, help="Passages to draw.")] = 100,
+    sentences: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum sentences of a passage.")] = 3,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other passages.")] = 0,
     templates: Annotated[
         str | None, typer.Option(metavar="FILE", help="File of questions, one on each line, such as: What is {title}?")
@@ -79,43 +70,28 @@ def questions(
     quiet: Quiet = False,
 ) -> None:
     """Draw questions."""
-    from merilo.commands.questions.rows import questions_page, questions_record
-    from merilo.commands.questions.run import estimate_questions, run_questions
+    from merilo.commands.blocking import run_blocking
+    from merilo.commands.questions.run import DrawSettings, estimate_questions, run_questions
+    from merilo.commands.questions.text import document_rows, questions_page, questions_record, rows_of, write_rows
     from merilo.rendering.page import page_width, print_result
     from merilo.rendering.progress_line import progress_line
 
-    _check_files(docs, out, without)
+    named = [Path(each).resolve() for each in (docs, out, without) if each is not None]
+    if len(set(named)) < len(named):
+        raise UsageError("DOCS, --out and --without are different files.")
     options = replace(options, progress=progress_line(quiet=quiet))
-    settings = DrawSettings(
-        number=number,
-        sentences=sentences,
-        seed=seed,
-        templates=None if templates is None else Path(templates),
-    )
+    settings = DrawSettings(number, sentences, seed, None if templates is None else Path(templates))
     if plan:
         from merilo.commands.plan.run import print_plan
 
-        print_plan(until_done(estimate_questions(Path(docs), settings, options)), json=json)
+        print_plan(run_blocking(estimate_questions(Path(docs), settings, options)), json=json)
         return
-    found = until_done(run_questions(Path(docs), settings, options))
-    _write(found, out, without)
-    print_result(questions_record(found, out, without) if json else questions_page(found, out, without, page_width()))
-    check_whole(found.stopped, *found.failed, "passages", retry="repeat the command: verdicts are cached")
-
-
-def _write(found: SampledQuestions, output: str, without: str | None) -> None:
-    from merilo.commands.questions.rows import document_rows, rows_of, write_rows
-
-    write_rows(Path(output), [row for each in found.kept for row in rows_of(each)])
+    found = run_blocking(run_questions(Path(docs), settings, options))
+    write_rows(Path(out), [row for each in found.kept for row in rows_of(each)])
     if without is not None:
         write_rows(Path(without), document_rows(found.reduced), replaces=True)
-
-
-def _check_files(corpus: str, output: str, without: str | None) -> None:
-    """Raise UsageError if a file would be overwritten by another one."""
-    named = [Path(each).resolve() for each in (corpus, output, without) if each is not None]
-    if len(set(named)) < len(named):
-        raise UsageError("DOCS, --out and --without are different files.")
+    print_result(questions_record(found, out, without) if json else questions_page(found, out, without, page_width()))
+    check_whole(found.stopped, *found.failed, "passages", retry="repeat the command: verdicts are cached")
 
 
 COMMAND = Command(

@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from merilo.commands.evaluate.one_judge import for_one_judge, usage_of
+from merilo.commands.evaluate.preparation import for_one_judge, judges_of, usage_of
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
 from merilo.commands.questions.passages import Corpus
 from merilo.data.corpus import load_corpus
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
     from merilo.commands.evaluate.options import Options
     from merilo.commands.questions.passages import Passage
-    from merilo.commands.questions.settings import DrawSettings
     from merilo.data.corpus import SourceDocument
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
@@ -45,6 +43,18 @@ if TYPE_CHECKING:
 OTHERS: Final = 5
 """Maximum texts without the passage that are checked, and that are the contexts of a twin."""
 NO_TITLE: Final = "the template needs a title and the document has none"
+
+
+class DrawSettings(NamedTuple):
+    """The settings of a draw; equal settings and equal verdicts give equal questions."""
+
+    number: int = 100
+    """Passages to draw."""
+    sentences: int = 3
+    """Maximum sentences of a passage."""
+    seed: int = 0
+    templates: Path | None = None
+    """A file of questions to ask instead of letting the judge write them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from math import isfinite
 from os.path import relpath
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from merilo.commands.evaluate.preparation import judges_of
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
 from merilo.commands.watch.evidence import DAY_S, YEAR_S, Evidence, Scores, sums_of, units_in
 from merilo.commands.watch.tail import Position, Tail
