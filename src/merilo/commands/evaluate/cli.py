@@ -74,8 +74,7 @@ def run(
     _write_markdown(found, markdown, largest, github=github)
     if markdown != "-":
         _report(found, _usable(found, by or ()), json=json, full=full)
-    _check_whole(found)
-    _check_failed(found, largest)
+    _check(found, largest)
 
 
 def _plan(data: str, options: Options, *, json: bool, full: bool) -> None:
@@ -221,34 +220,26 @@ def _failed(found: Run) -> tuple[int, int]:
     return failed, sum(each.scored + each.undefined + each.failed for each in aggregates)
 
 
-def _check_whole(found: Run) -> None:
-    from merilo.rendering.page import tell
-    from merilo.rendering.translation import translation
-
-    say = translation(found.manifest.language).line
-    stopped = found.usage.get("stopped")
-    if found.usage.get("waiting") and stopped is not None:
-        tell(say(f"{stopped} To collect the replies: {again(found.path)}"))
-        raise typer.Exit(Exit.WAITING)
-    if stopped is not None:
-        if limits := found.usage.get("raise_to"):
-            tell(say(f"{stopped} All answers are kept. To resume with a higher limit: {raised(found.path, limits)}"))
-        else:
-            tell(say(f"{stopped} All answers are kept. To resume: {again(found.path)}"))
-        raise typer.Exit(Exit.LIMIT_REACHED)
-
-
-def _check_failed(found: Run, most: float) -> None:
+def _check(found: Run, most: float) -> None:
+    """Exit with an error code if the run was stopped, or too many of its outcomes failed."""
     from merilo.rendering.page import tell
     from merilo.rendering.translation import translation
     from merilo.rendering.wording import spent_so_far
 
+    say, stopped = translation(found.manifest.language).line, found.usage.get("stopped")
+    if found.usage.get("waiting") and stopped is not None:
+        tell(say(f"{stopped} To collect the replies: {again(found.path)}"))
+        raise typer.Exit(Exit.WAITING)
+    if stopped is not None:
+        limits = found.usage.get("raise_to")
+        how = f"with a higher limit: {raised(found.path, limits)}" if limits else f": {again(found.path)}"
+        tell(say(f"{stopped} All answers are kept. To resume{' ' * bool(limits)}{how}"))
+        raise typer.Exit(Exit.LIMIT_REACHED)
     failed, total = _failed(found)
     if failed > most * total:
         message = f"{failed:,} of {total:,} outcomes failed ({failed / total:.1%}), more than --max-failed {most:.1%}."
         retry = "" if _RETRY in sys.argv else f"To ask them again: {again(found.path, _RETRY)}"
-        parts = filter(None, [message, spent_so_far(found.usage), retry])
-        tell(translation(found.manifest.language).line(" ".join(parts)))
+        tell(say(" ".join(filter(None, [message, spent_so_far(found.usage), retry]))))
         raise typer.Exit(Exit.TOO_MANY_FAILED)
 
 

@@ -81,17 +81,23 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
     source = _checked_path(data, options)
     dataset = dataset_of(source, options)
     path, made = run_directory(options.out, dataset.name)
+    in_process = replace(options, limits=replace(options.limits, runner=None, workers=None))
     shards = path.absolute().with_name(path.name + SHARDS)
     if (path / MANIFEST).exists():
-        run = await run_evaluation(source, _in_process(options, out=path))
+        run = await run_evaluation(source, replace(in_process, out=path))
         if run.complete:
             shutil.rmtree(shards, ignore_errors=True)
         return run
     try:
         shards.mkdir(exist_ok=True)
         with RunLock(shards):
-            samples = await _samples(dataset)
-            return await _Driver(path, _blocks(source, options, shards, samples), samples, options).run(start)
+            samples, workers = await _samples(dataset), options.limits.workers or os.cpu_count() or 1
+            if options.storage.cache is False:  # equal questions are asked once
+                in_process = replace(in_process, storage=replace(options.storage, cache=shards / _CACHE))
+            planned = planned_blocks(samples, workers, [each.name for each in shards.iterdir()])
+            ends = None if (seconds := options.limits.max_seconds) is None else time.time() + seconds
+            blocks = Blocks(source, replace(in_process, progress=None), shards, planned, workers, ends)
+            return await _Driver(path, blocks, samples, options).run(start)
     except BaseException:
         if made and not any(shards.glob(f"*/{MANIFEST}")):
             shutil.rmtree(shards, ignore_errors=True)
@@ -119,12 +125,8 @@ def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
         raise UsageError("The workers of --runner read the data themselves. Give the path of a file.")
     if options.limits.workers is not None and options.limits.workers < 1:
         raise UsageError(f"workers must be at least 1, got {options.limits.workers} (--workers).")
-    others = {
-        "--shard": options.reading.shard,
-        "--batch": options.storage.batched or None,
-    }
-    for name, value in others.items():
-        if value is not None:
+    for name, is_given in (("--shard", options.reading.shard is not None), ("--batch", options.storage.batched)):
+        if is_given:
             raise UsageError(f"{name} cannot be combined with --runner. Leave one of them out.")
     check_prices(options.limits.budget, judges_of(options).values(), options.price)
     return str((fetched_file(data) if isinstance(data, str) and is_url(data) else Path(data)).absolute())
@@ -138,24 +140,6 @@ async def _samples(dataset: Dataset) -> int:
         if number % _READ_AT_ONCE == 0:
             await asyncio.sleep(0)
     return samples
-
-
-def _in_process(options: Options, **changes: Any) -> Options:  # Any: values of options
-    return replace(options, limits=replace(options.limits, runner=None, workers=None), **changes)
-
-
-def _blocks(source: str, options: Options, shards: Path, samples: int) -> Blocks:
-    workers, seconds, cache = options.limits.workers or os.cpu_count() or 1, options.limits.max_seconds, options.storage
-    if cache.cache is False:  # equal questions are asked once
-        cache = replace(cache, cache=shards / _CACHE)
-    return Blocks(
-        source,
-        _in_process(options, storage=cache, progress=None),
-        shards,
-        planned_blocks(samples, workers, [each.name for each in shards.iterdir()]),
-        workers,
-        None if seconds is None else time.time() + seconds,
-    )
 
 
 def planned_blocks(samples: int, workers: int, names: list[str]) -> int:
@@ -196,14 +180,20 @@ class Blocks:
     ends: float | None
     """The time, by `time.time`, after which no request is sent; None for no limit."""
 
-    def path(self, block: int) -> Path:
-        """Return the run directory of a block."""
-        return self.directory / f"{block}-of-{self.of}"
+    @property
+    def all(self) -> range:
+        """The numbers of the blocks."""
+        return range(1, self.of + 1)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The run directories of the blocks."""
+        return [self.directory / f"{block}-of-{self.of}" for block in self.all]
 
     def used(self, block: int) -> Used:
         """Return what the run of a block counts against its limits."""
         budget = self.options.limits.budget
-        spending = Spending(budget, self.options.price, elsewhere=balance_in(self.path(block)))
+        spending = Spending(budget, self.options.price, elsewhere=balance_in(self.paths[block - 1]))
         return {"max_cost_usd": spending.cost_usd + spending.unanswered_usd, "max_requests": spending.requests}
 
     @property
@@ -225,7 +215,7 @@ class Blocks:
         options = replace(
             self.options,
             reading=replace(self.options.reading, shard=f"{block}/{self.of}"),
-            out=self.path(block),
+            out=self.paths[block - 1],
             limits=self._limits,
             grant=partial(call, "grant", block),
             reports_local_time=False,
@@ -387,7 +377,6 @@ class _Driver:
         self._blocks = blocks
         self._samples = samples
         self._options = options
-        self._all = range(1, blocks.of + 1)
         self._progress = ProgressDispatcher(options.progress)
         self._pool: Pool | None = None
         self._status = Status(0, Traffic(), (), {})
@@ -398,8 +387,9 @@ class _Driver:
         self._progress.watch(lambda: self._status.traffic)
         try:
             self._check_complete(await self._evaluated(start))
-            run = await asyncio.to_thread(self._merged)
-            self._advance(self._samples)
+            run = (await asyncio.to_thread(merge_runs, self._blocks.paths, self._path)).run
+            await asyncio.to_thread(shutil.rmtree, self._blocks.directory, ignore_errors=True)
+            self._show(self._samples)
             self._progress.spent(run.usage)
             return run
         finally:
@@ -412,7 +402,7 @@ class _Driver:
             while not running.done():
                 await asyncio.wait([running], timeout=_POLL_S)
                 await asyncio.to_thread(self._call, "status")
-                self._show()
+                self._show(min(self._status.done, self._samples - 1))  # the last one is done when the run is written
         except asyncio.CancelledError:
             self._call("stop")
             await asyncio.wait([running], timeout=_STOPPING_S)
@@ -421,10 +411,10 @@ class _Driver:
 
     def _run_blocks(self, start: Runner) -> list[BlockResult]:
         blocks, results = self._blocks, list[BlockResult]()
-        make = partial(Board, self._options.limits.budget, blocks.workers, {n: blocks.used(n) for n in self._all})
-        with start(blocks, make, blocks.workers) as pool:
+        used = {block: blocks.used(block) for block in blocks.all}
+        with start(blocks, partial(Board, self._options.limits.budget, blocks.workers, used), blocks.workers) as pool:
             self._pool = pool
-            for each in pool.results(self._all):
+            for each in pool.results(blocks.all):
                 results.append(BlockResult(*each))
                 if results[-1].error:
                     self._call("stop")
@@ -438,13 +428,10 @@ class _Driver:
             if self._pool is not None and (status := self._pool.call(name)) is not None:
                 self._status = status
 
-    def _show(self) -> None:
+    def _show(self, done: int) -> None:
         for text in self._status.notes[self._noted :]:
             self._progress.note(text)
         self._noted = len(self._status.notes)
-        self._advance(min(self._status.done, self._samples - 1))  # the last one is done when the run is written
-
-    def _advance(self, done: int) -> None:
         if done > self._shown:
             self._progress.advance(done - self._shown)
             self._shown = done
@@ -454,20 +441,14 @@ class _Driver:
         for each in results:
             if each.error:
                 raise _ERRORS.get(each.kind, MeriloError)(each.error)
-        if len(results) < self._blocks.of or not all(each.complete for each in results):
-            done = f"{self._status.done:,} of {count(self._samples, 'sample')} are done."
-            raise LimitReached(f"{self._limit_sentence()} {done}")
-
-    def _limit_sentence(self) -> str:
-        refused, balance = self._status.refused, sum(map(balance_in, map(self._blocks.path, self._all)), Balance())
+        if len(results) == self._blocks.of and all(each.complete for each in results):
+            return
+        refused, balance = self._status.refused, sum(map(balance_in, self._blocks.paths), Balance())
         spending = Spending(self._options.limits.budget, self._options.price, elsewhere=balance)
+        reached = spending.time_limit_message
         if "max_requests" in refused:
-            return spending.requests_reached.sentence
-        if "max_cost_usd" in refused:
-            return spending.cost_reached(refused["max_cost_usd"]).sentence
-        return spending.time_limit_message.sentence
-
-    def _merged(self) -> Run:
-        run = merge_runs([self._blocks.path(block) for block in self._all], self._path).run
-        shutil.rmtree(self._blocks.directory, ignore_errors=True)
-        return run
+            reached = spending.requests_reached
+        elif "max_cost_usd" in refused:
+            reached = spending.cost_reached(refused["max_cost_usd"])
+        done = f"{self._status.done:,} of {count(self._samples, 'sample')} are done."
+        raise LimitReached(f"{reached.sentence} {done}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.commands.evaluate.options import Model
 from merilo.commands.evaluate.selection import Selection, definitions_of, metrics_of, requested, select
@@ -193,7 +193,12 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
     if options.first_draw:
         draws = dict.fromkeys(selection.metrics, options.draws)
     metrics = reworded(selection.metrics) if uses_installed_prompts(options) else selection.metrics
-    metrics = unmeasured(repeated(metrics, draws, options.first_draw), _undefined(intake, selection))
+    undefined = {
+        text: metric.not_shown(intake.not_shown[text])
+        for text, metric in selection.metrics.items()
+        if text in intake.not_shown and isinstance(metric, ShownInRun)
+    }
+    metrics = unmeasured(repeated(metrics, draws, options.first_draw), undefined)
     return Prepared(intake, roles, replace(selection, metrics=metrics))
 
 
@@ -201,15 +206,6 @@ def _requested_metrics(asked: Sequence[str | Definition] | None, roles: JudgeRol
     """Return the metrics that may be computed."""
     given = definitions_of(requested(asked))
     return {text: each for one in given for text, each in metrics_of(one, lambda: roles.named).items()}
-
-
-def _undefined(intake: Intake, selection: Selection) -> dict[str, str]:
-    """Return the selected metrics that no sample shows, with the reason why they are undefined."""
-    return {
-        text: metric.not_shown(intake.not_shown[text])
-        for text, metric in selection.metrics.items()
-        if text in intake.not_shown and isinstance(metric, ShownInRun)
-    }
 
 
 def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest:
@@ -235,8 +231,7 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
                 "name": judge.name,
                 "fingerprint": judge.fingerprint(),
                 "rates": judge.agreement_note,
-                **_weak(judge, role, selection),
-                **_unread(intake, role, selection),
+                **_weak(judge, role, ready),
             }
             for role, judge in judges.items()
         },
@@ -251,7 +246,7 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
                     "" if "user_input" in intake.in_some else question_advice(dataset.columns),
                     dataset.columns.sentence(),
                     intake.note,
-                    _limit_note(options.limit),
+                    f"Only the first {options.limit:,} records were read (--limit)." if options.limit else "",
                     _sample_note(dataset.columns.drawn_from, options),
                 ],
             )
@@ -266,30 +261,20 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
     )
 
 
-def _weak(judge: Judge, role: str, selection: Selection) -> dict[str, list[str]]:
-    """Return the weak metrics of a run and the weak kinds of a judge, as manifest entries; empty if there are none.
+def _weak(judge: Judge, role: str, ready: Prepared) -> dict[str, object]:
+    """Return what the manifest says of weak metrics, weak kinds and unsupported languages; without empty entries.
 
-    The weak metrics are recorded with the judge of the role `judge`, whichever role makes them weak.
+    The metrics are recorded with the judge of the role `judge`, whichever role makes them weak.
     """
-    order = [*selection.metrics, *selection.composites, *selection.left_out]
-    found = [text for text in dict.fromkeys(order) if text in selection.weak] if role == "judge" else []
-    kinds = [name for name, kind in KINDS.items() if (part := part_for(judge, kind)) and name in _weak_kinds(part)]
-    return {**({"weak": found} if found else {}), **({"weak_kinds": kinds} if kinds else {})}
-
-
-def _unread(intake: Intake, role: str, selection: Selection) -> dict[str, object]:
-    """Return the manifest entry on unsupported languages, recorded with the role `judge`; empty if there are none."""
-    found = {text: intake.unread[text].record() for text in selection.metrics if text in intake.unread}
-    return {"unread": found} if found and role == "judge" else {}
-
-
-def _weak_kinds(judge: Judge) -> frozenset[str]:
-    found: frozenset[str] = getattr(judge, "weak_kinds", frozenset())
-    return found
-
-
-def _limit_note(limit: int | None) -> str:
-    return "" if limit is None else f"Only the first {limit:,} records were read (--limit)."
+    selection, unread = ready.selection, ready.intake.unread
+    order = dict.fromkeys([*selection.metrics, *selection.composites, *selection.left_out])
+    of = {name: part for name, kind in KINDS.items() if (part := part_for(judge, kind))}
+    found = {
+        "weak": [text for text in order if text in selection.weak and role == "judge"],
+        "weak_kinds": [name for name, part in of.items() if name in getattr(part, "weak_kinds", ())],
+        "unread": {text: unread[text].record() for text in selection.metrics if text in unread and role == "judge"},
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _sample_note(of: int, options: Options) -> str:
@@ -303,25 +288,20 @@ _READ_CHARS: Final = 20_000
 """Characters of a text that are read to identify its language."""
 
 
-class _Limited(Protocol):
-    """A judge that supports some languages only."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def languages(self) -> frozenset[str]: ...
-
-    def supports_language(self, texts: Sequence[str]) -> bool: ...
-
-
 def unread_check(asked: Sequence[str | Definition] | None, roles: JudgeRoles) -> UnreadBy | None:
     """Return the function for `take_in` that names, by metric, the judge and the language that it does not support.
 
     None if all judges support every language. Raises UsageError for a metric that does not exist.
     """
     metrics = _requested_metrics(asked, roles)
-    limited = {text: judge for text, metric in metrics.items() if (judge := _limited(metric, roles)) is not None}
+    limited: dict[str, Any] = {}  # Any: judges with the optional attributes `languages` and `supports_language`
+    for text, metric in metrics.items():
+        asks = [
+            (kind, role) for kind in sorted(metric.asks, key=lambda kind: kind.kind) for role in sorted(metric.roles)
+        ]
+        judges = (roles.judge(kind, role) for kind, role in asks)
+        if (judge := next((each for each in judges if hasattr(each, "supports_language")), None)) is not None:
+            limited[text] = judge
     # Metrics that read the same fields with the same judge are checked once.
     groups: dict[tuple[int, frozenset[str]], list[str]] = {}
     for text, judge in limited.items():
@@ -338,17 +318,7 @@ def unread_check(asked: Sequence[str | Definition] | None, roles: JudgeRoles) ->
     return unread_by if groups else None
 
 
-def _limited(metric: Metric, roles: JudgeRoles) -> _Limited | None:
-    """Return the first judge of a metric that supports some languages only; None if there is none."""
-    for kind in sorted(metric.asks, key=lambda kind: kind.kind):
-        for role in sorted(metric.roles):
-            judge: Any = roles.judge(kind, role)  # Any: `supports_language` is an optional attribute of a judge
-            if hasattr(judge, "supports_language"):
-                return cast("_Limited", judge)
-    return None
-
-
-def _unsupported(judge: _Limited, sample: Sample, fields: frozenset[str]) -> str | None:
+def _unsupported(judge: Any, sample: Sample, fields: frozenset[str]) -> str | None:  # Any: as above
     """Return the language of a sample that the judge does not support, as the user states it or as identified."""
     languages: frozenset[str] = getattr(judge, "languages", frozenset())
     stated = (sample.language or UNKNOWN).replace("_", "-").split("-")[0].lower()

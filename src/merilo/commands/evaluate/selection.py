@@ -72,7 +72,7 @@ def select(
         reason = next((reason for reason in obstacles if reason is not None), None)
         text = metric_text(given) if is_composite(given) else next(iter(parts))
         if reason is None:
-            found = {part for part, metric in parts.items() if weak_roles(metric, roles)}
+            found = {part for part, metric in parts.items() if _is_weak(metric, roles)}
             weak |= {*found, text} if found else found
             if found and place < 0:
                 left_out[text] = f"{WEAK_LEFT_OUT} (--metrics {text})"
@@ -86,11 +86,15 @@ def select(
             left_out[text] = reason
     if not metrics and asked is None:  # such as questions with responses alone
         return select((ALL,), intake, roles, lenient=lenient)
-    if not metrics and weak:
-        raise UsageError(_only_weak(sorted(weak), roles) + _unread(intake, frozenset(FIELDS) - intake.in_some))
-    if not metrics:
-        unread = _unread(intake, frozenset(FIELDS) - intake.in_some)
-        raise UsageError(f"No metric can be computed on this data ({_reasons(left_out)}).{unread}")
+    if not metrics:  # to compute weak metrics silently would mislead
+        why = (
+            f"The only metrics that this data supports are weak with the {roles.judges['judge'].name} judge (not "
+            f"clearly better than chance): {', '.join(sorted(weak))}. Use another judge (--judge openai:MODEL), or run "
+            f"them by name (--metrics {','.join(sorted(weak))})."
+            if weak
+            else f"No metric can be computed on this data ({_reasons(left_out)})."
+        )
+        raise UsageError(why + _unread(intake, frozenset(FIELDS) - intake.in_some))
     return Selection(metrics, left_out, composites, frozenset(weak))
 
 
@@ -137,23 +141,10 @@ def _unread(intake: Intake, missing: frozenset[str]) -> str:
     return "".join(f" {each}" for each in said if each)
 
 
-def weak_roles(metric: Metric, roles: JudgeRoles) -> frozenset[str]:
-    """Return the roles whose judge is weak in a decision of this metric; empty if the metric is not weak."""
-    decided = decided_kinds(metric)
-    return frozenset(
-        role for role in metric.roles if any(is_weak(roles.judge(kind, role), kind, metric.name) for kind in decided)
-    )
-
-
-def _only_weak(weak: Sequence[str], roles: JudgeRoles) -> str:
-    """Return the error for data that supports weak metrics only: to compute them silently would mislead."""
-    named = ", ".join(weak)
-    each = "it is" if len(weak) == 1 else "each is"
-    return (
-        f"The only metrics that this data supports are weak with the {roles.judges['judge'].name} judge: {named} "
-        f"({each} not clearly better than chance). Use another judge (--judge openai:MODEL), or run them by name "
-        f"(--metrics {','.join(weak)})."
-    )
+def _is_weak(metric: Metric, roles: JudgeRoles) -> bool:
+    """Return True if a judge is weak in a decision of this metric."""
+    kinds = decided_kinds(metric)
+    return any(is_weak(roles.judge(kind, role), kind, metric.name) for role in metric.roles for kind in kinds)
 
 
 def definitions_of(asked: Sequence[str | Definition]) -> list[Definition]:
@@ -182,7 +173,9 @@ def metrics_of(given: Definition, judges: Callable[[], Sequence[str]]) -> dict[s
     Raises UsageError for a part that is itself a composite.
     """
     if not is_composite(given):
-        metric = _for_judges(cast("Metric", given), judges)  # anything but a composite is a metric
+        metric = cast("Metric", given)  # anything but a composite is a metric
+        bind: Callable[[Sequence[str]], Metric] | None = getattr(metric, "for_judges", None)  # of several judges
+        metric = metric if bind is None else bind(judges())
         return {metric_text(metric): metric}
     found: dict[str, Metric] = {}
     for text in given.parts:
@@ -197,12 +190,6 @@ def missing_fields(metric: Metric, in_some: frozenset[str]) -> str | None:
     """Return why a metric cannot be computed on data with these fields; None if it can."""
     missing = sorted(metric.needs - in_some)
     return f"no sample has {' or '.join(missing)}" if missing else None
-
-
-def _for_judges(metric: Metric, judges: Callable[[], Sequence[str]]) -> Metric:
-    """Return the metric bound to the names of this run's judges, if it asks several judges."""
-    bind: Callable[[Sequence[str]], Metric] | None = getattr(metric, "for_judges", None)
-    return metric if bind is None else bind(judges())
 
 
 def _obstacle(metric: Metric, intake: Intake, roles: JudgeRoles) -> str | None:
