@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.data.sentences import SPLITTER_ID
-from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit
+from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.judges.decisions import reread
 from merilo.judges.recorded_replies import recalled, saved_reply
 from merilo.judges.routed import recorded_parts
@@ -16,13 +17,16 @@ from merilo.judging.verdicts import Failure
 from merilo.rendering.sanitize import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.runs.manifest import Manifest
     from merilo.runs.records import StoredQuestion
     from merilo.runs.store import Conversation, Store
+
+    Take = Callable[[Question[Any]], tuple[bytes, Answer] | None]
+    """Returns key and answer of a question that a plan asks; None if it was not recorded."""
 
 _EXCERPT = 60
 _NOT_SHOWN = frozenset({"role", "draw", "language", "likely"})
@@ -70,9 +74,21 @@ class Recorded:
         self._at.clear()
         self._reread.clear()
 
-    def trail(self, keys: Sequence[bytes]) -> Trail:
-        """Return the questions with these keys, for the plan that asked them in this order."""
-        return Trail(self, tuple(keys))
+    def trail(self, keys: Sequence[bytes]) -> Take:
+        """Return the function that takes the answers to the questions of one outcome, which has these keys in order.
+
+        If the plan has changed since, its question may differ from the next one of the trail. Then the other keys are
+        searched, and then the whole run.
+        """
+        following = iter(keys)
+
+        def take(question: Question[Any]) -> tuple[bytes, Answer] | None:
+            asked = (self.at(key) for key in (*islice(following, 1), *keys))
+            same = next((each for each in asked if each is not None and self.same(each.question, question)), None)
+            found = same or self.find(question)
+            return None if found is None else (found.key, self.answer(found))
+
+        return take
 
     def at(self, key: bytes) -> StoredQuestion | None:
         """Return the question with this key; None if there is none."""
@@ -85,14 +101,17 @@ class Recorded:
         if self._again is None:
             return asked.answer
         if asked.key not in self._reread:
-            self._read_again(asked)
+            conversation = self._store.conversation(asked.key)
+            together = (asked,) if conversation is None else conversation.asked
+            now = None if conversation is None else self._parsed(conversation)
+            for each, answer in zip(together, now or [None] * len(together), strict=True):
+                self._reread[each.key] = each.answer if answer is None else answer
+                self._again.count(each.key, each.answer, answer)
         return self._reread[asked.key]
 
     def same(self, stored: Question[Any], asked: Question[Any]) -> bool:
         """Return True if a stored answer is valid for the question asked now: same content, draw and judge."""
-        if stored == asked:
-            return True
-        return self._address(stored) == self._address(asked)
+        return stored == asked or self._address(stored) == self._address(asked)
 
     def find(self, question: Question[Any]) -> StoredQuestion | None:
         """Return a recorded question with the same content, draw and judge, of any metric; None if there is none.
@@ -101,9 +120,16 @@ class Recorded:
         failed one, and a smaller key to a larger one. So the choice does not depend on the order of replies.
         """
         if self._index is None:
-            self._index = self._indexed()
-        key = self._index.get(self._address(question))
-        return None if key is None else self.at(key)
+            found: dict[bytes, bytes] = {}
+            failed: dict[bytes, bytes] = {}
+            for key in self._store.keys():  # noqa: SIM118  a store is not a dict
+                asked = self._store.asked(key)
+                if asked is not None:
+                    into = failed if isinstance(asked.answer, Failure) else found
+                    into.setdefault(self._address(asked.question), key)
+            self._index = failed | found
+        at = self._index.get(self._address(question))
+        return None if at is None else self.at(at)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the run's judges in order, for metrics that ask several judges."""
@@ -117,32 +143,11 @@ class Recorded:
                 break
         return (first, *others)
 
-    def _indexed(self) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
-        failed: dict[bytes, bytes] = {}
-        for key in self._store.keys():  # noqa: SIM118  a store is not a dict
-            asked = self._store.asked(key)
-            if asked is not None:
-                into = failed if isinstance(asked.answer, Failure) else found
-                into.setdefault(self._address(asked.question), key)
-        return failed | found
-
     def _address(self, question: Question[Any]) -> bytes:
-        return digest_of(question.content, question.draw.to_bytes(4, "little"), self._mark(question))
-
-    def _mark(self, question: Question[Any]) -> bytes:
-        """Return the fingerprint of the judge that answers; a role unknown to the manifest means the first judge."""
-        special = self._marks.get(SPECIAL.get(type(question), ""))
-        return special or self._marks.get(question.role) or self._marks.get("judge", b"")
-
-    def _read_again(self, asked: StoredQuestion) -> None:
-        conversation = self._store.conversation(asked.key)
-        together = (asked,) if conversation is None else conversation.asked
-        now = None if conversation is None else self._parsed(conversation)
-        for each, answer in zip(together, now or [None] * len(together), strict=True):
-            self._reread[each.key] = each.answer if answer is None else answer
-            if self._again is not None:
-                self._again.count(each.key, each.answer, answer)
+        # A role unknown to the manifest means the first judge.
+        roles = (SPECIAL.get(type(question), ""), question.role, "judge")
+        mark = next((self._marks[role] for role in roles if role in self._marks), b"")
+        return digest_of(question.content, question.draw.to_bytes(4, "little"), mark)
 
     def _parsed(self, conversation: Conversation) -> tuple[Answer, ...] | None:
         """Return the answers that the current rules parse from a conversation; None if they cannot be determined.
@@ -163,41 +168,9 @@ class Recorded:
         if judge.numbers_sentences(first) and self._splitter != SPLITTER_ID:
             return None  # its numbers mean sentences of other rules
         roles = JudgeRoles({"judge": judge, first.role: judge})
-        unit = _unit_of(AnswerStore(roles, self._store, None), asked, tuple(each.key for each in conversation.asked))
-        return None if unit is None else judge.reread(unit.asked, conversation.replies)
-
-
-def _unit_of(answers: AnswerStore, asked: Sequence[Question[Any]], keys: tuple[bytes, ...]) -> WorkUnit | None:
-    """Return the unit that these questions were, if its keys are the stored ones."""
-    unit, *others = answers.units((tuple(asked),))
-    return None if others or unit.keys != keys else unit
-
-
-@dataclass(slots=True)
-class Trail:
-    """The recorded questions of one outcome, in the order in which they were asked."""
-
-    _recorded: Recorded
-    _keys: tuple[bytes, ...]
-    _place: int = 0
-
-    def take(self, question: Question[Any]) -> tuple[bytes, Answer] | None:
-        """Return key and answer of the next question; None if it was not recorded.
-
-        If the plan has changed since, its question may differ from the trail; then the whole run is searched.
-        """
-        place, self._place = self._place, self._place + 1
-        asked = self._recorded.at(self._keys[place]) if place < len(self._keys) else None
-        if asked is None or not self._recorded.same(asked.question, question):
-            asked = self._elsewhere(question)
-        return None if asked is None else (asked.key, self._recorded.answer(asked))
-
-    def _elsewhere(self, question: Question[Any]) -> StoredQuestion | None:
-        for key in self._keys:
-            asked = self._recorded.at(key)
-            if asked is not None and self._recorded.same(asked.question, question):
-                return asked
-        return self._recorded.find(question)
+        unit, *others = AnswerStore(roles, self._store, None).units((tuple(asked),))
+        fits = not others and unit.keys == tuple(each.key for each in conversation.asked)
+        return judge.reread(unit.asked, conversation.replies) if fits else None
 
 
 def question_text(question: Question[Any]) -> str:
@@ -209,14 +182,11 @@ def question_text(question: Question[Any]) -> str:
             continue
         texts = [value] if isinstance(value, str) else [*cast("tuple[str, ...]", value)]
         more = f" and {len(texts) - 1} more" if len(texts) > 1 else ""
-        parts.append(f"{each.name} {_excerpt(texts[0])}{more}")
+        shown = clean(texts[0])
+        shown = shown if len(shown) <= _EXCERPT else f"{shown[:_EXCERPT].rstrip()}..."
+        parts.append(f"{each.name} '{shown}'{more}")
     draw = f", draw {question.draw}" if question.draw else ""
     return f"{question.kind} ({'; '.join(parts)}{draw})"
-
-
-def _excerpt(text: str) -> str:
-    shown = clean(text)
-    return f"'{shown}'" if len(shown) <= _EXCERPT else f"'{shown[:_EXCERPT].rstrip()}...'"
 
 
 def _marks(judge: Mapping[str, object]) -> Mapping[str, object]:

@@ -57,23 +57,18 @@ def verify(
     from merilo.rendering.page import print_result
 
     if metrics or reread or out is not None:
-        _recompute(run, metric_texts(metrics) if metrics else None, out, reread=reread, json=json)
+        from merilo.commands.verify.replay import replay_run
+
+        again = replay_run(run, metrics=metric_texts(metrics) if metrics else None, out=out, reread=reread)
+        print_result(_replay_record(again, out) if json else _replay_page(again, kept=out is not None))
+        if not again.same:
+            raise typer.Exit(Exit.GATE_FAILED)
         return
     found = verify_run(run)
     print_result(_record(found) if json else _page(found))
     codes = {State.DIFFERENT: Exit.GATE_FAILED, State.BROKEN: Exit.WRONG_USE, State.CANNOT_TELL: Exit.CANNOT_TELL}
     if found.state in codes:
         raise typer.Exit(codes[found.state])
-
-
-def _recompute(run: str, metrics: list[str] | None, out: str | None, *, reread: bool, json: bool) -> None:
-    from merilo.commands.verify.replay import replay_run
-    from merilo.rendering.page import print_result
-
-    found = replay_run(run, metrics=metrics, out=out, reread=reread)
-    print_result(_replay_record(found, out) if json else _replay_page(found, kept=out is not None))
-    if not found.same:
-        raise typer.Exit(Exit.GATE_FAILED)
 
 
 def _record(found: Verification) -> dict[str, Any]:  # Any: JSON

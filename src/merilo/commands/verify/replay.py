@@ -12,11 +12,11 @@ import tempfile
 import time
 import weakref
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from merilo.commands.evaluate.selection import Chosen, definitions_of, metrics_of, missing_fields
 from merilo.commands.verify.answers import Recorded, Reread, question_text
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from os import PathLike
 
-    from merilo.commands.verify.answers import Trail
+    from merilo.commands.verify.answers import Take
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Definition, Metric
@@ -68,21 +68,40 @@ class Difference:
         return tuple(name for name in old | new if _text(old.get(name)) != _text(new.get(name)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replay:
+@dataclass(kw_only=True, slots=True)
+class Recomputation:
+    """The results that follow from the stored answers of a run."""
+
+    manifest: Manifest
+    summary: dict[str, object] = field(default_factory=dict[str, object])
+    equal: int = 0
+    """Outcomes that are bit-equal to the recorded ones."""
+    different: int = 0
+    differences: list[Difference] = field(default_factory=list[Difference])
+    """The first 100 outcomes that differ."""
+    means: tuple[str, ...] = ()
+    """Metrics and composites whose aggregate differs from the recorded one."""
+
+    def compared(self, result: Result, recorded: OutcomeRecord | None) -> str:
+        """Return the line of an outcome, after comparing it with the recorded one."""
+        line = result.line().rstrip("\n").encode("utf-8", "replace").decode()
+        if recorded is not None:
+            self.equal += (same := line == _text(recorded))
+            self.different += not same
+            if not same and len(self.differences) < _SHOWN:
+                now = cast("OutcomeRecord", json.loads(line))  # what is written
+                self.differences.append(Difference(result.sample, result.metric, recorded, now))
+        return line + "\n"
+
+
+@dataclass(kw_only=True)
+class Replay(Recomputation):
     """The result of a replay."""
 
     run: Run
     """The recomputed run. Its files are deleted with this object, unless a directory was named for it."""
     source: Path
     """The run that was recomputed."""
-    equal: int
-    """Outcomes that are bit-equal to the recorded ones."""
-    different: int
-    differences: tuple[Difference, ...]
-    """The first 100 outcomes that differ."""
-    means: tuple[str, ...]
-    """Metrics and composites whose aggregate differs from the recorded one."""
     new: tuple[str, ...]
     """Metrics that the run did not have."""
     versions: Mapping[str, tuple[int, int]]
@@ -134,12 +153,9 @@ def replay_run(
     versions = {**run.manifest.metrics, **run.manifest.composites}
     here = {**found.manifest.metrics, **found.manifest.composites}
     return Replay(
+        **{each.name: getattr(found, each.name) for each in fields(found)},
         run=now,
         source=run.path,
-        equal=found.equal,
-        different=found.different,
-        differences=tuple(found.differences),
-        means=other_means(run, found.summary),
         new=tuple(text for text in here if text not in versions),
         versions={text: (versions[text], here[text]) for text in here if versions.get(text, here[text]) != here[text]},
         reread=again,
@@ -155,28 +171,6 @@ def _temporary() -> Generator[Path]:
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
-
-
-@dataclass(kw_only=True, slots=True)
-class Recomputation:
-    """The results that follow from the stored answers of a run."""
-
-    manifest: Manifest
-    summary: dict[str, object] = field(default_factory=dict[str, object])
-    equal: int = 0
-    different: int = 0
-    differences: list[Difference] = field(default_factory=list[Difference])
-
-    def compared(self, result: Result, recorded: OutcomeRecord | None) -> str:
-        """Return the line of an outcome, after comparing it with the recorded one."""
-        line = result.line().rstrip("\n").encode("utf-8", "replace").decode()
-        if recorded is not None:
-            self.equal += (same := line == _text(recorded))
-            self.different += not same
-            if not same and len(self.differences) < _SHOWN:
-                now = cast("OutcomeRecord", json.loads(line))  # what is written
-                self.differences.append(Difference(result.sample, result.metric, recorded, now))
-        return line + "\n"
 
 
 def recompute(
@@ -209,6 +203,7 @@ def recompute(
             done += 1
     metrics = [each.to_fields() for each in tallies.aggregates()]
     found.summary = {"complete": done == manifest.samples, "samples": done, "metrics": metrics}
+    found.means = _other_means(run, found.summary)
     return found
 
 
@@ -256,7 +251,7 @@ def _known(run: Run, text: str) -> Definition:
         ) from error
 
 
-def outcome_of(run: Run, metric: Metric, text: str, sample: Sample, trail: Trail) -> Result:
+def outcome_of(run: Run, metric: Metric, text: str, sample: Sample, take: Take) -> Result:
     """Return the outcome of a plan with the recorded answers. Raises RunError for a question without an answer."""
     plan_run = PlanRun(metric, text, sample).start()
     while plan_run.step is not None:
@@ -267,7 +262,7 @@ def outcome_of(run: Run, metric: Metric, text: str, sample: Sample, trail: Trail
             break
         answers: list[tuple[bytes, Answer]] = []
         for question in questions:
-            found = trail.take(question)
+            found = take(question)
             if found is None:
                 plan_run.close()
                 raise RunError(
@@ -323,18 +318,15 @@ def _judges(stored: Manifest, chosen: Selection) -> Mapping[str, Mapping[str, ob
     return {**stored.judges, "judge": {**judge, "weak": [*sorted(known), *more]}}
 
 
-def other_means(run: Run, summary: Mapping[str, object]) -> tuple[str, ...]:
+def _other_means(run: Run, summary: Mapping[str, object]) -> tuple[str, ...]:
     """Return the metrics whose recomputed row of the summary differs from the stored one, if both have one."""
     path = run.file(SUMMARY)
     if not path.exists():  # stopped between writing outcomes and means
         return ()
     _ = run.metrics  # raises for a damaged summary
-    stored, now = _rows(json.loads(read_json_bytes(path))), _rows(json.loads(compact(summary)))
+    texts = (read_json_bytes(path), compact(summary))
+    stored, now = ({row["metric"]: row for row in json.loads(text)["metrics"]} for text in texts)
     return tuple(text for text, row in stored.items() if text in now and any(differing(row, now[text])))
-
-
-def _rows(summary: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    return {row["metric"]: row for row in summary["metrics"]}
 
 
 def differing(stored: object, now: object, path: str = "") -> Iterator[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.verify.replay import differing, other_means, recompute
+from merilo.commands.verify.replay import differing, recompute
 from merilo.errors import RunError, UsageError
 from merilo.judging.json_types import compact
 from merilo.results.records import first_of
@@ -116,8 +116,8 @@ def _recompute(found: Verification, run: Run) -> None:
     lines: list[str] = []
     now = recompute(run, lambda _: lines.append(""))
     found.recomputed, found.different, found.differences = len(lines), now.different, now.differences
+    found.means = now.means
     found.outcomes = sum(1 for _ in outcome_lines(run.file(OUTCOMES)))
-    found.means = other_means(run, now.summary)
     was, here = ({**each, "metrics": []} for each in (_json(run, SUMMARY), json.loads(compact(now.summary))))
     if names := [*differing(was, here)]:
         found.other.append(f"{run.path / SUMMARY} does not follow from the outcomes: {first_of(names, _NAMED)}.")
