@@ -61,13 +61,20 @@ def import_(
     json: Json = False,
 ) -> None:
     """Import scores and print the summary."""
+    from merilo.rendering.page import page_width, print_result
+
     if list_ or (out is not None and out.lower().endswith(".jsonl")):
-        _show_contents(file, None if list_ else out, json=json)
+        from merilo.commands.imports.text import contents_of, contents_page, contents_record, write_samples
+
+        samples_to = None if list_ else out
+        contents, first = contents_of(file) if samples_to is None else (write_samples(file, samples_to), [])
+        print_result(
+            contents_record(contents, samples_to) if json else contents_page(contents, first, page_width(), samples_to)
+        )
         return
     from merilo.commands.blocking import run_blocking
     from merilo.commands.imports.run import ImportRequest, run_import
     from merilo.renderers import render
-    from merilo.rendering.page import page_width, print_result
 
     wanted = ImportRequest(
         id=id,
@@ -80,15 +87,6 @@ def import_(
     )
     found = run_blocking(run_import(file, wanted))
     print_result(render(found, "record") if json else render(found, "page", width=page_width()))
-
-
-def _show_contents(file: str, out: str | None, *, json: bool) -> None:
-    """Print what a file of another system contains, and write its samples if `out` is given."""
-    from merilo.commands.imports.text import contents_of, contents_page, contents_record, write_samples
-    from merilo.rendering.page import page_width, print_result
-
-    found, first = contents_of(file) if out is None else (write_samples(file, out), [])
-    print_result(contents_record(found, out) if json else contents_page(found, first, page_width(), out))
 
 
 def score_and_range(text: str) -> tuple[str, tuple[float, float] | None]:

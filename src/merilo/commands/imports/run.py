@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from merilo.commands.imports.tables import refused, score_rows
 from merilo.data.remote import refuse_url
 from merilo.data.sentences import SPLITTER_ID
-from merilo.errors import DataError, Problem, UsageError
+from merilo.errors import DataError, UsageError
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.registry import known_definition, known_metric, systems
 from merilo.metrics.text import FOREIGN, metric_text
@@ -74,7 +74,9 @@ async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
     range, or scores may be in the wrong rows; UsageError if a column does not exist, or a range is needed; RunError if
     the directory cannot be used.
     """
-    _check(wanted)
+    for column, span in wanted.scores.items():
+        if span is not None and (isnan(span[0]) or isnan(span[1]) or not span[0] < span[1]):
+            raise UsageError(f"The range of {column!r} needs a minimum below its maximum, got {span[0]} and {span[1]}.")
     stated = None if wanted.source is None else stated_source(wanted.source)
     ordered = stated is not None and stated.keeps_order
     rows = score_rows(source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, ordered=ordered)
@@ -89,12 +91,6 @@ async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
     return Run.open(target)
 
 
-def _check(wanted: ImportRequest) -> None:
-    for column, span in wanted.scores.items():
-        if span is not None and (isnan(span[0]) or isnan(span[1]) or not span[0] < span[1]):
-            raise UsageError(f"The range of {column!r} needs a minimum below its maximum, got {span[0]} and {span[1]}.")
-
-
 async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest, stated: Source | None) -> None:
     began = time.monotonic()
     try:
@@ -102,9 +98,10 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest,
     except DataError as error:
         if not error.problems:
             raise
-        raise _refused([*error.problems, *rows.scores.problems], rows) from error
+        problems = [*error.problems, *rows.scores.problems]
+        raise refused(problems, name=rows.dataset.name, records=len(rows.scores.places)) from error
     if rows.scores.problems:
-        raise _refused(rows.scores.problems, rows)
+        raise refused(rows.scores.problems, name=rows.dataset.name, records=len(rows.scores.places))
     foreign = [
         each
         for column, values in rows.scores.values.items()
@@ -118,15 +115,20 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest,
     store.accept_samples()
     if wanted.cluster is not None:
         clusters_by_sample(store, wanted.cluster)
-    tallies = _write_outcomes(path, store, foreign, wanted.cluster)
+    tallies = [Tally(each.scale.span, each.text) for each in foreign]
+    clusters = cluster_numbers(store, wanted.cluster)
+    with part_of(path / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:
+        for place, sample in enumerate(store.sample_ids()):
+            number = next(clusters)
+            for each, tally in zip(foreign, tallies, strict=True):
+                value = each.values[place]
+                outcome = Undefined(NOT_SCORED) if isnan(value) else Score(value)
+                tally.add(outcome, number)
+                out.write(Result(sample, each.text, outcome).line())
     aggregates = [tally.aggregate().to_fields() for tally in tallies]
     summary = {"complete": True, "samples": intake.samples, "metrics": aggregates}
     usage: dict[str, object] = {**UNSPENT, "seconds": round(time.monotonic() - began, 3), "stopped": None}
     publish_new(path, manifest, summary, usage, store)
-
-
-def _refused(problems: Sequence[Problem], rows: Rows) -> DataError:
-    return refused(problems, name=rows.dataset.name, records=len(rows.scores.places))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,8 @@ def _foreign(
         raise DataError.of(rows.scores.outside(column, span))
     lower = column in wanted.lower_is_better or column in rows.lower_is_better
     lower = lower or (known is not None and not known.higher_is_better)
-    return _Foreign(column, FOREIGN + _name(column), values, Scale(span, higher_is_better=not lower), definition)
+    text = FOREIGN + (_NOT_IN_NAMES.sub("_", column).strip("_") or "score")
+    return _Foreign(column, text, values, Scale(span, higher_is_better=not lower), definition)
 
 
 def _clamp(values: array[float], span: tuple[float, float]) -> None:
@@ -177,11 +180,6 @@ def _clamp(values: array[float], span: tuple[float, float]) -> None:
             values[place] = low
         elif high < value <= high + _ROUNDING:
             values[place] = high
-
-
-def _name(column: str) -> str:
-    """Return a column's name as part of a metric name; other characters become `_`."""
-    return _NOT_IN_NAMES.sub("_", column).strip("_") or "score"
 
 
 def _manifest(
@@ -227,20 +225,6 @@ def _source_notes(stated: Source, foreign: Sequence[_Foreign]) -> Sequence[str]:
         *(f"No definition for {text}: {reason}." for text, reason in others),
         stated.caveat,
     )
-
-
-def _write_outcomes(path: Path, store: Store, foreign: Sequence[_Foreign], cluster: str | None) -> list[Tally]:
-    tallies = [Tally(each.scale.span, each.text) for each in foreign]
-    clusters = cluster_numbers(store, cluster)
-    with part_of(path / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:
-        for place, sample in enumerate(store.sample_ids()):
-            number = next(clusters)
-            for each, tally in zip(foreign, tallies, strict=True):
-                value = each.values[place]
-                outcome = Undefined(NOT_SCORED) if isnan(value) else Score(value)
-                tally.add(outcome, number)
-                out.write(Result(sample, each.text, outcome).line())
-    return tallies
 
 
 # -- the stated source --------------------------------------------------------------------------------
@@ -304,7 +288,8 @@ def stated_source(text: str) -> Source:
         raise UsageError(f"No known source {text!r}; write {', '.join(_facts())}, with a release: ragas-0.4.3.")
     release: str = found["release"] or ""
     if not release and len(_facts()[name]["releases"]) > 1:
-        raise UsageError(f"Name the release of {_facts()[name]['title']}, such as {name}-{_newest(name)}.")
+        newest = max((system for system in systems() if system.startswith(f"{name}-")), key=_numbers)
+        raise UsageError(f"Name the release of {_facts()[name]['title']}, such as {newest}.")
     system = str(_row_of(name, _numbers(release))["system"])
     return Source(name, system, release)
 
@@ -322,18 +307,12 @@ def matched(name: str, source: Source) -> Match:
         found = known_definition(f"{source.system}:{candidate}{parameters}")
         if found is not None:
             return Match(metric_text(found))
-    return Match(None, facts["missing"].get(plain) or _no_definition(known, source))
-
-
-def _no_definition(known: str, source: Source) -> str:
-    """Return the reason for a metric without a definition; it names the same metric of another release, if any."""
-    near = [
-        f"{system}:{known}"
-        for system in systems()
-        if system.startswith(source.package) and known_definition(f"{system}:{known}") is not None
-    ]
+    if plain in facts["missing"]:
+        return Match(None, facts["missing"][plain])
+    others = [system for system in systems() if system.startswith(source.package)]
+    near = [f"{system}:{known}" for system in others if known_definition(f"{system}:{known}") is not None]
     also = f"; {max(near, key=_numbers)} is of another release" if near else ""
-    return f"merilo has no definition of it among those of {source.system}{also}"
+    return Match(None, f"merilo has no definition of it among those of {source.system}{also}")
 
 
 def _snake_case(name: str) -> str:
@@ -353,8 +332,3 @@ def _row_of(package: str, release: tuple[int, ...]) -> Mapping[str, Any]:  # Any
 
 def _numbers(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in _NUMBER.findall(release))
-
-
-def _newest(package: str) -> str:
-    known = [system for system in systems() if system.startswith(f"{package}-")]
-    return max(known, key=_numbers).partition("-")[2]

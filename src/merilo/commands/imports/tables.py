@@ -62,10 +62,10 @@ class Scores:
         """Add the scores of the next sample."""
         self.places.append(place)
         for column, values in self.values.items():
-            value = number_of(cells.get(column))
-            if value is None:
-                finite = "" if read_cell(cells.get(column)) is None else "finite "
-                expected, got = f"a {finite}number or nothing", check.shown(cells.get(column))
+            value = read_cell(cells.get(column))
+            if value is None or isinf(value):
+                expected = f"a {'' if value is None else 'finite '}number or nothing"
+                got = check.shown(cells.get(column))
                 self.problems.append(Problem(expected, got, column, self.file, place, self.unit))
             values.append(nan if value is None else value)
 
@@ -91,12 +91,6 @@ class Rows:
     scores: Scores
     lower_is_better: frozenset[str] = frozenset()
     left_out: dict[str, str] = field(default_factory=dict[str, str])
-
-
-def number_of(value: object) -> float | None:
-    """Return the finite number in a cell, NaN for an empty cell, None for anything else."""
-    found = read_cell(value)
-    return None if found is None or isinf(found) else found
 
 
 def read_cell(value: object) -> float | None:
@@ -142,17 +136,12 @@ def _merged(problems: Sequence[Problem]) -> list[Problem]:
     """Return the problems; those that differ only in line and found value get one text of all found values."""
     found: dict[Problem, dict[str, None]] = {}
     for each in problems:
-        found.setdefault(_without_value(each), {})[each.got] = None
-    return [replace(each, got=_listed([*found[_without_value(each)]])) for each in problems]
-
-
-def _without_value(problem: Problem) -> Problem:
-    return replace(problem, line=None, got="")
-
-
-def _listed(values: Sequence[str]) -> str:
-    more = len(values) - _VALUES_SHOWN
-    return ", ".join(values[:_VALUES_SHOWN]) + (f" and {more:,} others" if more > 0 else "")
+        found.setdefault(replace(each, line=None, got=""), {})[each.got] = None
+    listed: dict[Problem, str] = {}
+    for each, values in found.items():
+        more = len(values) - _VALUES_SHOWN
+        listed[each] = ", ".join([*values][:_VALUES_SHOWN]) + (f" and {more:,} others" if more > 0 else "")
+    return [replace(each, got=listed[replace(each, line=None, got="")]) for each in problems]
 
 
 # -- columns of a table -------------------------------------------------------------------------------
@@ -199,7 +188,10 @@ def table_rows(
     scanned = _columns(file)
     names, numeric = scanned.names, scanned.numeric
     if not names:
-        raise _unreadable(file)
+        records = [*file.records()]
+        problems = [each for record in records for each in file.placed(record)]
+        nothing = Problem("a record with columns", "empty ones" if records else "none", source=file.name)
+        raise refused(problems or [nothing], name=file.name, records=len(records))
     of_ragas = any(marks <= names.keys() for marks in _RAGAS)
     for column in (*scores, *((id,) if id is not None else ()), *(mapping or ())):
         if column not in names:
@@ -209,8 +201,14 @@ def table_rows(
     if not ordered:
         unscored = _unscored_at_the_front(tuple(names), found, scanned.first, found=of_ragas and not scores)
         if unscored is not None:
-            raise DataError(_order_unknown(file.name, unscored))
-    if not offered and (empty := [name for name in names if name not in numeric and _is_score(name)]):
+            raise DataError(
+                f"{file.name}: the first row has no score in {unscored!r}. ragas 0.1.0 to 0.1.9 moves the scores that "
+                "failed to the front, so the other scores may be in the wrong rows. Run ragas again with "
+                "raise_exceptions=True, or with ragas 0.1.10 or later. If ragas 0.1.10 or later wrote this file, name "
+                "its release: --source ragas-0.4.3."
+            )
+    scores_of = [each for each in names if also_called(each) or known_definition(f"ragas:{each}") is not None]
+    if not offered and (empty := [name for name in scores_of if name not in numeric]):
         raise UsageError(
             f"All {len(empty)} score columns of {path.name} are empty. To evaluate the rows: merilo run {path.name}"
         )
@@ -257,11 +255,6 @@ def _columns(file: RecordFile) -> _Scanned:
     return scanned
 
 
-def _is_score(name: str) -> bool:
-    """Return True if a column has the name of a metric of merilo or of another tool."""
-    return bool(also_called(name)) or known_definition(f"ragas:{name}") is not None
-
-
 def _found(
     names: Mapping[str, None], numeric: Mapping[str, bool], mapping: Mapping[str, str] | None
 ) -> tuple[str, ...]:
@@ -297,26 +290,6 @@ def _unscored_at_the_front(
     candidates = numeric[: known[0] + 1] if known else numeric
     dropped = (name for name in numeric if name in _RAGAS_METRICS and name not in first)
     return next((name for name in candidates if isnan(first.get(name, nan))), None) or next(dropped, None)
-
-
-def _order_unknown(file: str, column: str) -> str:
-    """Return the message that refuses a result whose scores may be in the wrong rows."""
-    return (
-        f"{file}: the first row has no score in {column!r}. ragas 0.1.0 to 0.1.9 moves the scores that failed to the "
-        "front, so the other scores may be in the wrong rows. Run ragas again with raise_exceptions=True, or with "
-        "ragas 0.1.10 or later. If ragas 0.1.10 or later wrote this file, name its release: --source ragas-0.4.3."
-    )
-
-
-def _unreadable(file: RecordFile) -> DataError:
-    """Return the error for a file without columns in the scanned records, with the problems of all records."""
-    problems, records = list[Problem](), 0
-    for record in file.records():
-        problems += file.placed(record)
-        records += 1
-    if not problems:
-        problems = [Problem("a record with columns", "none" if not records else "empty ones", source=file.name)]
-    return refused(problems, name=file.name, records=records)
 
 
 def _no_column(column: str, names: Mapping[str, None], file: RecordFile) -> UsageError:
@@ -375,6 +348,7 @@ _LOWER: Final = ("Hallucination", "Bias", "Toxicity", "Misuse")
 """Names with which metrics of DeepEval begin that pass at or below their threshold."""
 _TRULENS: Final = frozenset({"record_id", "input", "output"})
 """Columns of the table of `get_records_and_feedback` of TruLens, saved as CSV, JSON or JSON Lines."""
+_APP: Final = ("app_name", "app_version", "app_id")
 _CALLS: Final = "_calls"
 """The end of the name of the column with the calls of a feedback function, next to the column of its scores."""
 _CONTEXTS: Final = ("context", "contexts", "source")
@@ -451,12 +425,10 @@ def _trulens_rows(path: Path, id: str | None, wanted: Mapping[str, object]) -> R
     """
     try:
         file = RecordFile(path, format_of(path), MAX_LINE_BYTES).by_content()
-        first = next(file.records(), None)
+        first = next((raw.value or {} for raw in file.records()), {})
     except (DataError, UsageError):
         return None  # the reader of tables reports the problem
-    if first is None or first.value is None or not first.value.keys() >= _TRULENS:
-        return None
-    if not any(f"{name}{_CALLS}" in first.value for name in first.value):
+    if not first.keys() >= _TRULENS or not any(f"{name}{_CALLS}" in first for name in first):
         return None
     records = list(file.records())
     problems = [each for raw in records for each in file.placed(raw)]
@@ -470,23 +442,19 @@ def _trulens_rows(path: Path, id: str | None, wanted: Mapping[str, object]) -> R
         scores.add(raw.place, raw.value or {})
 
     def samples() -> Iterable[RawRecord]:
-        return (RawRecord(raw.place, _trulens_record(raw.value or {}, id, offered)) for raw in records)
+        for raw in records:
+            record = raw.value or {}
+            fields = {
+                "id": record.get("record_id" if id is None else id),
+                "user_input": _text(record.get("input")),
+                "response": _text(record.get("output")),
+                "retrieved_contexts": _contexts(record, offered) or None,
+                "metadata": {name: record[name] for name in _APP if record.get(name)} or None,
+            }
+            yield RawRecord(raw.place, {name: value for name, value in fields.items() if value is not None})
 
     dataset = load(ForeignRecords(data_name(path), path.name, file.unit, samples))
     return Rows(dataset, f"TruLens, {path.name}", offered, scores)
-
-
-def _trulens_record(record: Record, id: str | None, feedback: Sequence[str]) -> dict[str, object]:
-    """Return a record of TruLens as a merilo record, without contexts if no feedback function was given any."""
-    apps = {name: record[name] for name in ("app_name", "app_version", "app_id") if record.get(name)}
-    found = {
-        "id": record.get("record_id" if id is None else id),
-        "user_input": _text(record.get("input")),
-        "response": _text(record.get("output")),
-        "retrieved_contexts": _contexts(record, feedback) or None,
-        "metadata": apps or None,
-    }
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def _text(cell: object) -> object:
@@ -502,15 +470,9 @@ def _text(cell: object) -> object:
 def _contexts(record: Record, feedback: Sequence[str]) -> list[str]:
     """Return the contexts that the feedback functions were given, each once, in the order of the calls."""
     calls = [call for name in feedback for call in _calls(record.get(f"{name}{_CALLS}"))]
-    for argument in _CONTEXTS:
-        found: dict[str, None] = {}
-        for call in calls:
-            arguments = call.get("args")
-            given = arguments.get(argument) if check.is_record(arguments) else None
-            found.update(dict.fromkeys(_texts(given)))
-        if found:
-            return list(found)
-    return []
+    given = [arguments for call in calls if check.is_record(arguments := call.get("args"))]
+    found = ([*dict.fromkeys(text for each in given for text in _texts(each.get(name)))] for name in _CONTEXTS)
+    return next(filter(None, found), [])
 
 
 def _texts(value: object) -> list[str]:
