@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from merilo.engine.event_loop import loop_factory
@@ -30,35 +31,27 @@ class _Worker(threading.Thread, Generic[T]):
         self._work = work
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[T] | None = None
-        self.ended = threading.Event()
+        self.result: Future[T] = Future()
         """Set once the coroutine has ended."""
         self.done = threading.Event()
         """Set once its event loop is closed too."""
         self.cancelled = threading.Event()
         """Set once the loop has received the cancellation."""
-        self.made: T | None = None
-        self.error: BaseException | None = None
 
     def run(self) -> None:
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 try:
-                    self.made = runner.run(self._main())
+                    self.result.set_result(runner.run(self._main()))
                 except BaseException as error:  # noqa: BLE001  handed to the thread that waits, whatever it is
-                    self.error = error
-                finally:
-                    self.ended.set()
+                    self.result.set_exception(error)
         finally:
             self.done.set()
 
     def cancel(self) -> None:
         if self._loop is not None and self._task is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._cancel)
-
-    def _cancel(self) -> None:
-        self.cancelled.set()
-        if self._task is not None:
-            self._task.cancel()
+            self._loop.call_soon_threadsafe(self.cancelled.set)
+            self._loop.call_soon_threadsafe(self._task.cancel)
 
     async def _main(self) -> T:
         self._loop = asyncio.get_running_loop()
@@ -88,14 +81,13 @@ def run_blocking(work: Coroutine[None, None, T]) -> T:
         if waited_s > _BLOCKED_S and not worker.cancelled.is_set():
             raise Interrupted(_STOPPED_AT_ONCE)
         # closing the loop waits for every task, also for one that ignores its cancellation
-        if worker.ended.is_set():
+        if worker.result.done():
             ended_at = ended_at or time.monotonic()
             if time.monotonic() - ended_at > _CLOSING_S:
                 break
-    if interrupted_at is not None and isinstance(worker.error, asyncio.CancelledError):
+    error = worker.result.exception()
+    if interrupted_at is not None and isinstance(error, asyncio.CancelledError):
         raise Interrupted("Stopped. What was answered is kept: the same command with the same run resumes it.")
-    if worker.error is not None:
-        raise worker.error
-    if worker.made is None:
-        raise Interrupted("The evaluation ended without a run.")
-    return worker.made
+    if error is not None:
+        raise error
+    return worker.result.result()

@@ -242,7 +242,7 @@ async def test_a_judge_that_cannot_check_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot check the questions: it answers no 'sufficiency' questions"):
         await sample(corpus(tmp_path), judge_of(answers=ALL_KINDS - {Sufficiency}))
     found = await sample(corpus(tmp_path), judge_of(answers=ALL_KINDS - {Completion}))
-    assert not found.closed_book
+    assert not found.draw.metric.closed_book
     assert len(found.kept) == 5
 
 

@@ -14,7 +14,7 @@ from merilo.data.sentences import split
 from merilo.judges.words import stems
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from merilo.data.corpus import SourceDocument
 
@@ -64,16 +64,15 @@ class Corpus:
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
         """All passages in the order of the documents."""
-        return tuple(each for index in range(len(self.documents)) for each in self._passages_of(index))
-
-    def _passages_of(self, index: int) -> Iterator[Passage]:
-        text = self.documents[index].text
-        spans = split(text)
-        for first in range(0, len(spans), self.size):
-            own = spans[first : first + self.size]
-            start, end = own[0].start, own[-1].end
-            sentences = tuple(folded(text[each.start : each.end]) for each in own)
-            yield Passage(index, start, end, text[start:end], sentences)
+        found: list[Passage] = []
+        for index, document in enumerate(self.documents):
+            text, spans = document.text, split(document.text)
+            for first in range(0, len(spans), self.size):
+                own = spans[first : first + self.size]
+                start, end = own[0].start, own[-1].end
+                sentences = tuple(folded(text[each.start : each.end]) for each in own)
+                found.append(Passage(index, start, end, text[start:end], sentences))
+        return tuple(found)
 
     def id_of(self, passage: Passage) -> str:
         """Return `DOCUMENT:START-END`, which is unique."""
@@ -91,7 +90,8 @@ class Corpus:
         equal to one of the passage are removed from them.
         """
         passage = self.passages[index]
-        near = [each for each in (index - 1, index + 1) if self._is_of(each, passage.document)]
+        beside = [each for each in (index - 1, index + 1) if 0 <= each < len(self.passages)]
+        near = [each for each in beside if self.passages[each].document == passage.document]
         places = [*near, *(each for each in self._similar(index) if each not in near)]
         found = (without_sentences(self.passages[place].text, passage.sentences).strip() for place in places)
         return tuple(islice(filter(None, found), number))
@@ -104,9 +104,6 @@ class Corpus:
             each._replace(text=without_sentences(each.text, removed)) if index in changed else each
             for index, each in enumerate(self.documents)
         ]
-
-    def _is_of(self, index: int, document: int) -> bool:
-        return 0 <= index < len(self.passages) and self.passages[index].document == document
 
     @cached_property
     def _postings(self) -> dict[str, list[int]]:

@@ -61,12 +61,7 @@ class DrawSettings(NamedTuple):
 class SampledQuestions:
     """The questions of one draw."""
 
-    judge: Judge
-    settings: DrawSettings
-    corpus: Corpus
-    drawn: int
-    closed_book: bool
-    """True if questions that the judge answers without any text were dropped."""
+    draw: Draw
     kept: tuple[KeptQuestion, ...]
     reduced: tuple[SourceDocument, ...]
     """The documents without the passages of the kept questions."""
@@ -81,16 +76,16 @@ class SampledQuestions:
     @property
     def failed(self) -> tuple[int, int]:
         """Number of passages without a verdict, and number of drawn passages."""
-        return sum(self.failures.values()), self.drawn
+        return sum(self.failures.values()), len(self.draw.drawn)
 
     @property
     def not_asked(self) -> int:
         """Number of drawn passages that a limit left out."""
-        return self.drawn - len(self.kept) - sum(self.dropped.values()) - sum(self.failures.values())
+        return len(self.draw.drawn) - len(self.kept) - sum(self.dropped.values()) - sum(self.failures.values())
 
 
 @dataclass(frozen=True)
-class _Work:
+class Draw:
     """The drawn passages of one call."""
 
     judge: Judge
@@ -101,11 +96,22 @@ class _Work:
     templates: tuple[str, ...]
 
     @classmethod
-    def of(cls, path: Path, settings: DrawSettings, options: Options) -> _Work:
+    def of(cls, path: Path, settings: DrawSettings, options: Options) -> Draw:
         """Draw the passages. Raises UsageError and DataError."""
         judge = judges_of(options)["judge"]
         templates = () if settings.templates is None else load_templates(settings.templates)
-        _check_judge(judge, write=not templates)
+        if not templates and PassageQuestion not in judge.answers:
+            raise UsageError(
+                f"The judge {judge.name} cannot write questions. Name a language model, such as --judge "
+                "openai:gpt-4.1-mini, or give your own questions with --templates FILE."
+            )
+        needed = sorted(QuestionOfPassage(write=not templates, closed_book=False).asks, key=lambda kind: kind.kind)
+        if missing := [kind.kind for kind in needed if kind not in judge.answers]:
+            raise UsageError(
+                f"The judge {judge.name} cannot check the questions: it answers no {missing[0]!r} questions."
+            )
+        if (reason := unavailable_reason(judge, needed)) is not None:
+            raise UsageError(f"{judge.name}: {reason}.")
         corpus = Corpus(load_corpus(path), settings.sentences)
         if not corpus.passages:
             raise UsageError(f"The documents of {path} have no sentence to ask about.")
@@ -118,29 +124,28 @@ class _Work:
         closed_book = {Completion, Support} <= self.judge.answers
         return QuestionOfPassage(write=not self.templates, closed_book=closed_book)
 
-    def options(self, options: Options) -> Options:
-        """Return the options of an evaluation over the passages."""
-        return replace(for_one_judge(options, self.judge), metrics=[self.metric])
-
     @cached_property
     def samples(self) -> dict[int, Sample]:
         """Drawn passage → the sample about it; without those for which there is no question."""
-        return {each: found for each in self.drawn if (found := self._sample(each)) is not None}
+        found: dict[int, Sample] = {}
+        for index in self.drawn:
+            passage = self.corpus.passages[index]
+            title, question = self.corpus.documents[passage.document].title, ""
+            if self.templates:
+                at = int(len(self.templates) * chance(self.settings.seed, "template", passage.text))
+                question = self.templates[at].replace(TITLE, title or TITLE)
+                if TITLE in question and not title:
+                    continue
+            others, name = self.corpus.others(index, OTHERS), self.corpus.id_of(passage)
+            found[index] = sample_of(name, passage.text, others, title=title, question=question)
+        return found
 
-    def _sample(self, index: int) -> Sample | None:
-        passage = self.corpus.passages[index]
-        document = self.corpus.documents[passage.document]
-        question = question_of(self.templates, document, passage.text, self.settings.seed) if self.templates else ""
-        if self.templates and not question:
-            return None
-        others = self.corpus.others(index, OTHERS)
-        return sample_of(self.corpus.id_of(passage), passage.text, others, title=document.title, question=question)
-
-    def dataset(self) -> Dataset:
-        """Return the samples to ask about. Raises UsageError if there are none."""
+    def evaluation(self, options: Options) -> tuple[Dataset, Options]:
+        """Return the samples to ask about, and the options of their evaluation. Raises UsageError without a sample."""
         if not self.samples:
             raise UsageError("The templates need a title, and no drawn document has one. Add 'title' to the documents.")
-        return Dataset("passages", self.samples.values().__iter__)
+        dataset = Dataset("passages", self.samples.values().__iter__)
+        return dataset, replace(for_one_judge(options, self.judge), metrics=[self.metric])
 
     def result(self, run: Run) -> SampledQuestions:
         """Return what the run found."""
@@ -160,11 +165,7 @@ class _Work:
             elif each not in self.samples:
                 dropped[NO_TITLE] += 1
         return SampledQuestions(
-            self.judge,
-            self.settings,
-            self.corpus,
-            len(self.drawn),
-            self.metric.closed_book,
+            self,
             tuple(kept),
             tuple(self.corpus.without(passages)),
             dict(sorted(dropped.items())),
@@ -197,32 +198,16 @@ async def run_questions(path: Path, settings: DrawSettings, options: Options) ->
     Verdicts come from the cache if it has them, so the same call resumes an interrupted one. Raises UsageError,
     DataError and what an evaluation raises.
     """
-    work = _Work.of(path, settings, options)
+    draw = Draw.of(path, settings, options)
+    data, options = draw.evaluation(options)
     with tempfile.TemporaryDirectory() as directory:
-        run = await run_evaluation(work.dataset(), replace(work.options(options), out=Path(directory, "run")))
-        return work.result(run)
+        return draw.result(await run_evaluation(data, replace(options, out=Path(directory, "run"))))
 
 
 async def estimate_questions(path: Path, settings: DrawSettings, options: Options) -> Estimate:
     """Estimate requests and cost of `run_questions`, without a request. Raises what it raises before one."""
-    work = _Work.of(path, settings, options)
-    found = await run_estimate(work.dataset(), work.options(options), sample=None)
+    found = await run_estimate(*Draw.of(path, settings, options).evaluation(options), sample=None)
     return replace(found, metrics=tuple(replace(each, metric="questions of passages") for each in found.metrics))
-
-
-def _check_judge(judge: Judge, *, write: bool) -> None:
-    if write and PassageQuestion not in judge.answers:
-        raise UsageError(
-            f"The judge {judge.name} cannot write questions. Name a language model, such as --judge "
-            "openai:gpt-4.1-mini, or give your own questions with --templates FILE."
-        )
-    needed = QuestionOfPassage(write=write, closed_book=False).asks
-    missing = sorted(kind.kind for kind in needed - judge.answers)
-    if missing:
-        raise UsageError(f"The judge {judge.name} cannot check the questions: it answers no {missing[0]!r} questions.")
-    reason = unavailable_reason(judge, sorted(needed, key=lambda kind: kind.kind))
-    if reason is not None:
-        raise UsageError(f"{judge.name}: {reason}.")
 
 
 # -- what is asked ------------------------------------------------------------------------------------
@@ -368,9 +353,3 @@ def load_templates(path: Path) -> tuple[str, ...]:
         if set("{}\0") & set(line.replace(TITLE, "")):
             raise UsageError(f"{path}: the only field of a template is {TITLE}, got {line!r}.")
     return found
-
-
-def question_of(templates: tuple[str, ...], document: SourceDocument, passage: str, seed: int) -> str:
-    """Return the question about a passage: one of the templates, filled in. Empty if it needs a title and has none."""
-    template = templates[int(len(templates) * chance(seed, "template", passage))]
-    return template.replace(TITLE, document.title) if document.title or TITLE not in template else ""

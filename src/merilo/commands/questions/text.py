@@ -56,17 +56,13 @@ def write_rows(path: Path, rows: Iterable[Row], *, replaces: bool = False) -> No
     """
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     with writing(path):
-        if not replaces and path.is_file() and not set(lines).issuperset(_lines(path)):
+        there = path.read_bytes().decode(errors="replace") if path.is_file() and not replaces else ""
+        if not {*"".join(lines).split("\n")}.issuperset(there.split("\n")):
             raise UsageError(
                 f"{path} exists with other lines. Name another file with -o, or remove it; verdicts in the cache are "
                 "reused."
             )
         write_file(path, "".join(lines))
-
-
-def _lines(path: Path) -> list[str]:
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-        return list(file)
 
 
 def questions_page(found: SampledQuestions, output: str, without: str | None, width: int) -> Page:
@@ -75,7 +71,9 @@ def questions_page(found: SampledQuestions, output: str, without: str | None, wi
     page.text(f"{count(len(found.kept), 'question')}, each with an unanswerable twin, in {output}.", tone=Tone.STRONG)
     if without is not None:
         page.text(f"The documents without the passages of these questions are in {without}.")
-    page.text(f"{_drawn(found)}.")
+    passages, documents = len(found.draw.corpus.passages), len(found.draw.corpus.documents)
+    of = f"{count(passages, 'passage')} in {count(documents, 'document')}"
+    page.text(f"{len(found.draw.drawn):,} of {of} were drawn uniformly (seed {found.draw.settings.seed}).")
     if found.dropped:
         page.heading("Dropped")
         page.entries([(f"{number:,}", reason) for reason, number in found.dropped.items()])
@@ -85,7 +83,7 @@ def questions_page(found: SampledQuestions, output: str, without: str | None, wi
     if found.not_asked:
         page.blank()
         page.text(f"{count(found.not_asked, 'passage')} not asked about: {found.stopped or 'the run was stopped.'}")
-    if not found.closed_book:
+    if not found.draw.metric.closed_book:
         page.blank()
         page.text(_NOT_CLOSED_BOOK, tone=Tone.QUIET)
     page.heading("Requests, cost and time")
@@ -93,24 +91,19 @@ def questions_page(found: SampledQuestions, output: str, without: str | None, wi
     return page
 
 
-def _drawn(found: SampledQuestions) -> str:
-    settings, corpus = found.settings, found.corpus
-    of = f"{count(len(corpus.passages), 'passage')} in {count(len(corpus.documents), 'document')}"
-    return f"{found.drawn:,} of {of} were drawn uniformly (seed {settings.seed})"
-
-
 def questions_record(found: SampledQuestions, output: str, without: str | None) -> dict[str, Any]:  # Any: JSON
     """Return the same as a JSON-able object; equal input gives equal bytes, except under `usage`."""
-    settings = found.settings
+    draw = found.draw
     return {
         "file": output,
         "without": without,
-        "judge": found.judge.name,
-        "documents": len(found.corpus.documents),
-        "passages": len(found.corpus.passages),
-        "drawn": found.drawn,
+        "judge": draw.judge.name,
+        "documents": len(draw.corpus.documents),
+        "passages": len(draw.corpus.passages),
+        "drawn": len(draw.drawn),
         "kept": len(found.kept),
         **picked(found, "dropped failures not_asked"),
-        **picked(settings, "sentences seed"),
-        **picked(found, "closed_book stopped usage"),
+        **picked(draw.settings, "sentences seed"),
+        "closed_book": draw.metric.closed_book,
+        **picked(found, "stopped usage"),
     }
