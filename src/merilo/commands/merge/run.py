@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import cycle, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
@@ -13,7 +13,7 @@ from merilo.data.remote import refuse_url
 from merilo.data.sample import Fingerprint
 from merilo.engine.budget import Unanswered, spent_record
 from merilo.engine.event_loop import rare_collections
-from merilo.errors import MeriloError, RunError, UsageError
+from merilo.errors import RunError, UsageError
 from merilo.judging.json_types import compact
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import parse_recorded
@@ -22,7 +22,7 @@ from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.directory import built, free_directory, judges_difference
 from merilo.runs.files import LEDGER, OUTCOMES, SEAL, STORE, part_of
-from merilo.runs.ledger import Balance, Ledger
+from merilo.runs.ledger import Ledger
 from merilo.runs.outcomes import outcome_from, outcome_lines
 from merilo.runs.run import Run, open_store, opened, publish_new
 from merilo.runs.run_metrics import recorded_scale
@@ -31,11 +31,10 @@ from merilo.runs.store import Store
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from os import PathLike
 
     from merilo.data.sample import Sample
-    from merilo.metrics.base import Composite, Outcome
     from merilo.runs.manifest import Manifest
     from merilo.runs.outcomes import OutcomeRecord
 
@@ -81,7 +80,10 @@ def join_runs(paths: Iterable[Path], name: str) -> list[Path]:
         run = Run.open(path)
         for each in run.samples:
             last[each.sample.id] = each.sample, run
-    waiting = [*grouped((_configuration(last[each][1].manifest), last[each]) for each in sorted(last)).values()]
+    # The manifest without what depends on the samples is the configuration.
+    named = [(name, run.manifest.to_fields()) for name, (_, run) in sorted(last.items())]
+    keys = [compact([item for item in found.items() if item[0] not in _OF_THE_SAMPLES]) for _, found in named]
+    waiting = [*grouped((key, last[each]) for key, (each, _) in zip(keys, named, strict=True)).values()]
     found: list[Path] = []
     while waiting:
         group, target = waiting.pop(0), free_directory(name)
@@ -104,11 +106,6 @@ def _join(target: Path, group: Sequence[tuple[Sample, Run]], name: str) -> None:
     manifest = replace(first, samples=len(parts), fingerprint=digest, data=name, skipped=(), notes=(), undefined={})
     with built(target) as path:
         _build(path, parts, manifest)
-
-
-def _configuration(manifest: Manifest) -> str:
-    """Return the manifest without what depends on the samples."""
-    return compact({name: each for name, each in manifest.to_fields().items() if name not in _OF_THE_SAMPLES})
 
 
 def _build(path: Path, parts: Sequence[Part], manifest: Manifest) -> None:
@@ -199,61 +196,34 @@ def _whole(manifest: Manifest) -> tuple[int, str]:
 def _merged_outcomes(path: Path, parts: Sequence[Part], manifest: Manifest, store: Store) -> dict[str, object]:
     """Write the part file of the outcomes, in the order of the data; return the summary. `store`: the merged one."""
     spans = {text: recorded_scale(manifest, text).span for text in manifest.metrics}
-    tallies = Tallies(spans, _composites(parts[0], manifest), manifest.fingerprint)
+    found = {text: parse_recorded(text) for text in manifest.composites}
+    composites = {text: (each, parts[0].run.metrics[text].parts) for text, each in found.items() if is_composite(each)}
+    tallies = Tallies(spans, composites, manifest.fingerprint)
     clusters = cluster_numbers(store, manifest.cluster)
     lines = [outcome_lines(part.run.file(OUTCOMES), reopen=True) for part in parts]
-    metrics, done = [*manifest.metrics], 0
     with part_of(path / OUTCOMES).open("wb") as out:
-        for done, sample in enumerate(store.sample_ids(), start=1):
-            place = (done - 1) % len(parts)
-            own = [*islice(lines[place], len(metrics))]
-            tallies.add(_outcomes(own, sample, metrics, parts[place]), next(clusters))
+        for of_part in islice(cycle(lines), manifest.samples):
+            own = [*islice(of_part, len(manifest.metrics))]
+            records: list[OutcomeRecord] = [{**_DECODE(line.decode())[0], "evidence": []} for line in own]
+            tallies.add({each["metric"]: outcome_from(each) for each in records}, next(clusters))
             out.writelines(own)
-    for part, rest in zip(parts, lines, strict=True):
-        if next(rest, None) is not None:
-            raise _unfitting(part)
     aggregates = [each.to_fields() for each in tallies.aggregates()]
-    return {"complete": done == manifest.samples, "samples": done, "metrics": aggregates}
-
-
-def _composites(part: Part, manifest: Manifest) -> dict[str, tuple[Composite, tuple[str, ...]]]:
-    found: dict[str, tuple[Composite, tuple[str, ...]]] = {}
-    for text, recorded in manifest.composites.items():
-        try:
-            composite = parse_recorded(text)
-        except MeriloError as error:
-            raise UsageError(f"{text} cannot be built here, so its value for all data is unknown. {error}") from error
-        if not is_composite(composite) or composite.version != recorded:
-            raise UsageError(f"{text} has version {recorded} in the shards and {composite.version} here.")
-        found[text] = (composite, part.run.metrics[text].parts)
-    return found
-
-
-def _outcomes(lines: Sequence[bytes], sample: str, metrics: Sequence[str], part: Part) -> Mapping[str, Outcome]:
-    """Return the outcomes of a sample by metric, without their evidence. Raises RunError for other outcomes."""
-    try:
-        records: list[OutcomeRecord] = [_DECODE(line.decode())[0] for line in lines]
-        for each in records:
-            each["evidence"] = []
-        found = {each["metric"]: outcome_from(each) for each in records}
-        if [*found] == metrics and all(each["sample"] == sample for each in records):
-            return found
-    except (AttributeError, KeyError, TypeError, ValueError):
-        pass  # reported below, like outcomes of another sample
-    raise _unfitting(part)
-
-
-def _unfitting(part: Part) -> RunError:
-    return RunError(f"{part} is damaged: its outcomes do not match its samples. Repeat the command that wrote it.")
+    return {"complete": True, "samples": manifest.samples, "metrics": aggregates}
 
 
 def _merged_usage(path: Path, parts: Sequence[Part], store: Store) -> dict[str, Any]:  # Any: JSON
     """Write the ledger, if the shards have one; return the usage of all shards together."""
     usages = [part.run.usage for part in parts]
-    balance = _merge_ledgers(path, parts, store)
+    with closing(Ledger(path / LEDGER)) as ledger:
+        for part in parts:
+            with closing(open_store(part.run)) as shard:
+                if shard.ledger_lines:
+                    ledger.add_ledger(part.run.path / LEDGER, lines=shard.ledger_lines)
+    if ledger.lines:
+        store.note_ledger(ledger.lines)
     cost = sum(float(each.get("cost_usd") or 0.0) for each in usages)
     # how unanswered requests count is an option of the shards, which only their costs show
-    ways = [spent_record(balance, how) for how in get_args(Unanswered)]
+    ways = [spent_record(ledger.balance, how) for how in get_args(Unanswered)]
     spent = min(ways, key=lambda way: abs(float(str(way["cost_usd"] or 0.0)) - cost))
     adaptations: dict[str, Any] = {}  # Any: JSON
     for each in usages:
@@ -266,15 +236,3 @@ def _merged_usage(path: Path, parts: Sequence[Part], store: Store) -> dict[str, 
         "stopped": None,
         "raise_to": None,
     }
-
-
-def _merge_ledgers(path: Path, parts: Sequence[Part], store: Store) -> Balance:
-    with closing(Ledger(path / LEDGER)) as ledger:
-        for part in parts:
-            with closing(open_store(part.run)) as shard:
-                lines = shard.ledger_lines
-            if lines:
-                ledger.add_ledger(part.run.path / LEDGER, lines=lines)
-    if ledger.lines:
-        store.note_ledger(ledger.lines)
-    return ledger.balance

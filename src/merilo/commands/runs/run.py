@@ -109,16 +109,15 @@ def list_runs(directory: str | PathLike[str] | None = None) -> RunList:
     place = RUNS if directory is None else Path(directory)
     if directory is not None and not place.is_dir():
         raise UsageError(f"{place} is a file. Name a directory." if place.exists() else f"No such directory: {place}.")
-    dated = [(_changed(path), path) for path in run_directories(place)]
-    dated.sort(key=lambda each: (-each[0].timestamp(), str(each[1])))
-    return RunList(place, tuple(_listed(path, changed) for changed, path in dated))
+    found = map(listed_run, run_directories(place))
+    return RunList(place, tuple(sorted(found, key=lambda run: (-run.changed.timestamp(), str(run.path)))))
 
 
 def run_directories(directory: Path, levels: int = LEVELS) -> Iterator[Path]:
     """Yield the run directories from here on, `levels` deep; a directory that cannot be read is skipped."""
     try:
         with os.scandir(directory) as entries:
-            found = sorted((entry.name, _is_directory(entry)) for entry in entries)
+            found = sorted((entry.name, entry.is_dir()) for entry in entries)
     except OSError:
         return
     if _is_run(directory, {name for name, _ in found}):
@@ -131,14 +130,13 @@ def run_directories(directory: Path, levels: int = LEVELS) -> Iterator[Path]:
 
 def listed_run(path: Path) -> ListedRun:
     """Return one run directory as the list shows it; a file that cannot be read makes it `unreadable`."""
-    return _listed(path, _changed(path))
-
-
-def _is_directory(entry: os.DirEntry[str]) -> bool:
+    changed = _changed(path)
     try:
-        return entry.is_dir()
-    except OSError:
-        return False
+        check_regular(path)  # opening a pipe would wait for ever
+        found = _read(path, changed)
+    except (RunError, OSError) as error:
+        found = ListedRun(path, State.UNREADABLE, changed, str(error))
+    return replace(found, state=State.RUNNING, reason="") if is_locked(path) else found
 
 
 def _is_run(directory: Path, names: set[str]) -> bool:
@@ -146,34 +144,17 @@ def _is_run(directory: Path, names: set[str]) -> bool:
     if names & {STORE, SEAL}:
         return True
     path = directory / MANIFEST
-    try:
-        if MANIFEST not in names or not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return _BEGINNING.match(file.read(_BEGINNING_BYTES)) is not None
-    except OSError:
-        return False
+    with suppress(OSError):
+        if MANIFEST in names and path.is_file():
+            with path.open("rb") as file:
+                return _BEGINNING.match(file.read(_BEGINNING_BYTES)) is not None
+    return False
 
 
 def _changed(directory: Path) -> datetime:
     """Return the time of the last change to the results; for a directory without any, its own."""
-    times: list[float] = []
-    for path in [directory / name for name in _DATED]:
-        with suppress(OSError):
-            times.append(path.stat().st_mtime)
-    if not times:
-        with suppress(OSError):
-            times.append(directory.stat().st_mtime)
-    return datetime.fromtimestamp(max(times, default=0.0), UTC)
-
-
-def _listed(path: Path, changed: datetime) -> ListedRun:
-    try:
-        check_regular(path)  # opening a pipe would wait for ever
-        found = _read(path, changed)
-    except (RunError, OSError) as error:
-        found = ListedRun(path, State.UNREADABLE, changed, str(error))
-    return replace(found, state=State.RUNNING, reason="") if is_locked(path) else found
+    dated = [path for name in _DATED if (path := directory / name).exists()] or [directory]
+    return datetime.fromtimestamp(max(path.stat().st_mtime for path in dated), UTC)
 
 
 def _read(path: Path, changed: datetime) -> ListedRun:
