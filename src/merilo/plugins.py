@@ -44,7 +44,6 @@ from typing import TYPE_CHECKING, Final
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
 
 OWN_PACKAGE: Final = "merilo"
@@ -96,20 +95,14 @@ class Plugin:
 def plugins(group: Group) -> tuple[Plugin, ...]:
     """Return the plug-ins of a group, merilo's own first, in the order of declaration; the first of equal names."""
     found: dict[str, Plugin] = {each.name: each for each in _own(group)}
-    declared = [Plugin(group, entry, _package_of(entry)) for entry in entry_points(group=group.value)]
+    declared = [
+        Plugin(group, entry, "unknown package" if entry.dist is None else entry.dist.name)
+        for entry in entry_points(group=group.value)
+    ]
     for each in sorted(declared, key=lambda plugin: plugin.package != OWN_PACKAGE):
-        if each.package != OWN_PACKAGE or _is_there(each.entry.module.partition(".")[0]):
+        if each.package != OWN_PACKAGE or find_spec(each.entry.module.partition(".")[0]) is not None:
             found.setdefault(each.name, each)
     return tuple(found.values())
-
-
-@cache
-def _is_there(package: str) -> bool:
-    return find_spec(package) is not None
-
-
-def _package_of(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist is not None else "unknown package"
 
 
 _FOUND_BY_FILE: Final = {Group.PROVIDERS: "PROVIDER", Group.ADAPTERS: "ADAPTERS"}
@@ -138,13 +131,9 @@ def modules_with(package: str, name: str) -> dict[str, str]:
     path = importlib.import_module(package).__path__
     specs = (each.module_finder.find_spec(each.name, None) for each in pkgutil.iter_modules(path, f"{package}."))
     # Reading the source takes 1 ms. Importing every module takes 50 ms for the providers.
-    sources = {spec.name: _source(spec) for spec in specs if spec is not None}
+    loaders = {spec.name: spec.loader for spec in specs if spec is not None}
+    sources = {name: each.get_source(name) or "" for name, each in loaders.items() if isinstance(each, InspectLoader)}
     return {each: source for each, source in sorted(sources.items()) if assigned.search(source)}
-
-
-def _source(spec: ModuleSpec) -> str:
-    loader = spec.loader
-    return (loader.get_source(spec.name) or "") if isinstance(loader, InspectLoader) else ""
 
 
 def plugin(group: Group, name: str) -> object | None:
@@ -180,17 +169,11 @@ def object_in_file(text: str) -> object:
     module = _module(path.resolve())
     found = getattr(module, named["name"], None)
     if found is None:
-        raise UsageError(f"{path} has no {named['name']!r}; it defines {', '.join(_defined(module)) or 'nothing'}.")
+        public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+        homes = {name: {getattr(value, "__module__", ""), type(value).__module__} for name, value in public.items()}
+        own = ", ".join(name for name, found_in in homes.items() if module.__name__ in found_in)
+        raise UsageError(f"{path} has no {named['name']!r}; it defines {own or 'nothing'}.")
     return found
-
-
-def _defined(module: ModuleType) -> list[str]:
-    """Return the public names that the module itself defines: functions, classes and their instances."""
-    return [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and module.__name__ in {getattr(value, "__module__", ""), type(value).__module__}
-    ]
 
 
 class _SourceOnly(SourceFileLoader):

@@ -119,8 +119,10 @@ def takes_options(
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         def command(context: typer.Context, **values: Any) -> None:  # Any: what typer read
             no_config = values.pop("no_config")
-            given = {name for name, flag in flags.items() if _is_given(context, _parameter(name, flag))}
-            read = {name: _value(flag, values.pop(_parameter(name, flag))) for name, flag in flags.items()}
+            sources = {name: context.get_parameter_source(_parameter(name, flag)) for name, flag in flags.items()}
+            given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+            read = {name: values.pop(_parameter(name, flag)) for name, flag in flags.items()}
+            read = {name: value if (to := flags[name].read) is None else to(value) for name, value in read.items()}
             if not no_config:
                 read |= _project_settings(flags_of(make), flags, given, quiet=bool(values.get("quiet")))
             function(**values, options=options_from(make, read))
@@ -152,19 +154,14 @@ class GroupedOptions(TyperCommand):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                rows[_heading(parameter)].append(record)
+                other = getattr(parameter, "rich_help_panel", None) or _OTHER
+                rows["Arguments" if parameter.param_type_name == "argument" else other].append(record)
         more = ("--debug", "Show the traceback of an error.") if self.shows_all else ("--help-all", "Show all options.")
         rows[_OTHER].append(more)
         for heading, group in rows.items():
             if group:
                 with formatter.section(heading):
                     formatter.write_dl(group)
-
-
-def _is_given(context: typer.Context, parameter: str) -> bool:
-    """Return True if the flag is on the command line."""
-    source = context.get_parameter_source(parameter)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def _project_settings(
@@ -181,19 +178,9 @@ def _project_settings(
     return settings
 
 
-def _heading(parameter: Any) -> str:  # Any: as above
-    if parameter.param_type_name == "argument":
-        return "Arguments"
-    return parameter.rich_help_panel or _OTHER
-
-
 def _parameter(option: str, flag: Flag) -> str:
     """Return the name of the command's parameter: the flag's, since messages of the command line show it."""
     return flag_name(option, flag).removeprefix("--").replace("-", "_")
-
-
-def _value(flag: Flag, value: Any) -> Any:  # Any: as above
-    return value if flag.read is None else flag.read(value)
 
 
 def _sign(command: Callable[..., None], function: Callable[..., None], flags: Mapping[str, Flag]) -> None:

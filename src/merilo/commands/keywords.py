@@ -34,9 +34,14 @@ def keyword_options(make: type[O], values: Mapping[str, Any]) -> O:  # Any: valu
     """
     parts = parts_of(make)
     given = {name: value for name, value in values.items() if value is not None or name not in parts}
-    made = make(
-        **{name: made_part(parts[name], name, value) if name in parts else value for name, value in given.items()}
-    )
+    for name, value in given.items():
+        # judges are read later, with their kinds
+        if name in parts and name != "judge" and not isinstance(value, parts[name]):
+            if not check.is_record(value):
+                named = f"{name} takes {parts[name].__name__}(...) or a dict with its fields"
+                raise UsageError(f"{named}, got {type(value).__name__}.")
+            given[name] = part_from(parts[name], value)
+    made = make(**given)
     _check_types(made)
     return made
 
@@ -78,14 +83,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _are_texts(value: object) -> bool:
-    return check.is_list(value) and bool(value) and all(isinstance(each, str) for each in value)
-
-
-def _are_metrics(value: object) -> bool:
-    return check.is_list(value) and all(isinstance(each, str) or hasattr(each, "name") for each in value)
-
-
 _ALTERNATIVES: Final = re.compile(r"(?:[^\[|]|\[[^\]]*\]?)+")
 _TYPES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "None": ("", lambda value: value is None),
@@ -94,12 +91,18 @@ _TYPES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "int": ("a whole number", lambda value: isinstance(value, Integral) and _is_number(value)),
     "float": ("a number", _is_number),
     "PathLike[str]": ("a path", lambda value: isinstance(value, PathLike)),
-    "list[str]": ("a list of texts", _are_texts),
+    "list[str]": (
+        "a list of texts",
+        lambda value: check.is_list(value) and bool(value) and all(isinstance(each, str) for each in value),
+    ),
     "Mapping[str, str]": (
         "a table of texts",
         lambda value: check.is_record(value) and all(isinstance(each, str) for each in value.values()),
     ),
-    "Sequence[str | Definition]": ("a list of metrics", _are_metrics),
+    "Sequence[str | Definition]": (
+        "a list of metrics",
+        lambda value: check.is_list(value) and all(isinstance(each, str) or hasattr(each, "name") for each in value),
+    ),
     "prices": (
         "the path of a file or a list of tables",
         lambda value: isinstance(value, str) or (check.is_list(value) and all(map(check.is_mapping, value))),
@@ -118,15 +121,6 @@ def _check_types(options: Any, before: str = "") -> None:  # Any: options of any
             _check_types(value, f"{each.name}.")
         elif "doc" in each.metadata and (wanted := wrong_type(str(each.type), value)):
             raise UsageError(f"{before}{each.name} must be {wanted}, got {value!r:.60}.")
-
-
-def made_part(make: type[O], name: str, value: Any) -> Any:  # Any: what a user gave, also as the part
-    """Return a part of the options from what a user gave. Raises UsageError if it is neither the part nor a dict."""
-    if name == "judge" or isinstance(value, make):
-        return value  # judges are read later, with their kinds
-    if not check.is_record(value):
-        raise UsageError(f"{name} takes {make.__name__}(...) or a dict with its fields, got {type(value).__name__}.")
-    return part_from(make, value)
 
 
 def part_from(make: type[O], values: Mapping[str, Any]) -> O:  # Any: values of options

@@ -14,7 +14,7 @@ from merilo.errors import UsageError
 from merilo.results.records import picked
 
 if TYPE_CHECKING:
-    from merilo.engine.cache_file import Contents, Pruned
+    from merilo.engine.cache_file import Contents, JudgeEntryCount
     from merilo.rendering.page import Page
 
 HELP = """Show the location and size of the verdict cache, and the number of verdicts by judge; or remove some.
@@ -44,6 +44,7 @@ def cache(
     from merilo.engine.cache_file import contents, default_path
     from merilo.engine.cache_file import prune as prune_file
     from merilo.rendering.page import page_width, print_result, tell, write
+    from merilo.rendering.wording import count, size_text
 
     if every and older_than is not None:
         raise UsageError("Choose --older-than AGE or --all.")
@@ -51,21 +52,19 @@ def cache(
         found = contents(default_path())
         print_result(_record(found) if json else _page(found, page_width()))
         return
-    before = None if older_than is None else int(time.time()) - _age_s(older_than)
+    before = None
+    if older_than is not None:
+        if (age := _AGE.fullmatch(older_than.strip())) is None:
+            raise UsageError(f"--older-than needs hours, days or weeks, such as 36h, 90d or 12w, got {older_than!r}.")
+        before = int(time.time()) - int(age[1]) * _SECONDS[age[2]]
     pruned = prune_file(default_path(), before=before)
     for notice in pruned.notices:
         tell(notice)
     if json:
         print_result(picked(pruned, "verdicts freed_bytes left"))
     else:
-        write(_sentence(pruned) + "\n")
-
-
-def _age_s(text: str) -> int:
-    found = _AGE.fullmatch(text.strip())
-    if found is None:
-        raise UsageError(f"--older-than needs hours, days or weeks, such as 36h, 90d or 12w, got {text!r}.")
-    return int(found[1]) * _SECONDS[found[2]]
+        gone, left = count(pruned.verdicts, "verdict"), count(pruned.left, "verdict")
+        write(f"Removed {gone} and freed {size_text(pruned.freed_bytes)}; {left} left.\n")
 
 
 def _record(found: Contents) -> dict[str, Any]:  # Any: JSON
@@ -73,12 +72,8 @@ def _record(found: Contents) -> dict[str, Any]:  # Any: JSON
         "path": str(found.path),
         "bytes": found.size_bytes,
         "verdicts": found.verdicts,
-        "oldest": _iso(found.oldest),
-        "newest": _iso(found.newest),
-        "judges": [
-            {**picked(share, "judge kind verdicts"), "oldest": _iso(share.oldest), "newest": _iso(share.newest)}
-            for share in found.shares
-        ],
+        **_times(found),
+        "judges": [{**picked(share, "judge kind verdicts"), **_times(share)} for share in found.shares],
     }
 
 
@@ -93,26 +88,19 @@ def _page(found: Contents, width: int) -> Page:
         page.blank()
         rows: list[tuple[str, ...]] = [("judge", "question", "verdicts", "oldest", "newest")]
         for share in found.shares:
-            dates = (_day(share.oldest), _day(share.newest))
+            dates = [f"{datetime.fromtimestamp(each).astimezone():%Y-%m-%d}" for each in (share.oldest, share.newest)]
             rows.append((share.judge or "unknown", share.kind or "unknown", f"{share.verdicts:,}", *dates))
         for place, row in enumerate(columns(rows, left=frozenset({0, 1}))):
             page.line(Span(row, Tone.PLAIN if place else Tone.STRONG))
     return page
 
 
-def _sentence(pruned: Pruned) -> str:
-    from merilo.rendering.wording import count, size_text
-
-    gone, left = count(pruned.verdicts, "verdict"), count(pruned.left, "verdict")
-    return f"Removed {gone} and freed {size_text(pruned.freed_bytes)}; {left} left."
-
-
-def _iso(seconds: int | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
-
-
-def _day(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds).astimezone().date().isoformat()
+def _times(found: Contents | JudgeEntryCount) -> dict[str, str | None]:
+    named = {"oldest": found.oldest, "newest": found.newest}
+    return {
+        name: None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+        for name, seconds in named.items()
+    }
 
 
 COMMAND = Command(

@@ -58,22 +58,19 @@ def _record(found: ProjectFile | None) -> dict[str, Any]:  # Any: JSON
     from merilo.commands.project_file import uses
 
     settings: Mapping[str, Any] = {} if found is None else found.settings  # Any: values of options
-    rows: list[dict[str, Any]] = [
-        {"option": name, "value": settings.get(name, default_of(Options, name)), "from": _source(name, found)}
-        for name, flag in flags_of(Options).items()
-        if flag.in_project_file
+    options = [name for name, flag in flags_of(Options).items() if flag.in_project_file]
+    defaults = {**{name: default_of(Options, name) for name in options}, "suite": None}
+    source = "" if found is None else found.name
+    rows = [
+        {"option": name, "value": settings.get(name, default), "from": source if name in settings else "default"}
+        for name, default in defaults.items()
     ]
-    rows.append({"option": "suite", "value": settings.get("suite"), "from": _source("suite", found)})
     return {
         "file": None if found is None else str(found.path),
         "allowed": found is not None and found.allowed,
         "uses": uses(settings),
         "settings": rows,
     }
-
-
-def _source(name: str, found: ProjectFile | None) -> str:
-    return found.name if found is not None and name in found.settings else "default"
 
 
 def _page(found: ProjectFile | None, record: dict[str, Any]) -> Page:  # Any: JSON
@@ -95,13 +92,9 @@ def _page(found: ProjectFile | None, record: dict[str, Any]) -> Page:  # Any: JS
 
 
 def _text(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if check.is_list(value):
         return ", ".join(map(str, value))
-    return str(value)
+    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 COMMAND = Command(

@@ -60,6 +60,8 @@ def demo(
 
 
 def _story(out: Path, *, full: bool) -> Story:
+    import lzma
+
     from merilo.commands.calibrate.run import label_agreement
     from merilo.commands.compare.run import ComparisonRequest, compare_runs
     from merilo.commands.demo.text import METRIC, Story
@@ -67,7 +69,11 @@ def _story(out: Path, *, full: bool) -> Story:
     from merilo.commands.gate.suite import suite_from
     from merilo.commands.label.run import label_run
 
-    cache: Path | bool = False if full else _recorded(out)
+    cache: Path | bool = False
+    if not full:  # as a verdict cache, whose keys contain the judge: another judge finds nothing
+        cache = out / "data" / "verdicts.sqlite"
+        if not cache.exists():
+            _copied(cache, lzma.decompress(_example(RECORDED)))
     answers = _evaluated(_data(out, ANSWERS, most=None if full else _ANSWERS), out / ANSWERS, None, cache=False)
     metrics = None if full else METRICS
     base, changed = (_evaluated(_data(out, name), out / name, metrics, cache=cache) for name in (BASE, CHANGED))
@@ -101,13 +107,13 @@ def _data(out: Path, name: str, *, most: int | None = None) -> Path:
     """Copy the example data, so that commands work as typed. `most`: only the samples with the shortest contexts."""
     content = _example(DATA[name])
     if most is not None:
-        rows = sorted(content.splitlines(keepends=True), key=_context_words)[:most]
-        content = b"".join(row for row in content.splitlines(keepends=True) if row in rows)
+        lines = content.splitlines(keepends=True)
+        words = {
+            line: sum(len(_words(each).split()) for each in json.loads(line)["retrieved_contexts"]) for line in lines
+        }
+        shortest = sorted(lines, key=words.__getitem__)[:most]
+        content = b"".join(line for line in lines if line in shortest)
     return _copied(out / "data" / f"{name}.jsonl", content)
-
-
-def _context_words(row: bytes) -> int:
-    return sum(len(_words(context).split()) for context in json.loads(row)["retrieved_contexts"])
 
 
 def _example(name: str) -> bytes:
@@ -124,14 +130,6 @@ def _copied(path: Path, content: bytes) -> Path:
     except OSError as error:
         raise RunError(f"{path} cannot be written ({error.strerror}); name another directory with --out.") from error
     return path
-
-
-def _recorded(out: Path) -> Path:
-    """Write the recorded verdicts as a verdict cache. Its keys contain the judge, so another judge finds nothing."""
-    import lzma
-
-    path = out / "data" / "verdicts.sqlite"
-    return path if path.exists() else _copied(path, lzma.decompress(_example(RECORDED)))
 
 
 def _filled(tasks: Path, data: Path) -> None:

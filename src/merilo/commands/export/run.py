@@ -18,7 +18,7 @@ from merilo.extras import optional_module
 from merilo.rendering.page import Page
 from merilo.rendering.wording import count
 from merilo.results.records import picked
-from merilo.results.sample_table import Cell, Kind, SampleTable, cell_text
+from merilo.results.sample_table import Kind, SampleTable, cell_text
 from merilo.runs.files import staged, writing
 from merilo.runs.run import opened
 from merilo.version import version
@@ -72,7 +72,10 @@ def write_csv(table: SampleTable, file: IO[bytes], written: Export) -> None:
     kinds = [column.kind for column in table.columns]
     rows.writerow([escaped(column.name) for column in table.columns])
     for row in table.rows():
-        rows.writerow([_csv_cell(cell, kind) for cell, kind in zip(row, kinds, strict=True)])
+        cells = (cell_text(cell, kind) for cell, kind in zip(row, kinds, strict=True))
+        rows.writerow(
+            ["" if each is None else escaped(each) if isinstance(each, str) else repr(each) for each in cells]
+        )
         written.samples += 1
     text.detach()  # the caller flushes and closes the file
 
@@ -89,23 +92,19 @@ def write_jsonl(table: SampleTable, file: IO[bytes], written: Export) -> None:
         written.samples += 1
 
 
-def _csv_cell(cell: Cell, kind: Kind) -> str:
-    found = cell_text(cell, kind)
-    if found is None:
-        return ""
-    return escaped(found) if isinstance(found, str) else repr(found)
-
-
 _GROUP_ROWS: Final = 10_000
 
 
 def write_parquet(table: SampleTable, file: IO[bytes], written: Export) -> None:
     """Write the table as Parquet: texts as strings, contexts as 64-bit integers, scores as doubles."""
-    arrow = _module("pyarrow")
+    arrow, writers = (
+        optional_module(name, wanted_by="A .parquet file", install="merilo[parquet]")
+        for name in ("pyarrow", "pyarrow.parquet")
+    )
     types: dict[Kind, Any] = {Kind.COUNT: arrow.int64(), Kind.SCORE: arrow.float64()}  # Any: types of pyarrow
     schema = arrow.schema([(column.name, types.get(column.kind, arrow.string())) for column in table.columns])
     rows = table.rows()
-    with _module("pyarrow.parquet").ParquetWriter(file, schema) as writer:
+    with writers.ParquetWriter(file, schema) as writer:
         while group := [*islice(rows, _GROUP_ROWS)]:
             arrays = [
                 arrow.array([cell_text(row[at], column.kind) for row in group], type=schema.field(at).type)
@@ -113,10 +112,6 @@ def write_parquet(table: SampleTable, file: IO[bytes], written: Export) -> None:
             ]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
             written.samples += len(group)
-
-
-def _module(name: str) -> Any:  # Any: pyarrow is optional
-    return optional_module(name, wanted_by="A .parquet file", install="merilo[parquet]")
 
 
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
@@ -132,13 +127,13 @@ def write_evaluations(table: SampleTable, file: IO[bytes], written: Export) -> N
     scope = {"name": "merilo", "version": version()}
     for result in table.run.read_samples():
         link = _link(result.sample)
-        records = [_event(metric, result.records.get(metric), link) for metric in metrics]
-        logs = {"scope": scope, "logRecords": [each for each in records if each is not None]}
+        records = [_event(metric, result.records[metric], link) for metric in metrics if metric in result.records]
+        logs = {"scope": scope, "logRecords": records}
         line: dict[str, Any] = {"resourceLogs": [{"resource": {}, "scopeLogs": [logs]}]}
         file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace"))
         file.write(b"\n")
         written.samples += 1
-        written.events += len(logs["logRecords"])
+        written.events += len(records)
 
 
 def _link(sample: Sample) -> Mapping[str, str]:
@@ -153,9 +148,7 @@ def _link(sample: Sample) -> Mapping[str, str]:
     return found
 
 
-def _event(metric: str, record: OutcomeRecord | None, link: Mapping[str, str]) -> dict[str, Any] | None:  # Any: JSON
-    if record is None:
-        return None
+def _event(metric: str, record: OutcomeRecord, link: Mapping[str, str]) -> dict[str, Any]:  # Any: JSON
     names = conventions().evaluation
     attributes: dict[str, dict[str, object]] = {names["name"]: {"stringValue": metric}}
     if record["outcome"] == "score":

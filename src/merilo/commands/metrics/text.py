@@ -79,12 +79,13 @@ def system_page(system: str, width: int) -> Page:
 
 def card_record(name: str) -> dict[str, Any]:  # Any: JSON
     """Return the card of one metric, named as in a run, as a JSON-able object. Raises UsageError for an unknown one."""
-    found = _class_of(name)
+    found, forms = _class_of(name), _forms(name)
     card = found.card
     always, more = _needs(name)
     breaks: Mapping[str, str] = getattr(found, "breaks", {})
+    reproduction = cast("Callable[[str], dict[str, Any] | None] | None", plugin(Group.PARTS, "reproduction"))
     return {
-        "name": metric_text(parse_metric(name)) if _has_parameters(name) else found.name,
+        "name": metric_text(parse_metric(name)) if bare_name(name) != name else found.name,
         "version": found.version,
         "family": str(card.family),
         "summary": card.summary,
@@ -93,15 +94,13 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
         "range": [end if isfinite(end) else None for end in found.range],
         "higher_is_better": found.higher_is_better,
         "order_matters": bool(getattr(found, "ranked", False)),
-        "asks": sorted({kind.kind for form in _forms(name).values() for kind in form.asks}),
+        "asks": sorted({kind.kind for form in forms.values() for kind in form.asks}),
         "made_of": list(_made_of(name)),
         "breaks": dict(breaks),
         **picked(card, "questions formula undefined"),
-        "edge_cases": edge_scores(next(iter(_forms(name).values())))
-        if _forms(name) and name in native_metrics()
-        else {},
+        "edge_cases": edge_scores(next(iter(forms.values()))) if forms and name in native_metrics() else {},
         **picked(card, "when when_not relatives sources"),
-        "reproduction": _reproduction(found.name),
+        "reproduction": None if reproduction is None else reproduction(found.name),
         "parameters": [picked(each, "name allowed default") for each in parameters_of(found)],
     }
 
@@ -116,48 +115,31 @@ def card_page(name: str, width: int) -> Page:
     better = "higher" if record["higher_is_better"] else "lower"
     order = "; the order of the contexts matters" if record["order_matters"] else ""
     low, high = record["range"]
+    scores: dict[float, list[str]] = {}
+    for case, score in record["edge_cases"].items():
+        scores.setdefault(score, []).append(case)
+    edges = [f"{score:g} if {', or if '.join(scores[score])}; everything else is good" for score in sorted(scores)]
+    copied = record["reproduction"] or {"reproduced": (), "not_reproduced": (), "checked": ""}
     rows = [
         ("needs", needs_text(name)),
         ("range", f"{limit(low)} to {limit(high)}, {better} is better{order}"),
         ("formula", record["formula"]),
-        ("undefined", "\n".join(f"{reason};" for reason in record["undefined"]).rstrip(";")),
-        *_edges(record["edge_cases"]),
+        ("undefined", ";\n".join(record["undefined"])),
+        *(("edge case", text) for text in edges),
         ("made of", ", ".join(record["made_of"])),
         ("asks", record["questions"] or ", ".join(record["asks"])),
-        *(("parameter", text) for text in _parameters(record["parameters"])),
+        *(("parameter", _parameter(each)) for each in record["parameters"]),
         ("quirks", "\n".join(f"{law}: broken on purpose ({quirk})" for law, quirk in record["breaks"].items())),
         ("use it", record["when"]),
         ("do not", record["when_not"]),
         ("see also", ", ".join(record["relatives"])),
         ("source", "\n".join(record["sources"])),
-        *_reproduced(record["reproduction"]),
+        ("reproduced", ";\n".join(copied["reproduced"])),
+        ("differs", ";\n".join(copied["not_reproduced"])),
+        ("checked", f"compared with {copied['checked']}" if copied["checked"] else ""),
     ]
     page.entries([(label, text) for label, text in rows if text], indent=0)
     return page
-
-
-def _reproduction(name: str) -> dict[str, Any] | None:
-    """Return what a definition of another system reproduces."""
-    reproduction = cast("Callable[[str], dict[str, Any] | None] | None", plugin(Group.PARTS, "reproduction"))
-    return None if reproduction is None else reproduction(name)
-
-
-def _reproduced(record: dict[str, Any] | None) -> list[tuple[str, str]]:  # Any: JSON
-    """Return the entries on the fidelity of a published definition; none for merilo's own metrics."""
-    if record is None:
-        return []
-    return [
-        ("reproduced", "\n".join(f"{each};" for each in record["reproduced"]).rstrip(";")),
-        ("differs", "\n".join(f"{each};" for each in record["not_reproduced"]).rstrip(";")),
-        ("checked", f"compared with {record['checked']}"),
-    ]
-
-
-def _edges(cases: dict[str, float]) -> list[tuple[str, str]]:
-    """Return one entry for each score in the edge cases of a native metric, with its cases."""
-    scores = sorted(set(cases.values()))
-    named = {score: ", or if ".join(name for name in cases if cases[name] == score) for score in scores}
-    return [("edge case", f"{score:g} if {names}; everything else is good") for score, names in named.items()]
 
 
 def limit(end: float | None) -> str:
@@ -173,21 +155,14 @@ def needs_text(name: str) -> str:
     return "; ".join(part for part in parts if part) or "what its parameters choose"
 
 
-def _parameters(parameters: list[dict[str, Any]]) -> list[str]:  # Any: JSON
-    return [
-        f"{each['name']}: {each['allowed']}; "
-        + ("must be given" if each["default"] is None else f"{each['default']} by default")
-        for each in parameters
-    ]
-
-
-def _has_parameters(name: str) -> bool:
-    return bare_name(name) != name
+def _parameter(each: dict[str, Any]) -> str:  # Any: JSON
+    default = "must be given" if each["default"] is None else f"{each['default']} by default"
+    return f"{each['name']}: {each['allowed']}; {default}"
 
 
 def _class_of(name: str) -> type[Definition]:
     """Return the class of a metric, named with or without parameters. Raises UsageError."""
-    return type(parse_metric(name)) if _has_parameters(name) else find_metric(name)
+    return type(parse_metric(name)) if bare_name(name) != name else find_metric(name)
 
 
 def _forms(name: str) -> dict[str, Metric]:
@@ -199,7 +174,7 @@ def _forms(name: str) -> dict[str, Metric]:
     parts = _made_of(name)
     if parts:
         return {text: cast("Metric", parse_metric(text)) for text in parts}  # the parts of a composite are metrics
-    if _has_parameters(name):
+    if bare_name(name) != name:
         return {"": cast("Metric", parse_metric(name))}
     parameters = parameters_of(find_metric(name))
     if any(each.default is None for each in parameters):
