@@ -5,7 +5,8 @@ The caller registers an event with `cancelled_by`; the computation calls `check_
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from threading import Thread
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -53,29 +54,19 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
     """
     import asyncio
 
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[T] = loop.create_future()
-
-    def settle(value: T | None, error: BaseException | None) -> None:
-        if result.done():
-            return
-        if error is None:
-            result.set_result(value)  # type: ignore[arg-type]  # None only if T includes it
-        else:
-            result.set_exception(error)
+    result: Future[T] = Future()
+    result.set_running_or_notify_cancel()  # cancelling the wait does not cancel the call
 
     def work() -> None:
-        value: T | None = None
-        failed: BaseException | None = None
         try:
             value = context.run(function, *args)
         except StopIteration:  # a future cannot hold it
-            failed = RuntimeError("StopIteration: nothing is left to return")
+            result.set_exception(RuntimeError("StopIteration: nothing is left to return"))
         except BaseException as error:  # noqa: BLE001  raised where the result is awaited
-            failed = error
-        with suppress(RuntimeError):  # the loop is closed: the wait is over
-            loop.call_soon_threadsafe(settle, value, failed)
+            result.set_exception(error)
+        else:
+            result.set_result(value)
 
     context = copy_context()
     Thread(target=work, name="merilo-call", daemon=True).start()
-    return await result
+    return await asyncio.wrap_future(result)

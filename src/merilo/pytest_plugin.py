@@ -11,9 +11,8 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import closing
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,9 +21,8 @@ from uuid import uuid4
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
-    from _pytest.mark import ParameterSet
     from _pytest.terminal import TerminalReporter
 
     from merilo.data.load import Records
@@ -36,6 +34,7 @@ _SESSION_RUNS: Final = "MERILO_SESSION_RUNS"
 """The variable with this folder: tests and the workers of pytest-xdist read it. The first run makes the folder."""
 _USED: Final = ".used"
 """The ending of the files in it that hold the directory of a run that a test used."""
+_DAY_S: Final = 86_400
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +45,10 @@ def merilo_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     run, in all workers of pytest-xdist. If an argument is an object, such as a judge, give `key`: a text that is equal
     for equal evaluations.
     """
-    folder = _shared_folder(request.config, tmp_path_factory)
+    base = tmp_path_factory.getbasetemp()
+    worker: dict[str, Any] | None = getattr(request.config, "workerinput", None)  # only workers of xdist have it
+    folder = base / "merilo" if worker is None else base.parent / f"merilo-{worker['testrunuid']}"
+    folder.mkdir(exist_ok=True)
     used = Path(os.environ[_SESSION_RUNS])
     used.mkdir(exist_ok=True)
 
@@ -57,20 +59,6 @@ def merilo_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         return run
 
     return evaluate
-
-
-def parameters(data: str | PathLike[str] | Records, mapping: Mapping[str, str] | None) -> list[ParameterSet]:
-    """Return each sample as a parameter of a test; see `merilo.testing.samples`."""
-    from merilo.data.load import load
-    from merilo.data.sample import BadRecord
-    from merilo.errors import DataError
-
-    found: list[ParameterSet] = []
-    for sample in load(data, mapping=mapping):
-        if isinstance(sample, BadRecord):
-            raise DataError(f"{data if isinstance(data, (str, PathLike)) else 'records'}: {sample.problems[0]}")
-        found.append(pytest.param(sample, id=sample.id))
-    return found
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -126,16 +114,9 @@ def _means(path: str) -> str:
         return f"{path}: {error}\n"
 
 
-def _shared_folder(config: pytest.Config, factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the session's runs, the same in all workers of pytest-xdist."""
-    base = factory.getbasetemp()
-    worker: dict[str, Any] | None = getattr(config, "workerinput", None)  # only workers of pytest-xdist have it
-    folder = base / "merilo" if worker is None else base.parent / f"merilo-{worker['testrunuid']}"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
 def _evaluated_once(folder: Path, data: str | PathLike[str] | Records, key: str | None, options: dict[str, Any]) -> Run:
+    import sqlite3
+
     from merilo.api import evaluate
     from merilo.errors import UsageError
     from merilo.runs.run import Run
@@ -146,7 +127,9 @@ def _evaluated_once(folder: Path, data: str | PathLike[str] | Records, key: str 
     home = folder / hashlib.sha256(text.encode()).hexdigest()[:16]
     home.mkdir(exist_ok=True)
     path, done = home / "run", home / "done"
-    with _locked(home / "lock"):
+    # SQLite waits for its lock, which the system releases if a process dies, on every system.
+    with closing(sqlite3.connect(home / "lock", timeout=_DAY_S, isolation_level=None)) as lock:
+        lock.execute("BEGIN EXCLUSIVE")
         if done.exists():
             return Run.open(path)
         run = evaluate(data, **options, out=path)
@@ -179,24 +162,3 @@ def _identity(data: str | PathLike[str] | Records, options: Mapping[str, object]
         digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
         source = [str(path), digest]
     return json.dumps([str(Path.cwd()), source, options], sort_keys=True, default=plain)
-
-
-@contextmanager
-def _locked(path: Path) -> Generator[None]:
-    """Hold a lock on a file; wait for the process that holds it. The system releases the lock if a process dies."""
-    with path.open("a+b") as file:
-        if sys.platform == "win32":
-            import msvcrt
-            import time
-
-            while True:
-                try:
-                    msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-                    break
-                except OSError:
-                    time.sleep(0.1)
-        else:
-            import fcntl
-
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-        yield

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.runs.manifest import Manifest
-    from merilo.runs.outcomes import OutcomeRecord
 
 _NAMED: Final = 5
 _NOT_OF_THE_WHOLE: Final = frozenset({"shard", "samples", "fingerprint"})
@@ -204,7 +203,7 @@ def _merged_outcomes(path: Path, parts: Sequence[Part], manifest: Manifest, stor
     with part_of(path / OUTCOMES).open("wb") as out:
         for of_part in islice(cycle(lines), manifest.samples):
             own = [*islice(of_part, len(manifest.metrics))]
-            records: list[OutcomeRecord] = [{**_DECODE(line.decode())[0], "evidence": []} for line in own]
+            records: list[Any] = [{**_DECODE(line.decode())[0], "evidence": []} for line in own]  # Any: JSON
             tallies.add({each["metric"]: outcome_from(each) for each in records}, next(clusters))
             out.writelines(own)
     aggregates = [each.to_fields() for each in tallies.aggregates()]
