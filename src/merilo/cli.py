@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -25,7 +26,7 @@ from merilo.data.guesses import guesses
 from merilo.errors import Interrupted, MeriloError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from merilo.commands.command import Command
 
@@ -76,11 +77,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _help_alone(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
 def _root(
     context: typer.Context,
     _version: Annotated[
@@ -88,7 +84,7 @@ def _root(
     ] = False,
 ) -> None:
     """Without a command the help is shown."""
-    _help_alone(context)
+    _group(context)
 
 
 def _collected(commands: Sequence[Command]) -> typer.Typer:
@@ -131,8 +127,8 @@ def _group(context: typer.Context) -> None:
     if context.invoked_subcommand is None and len(commands) == 1:
         name, command = next(iter(commands.items()))
         typer.echo(command.get_help(context.__class__(command, info_name=name, parent=context)))
-    else:
-        _help_alone(context)
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @cache
@@ -155,7 +151,9 @@ def main() -> None:
     prepare_standard_streams()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # schedulers send it; treat it like Ctrl-C
     code = outcome(sys.argv[1:])
-    flush_at_exit()
+    if isinstance(sys.stdout, _Output):  # the interpreter flushes it at its exit; an error would replace the exit code
+        sys.stdout.raises = False
+    sys.stderr.flush()
     if any(thread.name == "merilo" for thread in threading.enumerate()):
         os._exit(code)  # the thread waits for standard input or a hanging judge and would block the exit
     last = threading.Timer(_EXIT_SECONDS, os._exit, [code])  # Python waits for a plugin's threads, also if they hang
@@ -184,7 +182,7 @@ def outcome(arguments: Sequence[str]) -> int:
     except MemoryError as error:
         return _reported(error, Exit.BUG, "The memory is not sufficient. Try fewer records (--limit).", debug=debug)
     except BaseException as error:  # noqa: BLE001  # the last handler: report it as a bug
-        if isinstance(error, FileNotFoundError) and not _directory_exists():
+        if isinstance(error, FileNotFoundError) and not _working_directory():
             message = "The working directory no longer exists. Change to another one."
             return _reported(error, Exit.WRONG_USE, message, debug=debug)
         problem = f"{type(error).__name__}: {error}"
@@ -192,35 +190,24 @@ def outcome(arguments: Sequence[str]) -> int:
         return _reported(error, Exit.BUG, f"This is a bug in merilo ({problem}).{advice}", debug=debug)
 
 
-def _directory_exists() -> bool:
-    try:
-        Path.cwd()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _renamed(arguments: Sequence[str]) -> str | None:
-    """Return the message about a former or guessed command; None if the words are none."""
-    words = [each for each in arguments[:2] if not each.startswith("-")]
-    if words and Path(words[0]).suffix:
-        return f"Did you mean: merilo run {words[0]}?"
-    return next((each for size in (2, 1) for each in guesses("commands").get(" ".join(words[:size]), ())), None)
-
-
-def _named(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments, with the command that a group's word alone means."""
-    first, *rest = arguments or [""]
-    words = rest[:1] and (not rest[0].startswith("-") or rest[0] in {"-h", "--help"})
-    return [*arguments] if first not in _ALONE or words else [first, _ALONE[first], *rest]
+def _working_directory() -> Path | None:
+    with suppress(FileNotFoundError):
+        return Path.cwd()
+    return None
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
-    if message := _renamed(arguments):
-        raise UsageError(message)
+    words = [each for each in arguments[:2] if not each.startswith("-")]
+    if words and Path(words[0]).suffix:
+        raise UsageError(f"Did you mean: merilo run {words[0]}?")
+    for size in (2, 1):  # a former or guessed command
+        if meant := guesses("commands").get(" ".join(words[:size])):
+            raise UsageError(meant[0])
     GroupedOptions.shows_all = "--help-all" in arguments
-    words = ["--help" if each == "--help-all" else each for each in arguments if each != "--debug"]
-    arguments = _named(words)
+    arguments = ["--help" if each == "--help-all" else each for each in arguments if each != "--debug"]
+    first, second = [*arguments, "", ""][:2]
+    if first in _ALONE and (not second or (second.startswith("-") and second not in {"-h", "--help"})):
+        arguments = [first, _ALONE[first], *arguments[1:]]
     try:
         code = typer.main.get_command(app(arguments)).main(arguments, prog_name="merilo", standalone_mode=False)
     except typer.Abort:
@@ -229,8 +216,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
         message = _usage_message(error)
         if message is None:
             raise
-        _print_error(message)
-        return Exit.WRONG_USE
+        return _reported(error, Exit.WRONG_USE, message, debug=False)
     sys.stdout.flush()
     return int(code) if isinstance(code, int) else Exit.DONE
 
@@ -266,21 +252,15 @@ def _meant(option: str, context: Any) -> str:  # Any: click's classes are privat
 
 
 def _reported(error: BaseException, code: Exit, message: str, *, debug: bool) -> Exit:
-    if debug:
-        import traceback
-
-        from merilo.data.remote import without_secrets
-
-        sys.stderr.write(without_secrets("".join(traceback.format_exception(error))))
-    _print_error(message)
-    return code
-
-
-def _print_error(message: str) -> None:
     from merilo.data.remote import without_secrets
     from merilo.rendering.page import tell
 
+    if debug:
+        import traceback
+
+        sys.stderr.write(without_secrets("".join(traceback.format_exception(error))))
     tell(without_secrets(message))
+    return code
 
 
 def _prepare_logging(*, debug: bool) -> None:
@@ -325,17 +305,14 @@ class _Output:
 
     def write(self, text: Any) -> int:  # Any: text, or bytes for `buffer`
         """Write a text. Raises OutputLost if it `raises`."""
-        self._do(lambda: self._stream.write(text))
+        self.flush(text)
         return len(text)
 
-    def flush(self) -> None:
-        """Write what is buffered, as `write` does."""
-        self._do(self._stream.flush)
-
-    def _do(self, action: Callable[[], object]) -> None:
+    def flush(self, text: Any = None) -> None:  # Any: as above
+        """Write a text, or what is buffered, as `write` does."""
         if self._lost is None:
             try:
-                action()
+                _ = self._stream.flush() if text is None else self._stream.write(text)
             except OSError as error:
                 self._lost = OutputLost(error)
         if self._lost is not None and self.raises:
@@ -359,10 +336,3 @@ def prepare_standard_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115  open until the exit
     sys.stdout = cast("TextIO", _Output(sys.stdout, raises=True))  # has every method of a text stream
     sys.stderr = cast("TextIO", _Output(sys.stderr, raises=False))  # lost messages change no result
-
-
-def flush_at_exit() -> None:
-    """Let the interpreter flush the streams again at its exit without an error, which would replace the exit code."""
-    if isinstance(sys.stdout, _Output):
-        sys.stdout.raises = False
-    sys.stderr.flush()
