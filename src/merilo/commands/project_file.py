@@ -14,11 +14,14 @@ import os
 import re
 import stat
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import typer
 
 from merilo.commands.keywords import wrong_type
 from merilo.commands.option import flag_name
@@ -146,10 +149,11 @@ def project_suite() -> tuple[str, str] | None:
     Raises UsageError for an unreadable file or a suite that is not a text. Other settings are not checked.
     """
     path, table = _nearest(Path.cwd()) or (Path(), {})
-    suite = table.get(SUITE)
-    if suite is not None and not isinstance(suite, str):
+    if (suite := table.get(SUITE)) is None:
+        return None
+    if not isinstance(suite, str):
         raise UsageError(f"{path}: {SUITE} must be a text, got {suite!r}.")
-    return None if suite is None else (path.name, str(path.parent / suite))
+    return path.name, str(path.parent / suite)
 
 
 def _nearest(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
@@ -163,13 +167,12 @@ def _table_in(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
     if own.is_file():
         _refuse_if_unsafe(own)
         return own, read_document(own)
-    if not shared.is_file():
-        return None
-    try:
-        with shared.open("rb") as file:
-            if b"tool.merilo" not in file.read(MAX_BYTES):
-                return None
-    except OSError:
+    found = b""
+    with suppress(OSError):
+        if shared.is_file():
+            with shared.open("rb") as file:
+                found = file.read(MAX_BYTES)
+    if b"tool.merilo" not in found:
         return None
     tool = read_document(shared).get("tool")
     table = tool.get("merilo") if check.is_record(tool) else None
@@ -181,7 +184,7 @@ def _table_in(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
 
 def _refuse_if_unsafe(path: Path) -> None:
     """Raise UsageError for a file that another user of the machine could have written."""
-    if (problem := _unsafe(path)) or (problem := _unsafe(path.parent)):
+    if problem := _unsafe(path) or _unsafe(path.parent):
         raise UsageError(f"{path}: {problem}, so merilo does not read it. To ignore it, add --no-config.")
 
 
@@ -259,23 +262,24 @@ def _digest(table: Mapping[str, object], settings: Mapping[str, object]) -> str:
     digest = hashlib.sha256(json.dumps(table, sort_keys=True, ensure_ascii=False, default=str).encode())
     for name, value in settings.items():
         for text in value if check.is_list(value) else [value]:
-            named = set[str]() if not isinstance(text, str) else {text} if name == _PRICES else _code_files(text)
-            for path in filter(isfile, sorted(named)):
+            for path in filter(isfile, _files_in(text, name) if isinstance(text, str) else ()):
                 _refuse_if_unsafe(Path(path))
                 digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
     return digest.hexdigest()
 
 
-def _code_files(text: str) -> set[str]:
-    """Return the paths of the files that run for a metric or a judge.
+def _files_in(text: str, setting: str) -> list[str]:
+    """Return the paths of a price table, or of the files that run for a metric or a judge.
 
     They are read as a metric and as a judge are, with and without `NAME=`, since a path may contain any of the signs.
     """
     from merilo.plugins import names_file, split_file
 
+    if setting == _PRICES:
+        return [text]
     specs = {spec.strip() for spec in (text, text.partition("=")[2])}
     named = {each for spec in specs for each in (spec, split_file(spec)[0]) if names_file(each)}
-    return {each.rpartition(":")[0] for each in named}
+    return sorted({each.rpartition(":")[0] for each in named})
 
 
 _TYPES: Final = {
@@ -299,13 +303,7 @@ def _relative(name: str, value: object, folder: Path) -> object:
 
 
 def _allowed_path() -> Path:
-    if sys.platform == "win32":
-        base = Path(os.environ.get("APPDATA", Path.home() / "AppData" / "Roaming"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    return base / "merilo" / "allowed.json"
+    return Path(typer.get_app_dir("merilo"), "allowed.json")
 
 
 def _allowed() -> dict[str, str]:
