@@ -12,6 +12,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -61,35 +62,30 @@ async def run_pipeline(pipeline: object, options: PipelineOptions) -> Run:
     """
     if options.calls.concurrency < 1:
         raise UsageError(f"calls.concurrency must be at least 1, got {options.calls.concurrency}.")
-    _check(options)
-    questions = _questions(options)
+    valid = checked(options)  # a judge or metric that does not exist is refused before the pipeline is asked
+    judges_of(valid)
+    definitions_of(valid.metrics or ())
+    given: Any = options.questions  # Any: texts or data
+    if not isinstance(given, str) and check.is_ordered(given) and not isinstance(given, Dataset):
+        given = [{"user_input": each} if isinstance(each, str) else each for each in given]
+    questions = load(given, **options.of_records)
     items = list(questions)
     path = None if options.calls.version is None else Path(options.calls.outputs or _OUTPUTS)
     outputs = PipelineOutputs(path, errors=not options.storage.retry_failed)
     caller = PipelineCaller(pipeline, options.calls.question_as)
     await _ask_all([item for item in items if isinstance(item, Sample)], caller, outputs, options)
     found = [_answered(item, outputs, options) if isinstance(item, Sample) else item for item in items]
-    takes_dicts = options.calls.question_as is None and hasattr(pipeline, "invoke")
-    _check_some_answer(found, _IF_DICT if takes_dicts else "")
-    answers = [item for item in found if isinstance(item, Sample) and item.response is not None]
+    samples = [item for item in found if isinstance(item, Sample)]
+    errors = [error for sample in samples if (error := sample.metadata.get(PIPELINE_ERROR)) is not None]
+    if samples and len(errors) == len(samples):
+        advice = _IF_DICT if options.calls.question_as is None and hasattr(pipeline, "invoke") else ""
+        failed = f"The pipeline failed on {count(len(samples), 'question')}."
+        raise DataError(f"{failed} The first error: {errors[0]}{advice}")
+    answers = [item for item in samples if item.response is not None]
     if _is_chain(pipeline) and answers and all(item.retrieved_contexts is None for item in answers):
         questions.columns.note = lambda: _ONLY_TEXT
     answered = Dataset(questions.name, lambda: iter(found), questions.columns)
     return await run_evaluation(answered, replace(options, mapping=None, limit=None))
-
-
-def _check(options: PipelineOptions) -> None:
-    """Raise UsageError for a judge or metric that does not exist, before the pipeline is asked."""
-    valid = checked(options)
-    judges_of(valid)
-    definitions_of(valid.metrics or ())
-
-
-def _questions(options: PipelineOptions) -> Dataset:
-    given: Any = options.questions  # Any: texts or data
-    if not isinstance(given, str) and check.is_ordered(given) and not isinstance(given, Dataset):
-        given = [{"user_input": each} if isinstance(each, str) else each for each in given]
-    return load(given, **options.of_records)
 
 
 async def _ask_all(
@@ -115,7 +111,8 @@ async def _ask_all(
 
 
 def _key(sample: Sample, options: PipelineOptions) -> str:
-    return output_key(options.calls.version, sample.require("user_input"))
+    known_by = json.dumps([options.calls.version, sample.require("user_input")])
+    return hashlib.blake2b(known_by.encode(), digest_size=16).hexdigest()
 
 
 async def _output(caller: PipelineCaller, question: str, options: PipelineOptions) -> PipelineOutput:
@@ -195,16 +192,6 @@ def _answered(sample: Sample, outputs: PipelineOutputs, options: PipelineOptions
     )
 
 
-def _check_some_answer(items: list[Sample | BadRecord], advice: str) -> None:
-    """Raise DataError if there are samples and the pipeline failed on all of them."""
-    samples = [item for item in items if isinstance(item, Sample)]
-    errors = [error for sample in samples if (error := sample.metadata.get(PIPELINE_ERROR)) is not None]
-    if samples and len(errors) == len(samples):
-        raise DataError(
-            f"The pipeline failed on {count(len(samples), 'question')}. The first error: {errors[0]}{advice}"
-        )
-
-
 # -- stored outputs ------------------------------------------------------------------------------------
 
 
@@ -214,11 +201,6 @@ class PipelineOutput:
 
     fields: Mapping[str, Any]  # Any: JSON
     error: str | None = None
-
-
-def output_key(version: str | None, question: str) -> str:
-    """Return the key of the output of one version for one question."""
-    return hashlib.blake2b(json.dumps([version, question]).encode(), digest_size=16).hexdigest()
 
 
 class PipelineOutputs:
@@ -231,9 +213,19 @@ class PipelineOutputs:
         self._path = path
         self._known: dict[str, PipelineOutput] = {}
         self._torn = False
-        if path is not None and path.exists():
-            for line in self._lines(path):
-                self._read(line, errors=errors)
+        if path is None or not path.exists():
+            return
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise RunError(f"Cannot read the outputs of the pipeline in {path} ({error}).") from error
+        self._torn = bool(text) and not text.endswith("\n")
+        for line in text.split("\n"):
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # a line that is torn, or of something else
+                record = json.loads(line)
+                key, failed = record["key"], record.get("error")
+                if failed is None or errors:
+                    self._known[key] = PipelineOutput(record.get("fields", {}), failed)
 
     def get(self, key: str) -> PipelineOutput | None:
         """Return the output with this key; None if it is unknown."""
@@ -252,24 +244,6 @@ class PipelineOutputs:
         except OSError as error:
             raise RunError(f"Cannot write the outputs of the pipeline to {self._path} ({error}).") from error
         self._torn = False
-
-    def _lines(self, path: Path) -> list[str]:
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise RunError(f"Cannot read the outputs of the pipeline in {path} ({error}).") from error
-        self._torn = bool(text) and not text.endswith("\n")
-        return text.split("\n")
-
-    def _read(self, line: str, *, errors: bool) -> None:
-        try:
-            record = json.loads(line)
-            key, error = record["key"], record.get("error")
-            output = PipelineOutput(record.get("fields", {}), error)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return
-        if error is None or errors:
-            self._known[key] = output
 
 
 # -- calls ---------------------------------------------------------------------------------------------
@@ -416,17 +390,13 @@ def _question_inputs(pipeline: Any, question_as: str | None) -> list[tuple[str, 
             return found
     else:
         found = [(part, name) for part, own in inputs.items() for name, each in own.items() if each.get("is_mandatory")]
-        if found and all(_takes_text(inputs[part][name].get("type")) for part, name in found):
+        if found and all(inputs[part][name].get("type") in (str, Any) for part, name in found):
             return found
     listed = ", ".join(f"{component}.{name}" for component, own in inputs.items() for name in own)
     raise UsageError(
         'Name the inputs of the pipeline that take the question, separated by commas: question_as="COMPONENT.INPUT". '
         f"The pipeline has {listed or 'no input'}."
     )
-
-
-def _takes_text(kind: object) -> bool:
-    return kind is str or kind is Any
 
 
 def _shown_components(pipeline: Any) -> set[str]:
