@@ -25,7 +25,7 @@ from merilo.metrics.registry import also_called, known_definition
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     Record = Mapping[str, Any]  # Any: cells
@@ -185,8 +185,7 @@ def table_rows(
     """
     path = Path(source)
     file = RecordFile(path, format_of(path), MAX_LINE_BYTES).by_content()
-    scanned = _columns(file)
-    names, numeric = scanned.names, scanned.numeric
+    names, first = _columns(file)
     if not names:
         records = [*file.records()]
         problems = [each for record in records for each in file.placed(record)]
@@ -196,10 +195,12 @@ def table_rows(
     for column in (*scores, *((id,) if id is not None else ()), *(mapping or ())):
         if column not in names:
             raise _no_column(column, names, file)
-    found = _found(names, numeric, mapping)
+    planned = Planner(dict(mapping or {}), Columns()).plan({name: 1.0 if names[name] else None for name in names})
+    # The scores of a ragas result are numeric columns that are not sample fields.
+    found = tuple(name for name in planned.kept if names.get(name) and name not in _INDEX)
     offered = tuple(scores) or (found if of_ragas else ())
     if not ordered:
-        unscored = _unscored_at_the_front(tuple(names), found, scanned.first, found=of_ragas and not scores)
+        unscored = _unscored_at_the_front(tuple(names), found, first, found=of_ragas and not scores)
         if unscored is not None:
             raise DataError(
                 f"{file.name}: the first row has no score in {unscored!r}. ragas 0.1.0 to 0.1.9 moves the scores that "
@@ -208,7 +209,7 @@ def table_rows(
                 "its release: --source ragas-0.4.3."
             )
     scores_of = [each for each in names if also_called(each) or known_definition(f"ragas:{each}") is not None]
-    if not offered and (empty := [name for name in scores_of if name not in numeric]):
+    if not offered and (empty := [name for name in scores_of if names[name] is None]):
         raise UsageError(
             f"All {len(empty)} score columns of {path.name} are empty. To evaluate the rows: merilo run {path.name}"
         )
@@ -218,50 +219,33 @@ def table_rows(
             "name the columns of scores (--score COL, optionally with a range: COL=0..1)."
         )
     renamed = {**(mapping or {}), **({id: "id"} if id is not None else {})}
-    table = _Table(path, file, offered, renamed, Scores(file.name, file.unit))
+    read = Scores(file.name, file.unit)
     return Rows(
-        dataset=table.dataset(data_name(path), [name for name in names if name not in offered]),
+        dataset=_dataset(path, file, offered, renamed, read, others=[name for name in names if name not in offered]),
         origin=f"ragas, {path.name}" if of_ragas and not scores else path.name,
         offered=offered,
-        scores=table.scores,
+        scores=read,
         lower_is_better=frozenset(each for each in offered if of_ragas and each.startswith(_RAGAS_LOWER)),
     )
 
 
-@dataclass(slots=True)
-class _Scanned:
-    """The columns that occur in the first records of a table."""
+def _columns(file: RecordFile) -> tuple[dict[str, bool | None], dict[str, float]]:
+    """Return the columns of the first records in order, and the numbers of the first row, NaN for anything else.
 
-    names: dict[str, None] = field(default_factory=dict[str, None])
-    """The columns in order."""
-    numeric: dict[str, bool] = field(default_factory=dict[str, bool])
-    """For each column with values: True if all of them are numbers."""
-    first: dict[str, float] = field(default_factory=dict[str, float])
-    """The values of the first row as numbers; NaN for anything else."""
-
-
-def _columns(file: RecordFile) -> _Scanned:
-    scanned = _Scanned()
+    A column is True if all its values are numbers, None if it has none.
+    """
+    numeric: dict[str, bool | None] = {}
+    first: dict[str, float] = {}
     for record in islice(file.records(), _SCANNED):
-        is_first = not scanned.names
+        is_first = not numeric
         for column, value in (record.value or {}).items():
             found = read_cell(value)  # also infinity, so that a column with it is refused with its row, not overlooked
-            if column not in scanned.names:
-                scanned.names[column] = None
-                if is_first:
-                    scanned.first[column] = nan if found is None else found
+            if is_first:
+                first[column] = nan if found is None else found
+            numeric.setdefault(column, None)
             if found is None or not isnan(found):
-                scanned.numeric[column] = scanned.numeric.get(column, True) and found is not None
-    return scanned
-
-
-def _found(
-    names: Mapping[str, None], numeric: Mapping[str, bool], mapping: Mapping[str, str] | None
-) -> tuple[str, ...]:
-    """Return the columns of scores in a ragas result: numeric columns that are not sample fields."""
-    columns = Columns()
-    planned = Planner(dict(mapping or {}), columns).plan({name: 1.0 if numeric.get(name) else None for name in names})
-    return tuple(name for name in planned.kept if numeric.get(name) and name not in _INDEX)
+                numeric[column] = numeric[column] is not False and found is not None
+    return numeric, first
 
 
 def _unscored_at_the_front(
@@ -292,7 +276,7 @@ def _unscored_at_the_front(
     return next((name for name in candidates if isnan(first.get(name, nan))), None) or next(dropped, None)
 
 
-def _no_column(column: str, names: Mapping[str, None], file: RecordFile) -> UsageError:
+def _no_column(column: str, names: Mapping[str, object], file: RecordFile) -> UsageError:
     """Return the error for a column that no scanned record has; it names the first unreadable record, if any."""
     bad = [problem for record in islice(file.records(), _SCANNED) for problem in file.placed(record)]
     near = get_close_matches(column, names, n=3)
@@ -302,44 +286,46 @@ def _no_column(column: str, names: Mapping[str, None], file: RecordFile) -> Usag
     return UsageError(f"No column {column!r} in {file.name}; {advice}{also}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A file that is read twice in parallel: for its samples, and for the scores and their lines."""
+def _dataset(
+    path: Path,
+    file: RecordFile,
+    offered: Sequence[str],
+    mapping: Mapping[str, str],
+    scores: Scores,
+    *,
+    others: Sequence[str],
+) -> Dataset:
+    """Return the samples; iterating over them fills `scores`. `others`: the columns without scores."""
+    loaded = None
+    if Planner(dict(mapping), Columns()).plan(dict.fromkeys(others)).knows_a_field:
+        loaded = load(path, mapping=mapping, ignore=(*offered, *_INDEX - mapping.keys()))
 
-    path: Path
-    file: RecordFile
-    offered: Sequence[str]
-    mapping: Mapping[str, str]
-    scores: Scores
-
-    def dataset(self, name: str, others: Sequence[str]) -> Dataset:
-        """Return the samples; iterating over them fills `scores`. `others`: the columns without scores."""
-        planned = Planner(dict(self.mapping), Columns()).plan(dict.fromkeys(others))
-        if planned.knows_a_field:
-            loaded = load(self.path, mapping=self.mapping, ignore=(*self.offered, *_INDEX - self.mapping.keys()))
-            return Dataset(name, lambda: self._with_scores(iter(loaded)), loaded.columns)
-        return Dataset(name, lambda: self._with_scores(None), Columns())
-
-    def _with_scores(self, samples: Iterator[Sample | BadRecord] | None) -> Iterator[Sample | BadRecord]:
-        self.scores.begin(self.offered)
-        number = 0
-        for number, record in enumerate(self.file.records(), start=1):
-            self.scores.add(record.place, record.value or {})
-            yield self._alone(record, number) if samples is None else next(samples)
+    def samples() -> Iterator[Sample | BadRecord]:
+        """Read the file twice in parallel: for its samples, and for the scores and their lines."""
+        scores.begin(offered)
+        number, of_fields = 0, None if loaded is None else iter(loaded)
+        for number, record in enumerate(file.records(), start=1):
+            scores.add(record.place, record.value or {})
+            yield _without_fields(file, record, number, offered, mapping) if of_fields is None else next(of_fields)
         if not number:
-            raise DataError.of(Problem("at least one record", "none", source=self.file.name))
+            raise DataError.of(Problem("at least one record", "none", source=file.name))
 
-    def _alone(self, record: RawRecord, number: int) -> Sample | BadRecord:
-        if record.value is None or record.problems:
-            return BadRecord(tuple(self.file.placed(record)))
-        named = next((column for column, field_name in self.mapping.items() if field_name == "id"), "id")
-        known = {named, *self.offered, *_INDEX}
-        present = {name: value for name, value in record.value.items() if not check.is_missing(value)}
-        rest = {name: value for name, value in present.items() if name not in known}
-        try:
-            return Sample.from_record({"id": present.get(named, str(number)), "metadata": rest})
-        except DataError as error:
-            return BadRecord(tuple(self.file.placed(record, error.problems)))
+    return Dataset(data_name(path), samples, Columns() if loaded is None else loaded.columns)
+
+
+def _without_fields(
+    file: RecordFile, record: RawRecord, number: int, scores: Collection[str], mapping: Mapping[str, str]
+) -> Sample | BadRecord:
+    """Return the sample of a row whose table has no field of a sample; its other columns are metadata."""
+    if record.value is None or record.problems:
+        return BadRecord(tuple(file.placed(record)))
+    named = next((column for column, field_name in mapping.items() if field_name == "id"), "id")
+    present = {name: value for name, value in record.value.items() if not check.is_missing(value)}
+    rest = {name: value for name, value in present.items() if name not in {named, *scores, *_INDEX}}
+    try:
+        return Sample.from_record({"id": present.get(named, str(number)), "metadata": rest})
+    except DataError as error:
+        return BadRecord(tuple(file.placed(record, error.problems)))
 
 
 # -- files of other tools -----------------------------------------------------------------------------
