@@ -93,13 +93,17 @@ def _evaluated(data: Path, out: Path, metrics: Sequence[str] | None, *, cache: P
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.options import Options, Storage
     from merilo.commands.evaluate.run import run_evaluation
+    from merilo.runs.files import MANIFEST, RUN_FILES
 
     options = Options(metrics, out=out, storage=Storage(cache=cache))
     try:
         return run_blocking(run_evaluation(data, options))
-    except RunError:
-        if not _emptied(out):
+    except RunError:  # remove a run, and nothing else
+        found = {path.name for path in out.iterdir()} if out.is_dir() else set[str]()
+        if MANIFEST not in found or not found.issubset(RUN_FILES):
             raise
+        for name in found:
+            (out / name).unlink()
     return run_blocking(run_evaluation(data, options))
 
 
@@ -121,14 +125,12 @@ def _example(name: str) -> bytes:
 
 
 def _copied(path: Path, content: bytes) -> Path:
-    from merilo.runs.files import write_file
+    from merilo.runs.files import write_file, writing
 
-    try:
+    with writing(path, "name another directory with --out"):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_bytes() != content:
             write_file(path, content)
-    except OSError as error:
-        raise RunError(f"{path} cannot be written ({error.strerror}); name another directory with --out.") from error
     return path
 
 
@@ -151,20 +153,6 @@ def _rows(path: Path) -> list[dict[str, Any]]:  # Any: JSON
 
 def _words(context: str | dict[str, Any]) -> str:  # Any: JSON
     return " ".join((context if isinstance(context, str) else context["text"]).split())
-
-
-def _emptied(directory: Path) -> bool:
-    """Remove a run, and nothing else; False when there is none, or when it is not all that is there."""
-    from merilo.runs.files import MANIFEST, RUN_FILES
-
-    if not directory.is_dir():
-        return False
-    found = {path.name for path in directory.iterdir()}
-    if MANIFEST not in found or not found.issubset(RUN_FILES):
-        return False
-    for name in found:
-        (directory / name).unlink()
-    return True
 
 
 COMMAND = Command(

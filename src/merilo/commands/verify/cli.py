@@ -12,9 +12,9 @@ from merilo.commands.option import metric_texts
 from merilo.results.records import picked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from merilo.commands.verify.replay import Difference, Replay
+    from merilo.commands.verify.replay import Replay
     from merilo.commands.verify.run import Verification
     from merilo.rendering.page import Page
     from merilo.runs.outcomes import OutcomeRecord
@@ -37,6 +37,7 @@ Examples:
   merilo runs verify runs/first --reread
 """
 _SHOWN = 10
+_DIFFERENCE = "sample metric recorded now"
 
 
 def verify(
@@ -74,7 +75,7 @@ def verify(
 def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
     return {
         **picked(found, "run state broken samples answers outcomes recomputed different"),
-        "differences": _differences(found.differences),
+        "differences": [picked(each, _DIFFERENCE) for each in found.differences],
         **picked(found, "means other notes"),
     }
 
@@ -112,21 +113,17 @@ def _results(recomputed: int, outcomes: int, found: Verification | Replay) -> li
     ]
 
 
-def _differences(found: Sequence[Difference]) -> list[dict[str, Any]]:  # Any: JSON
-    return [picked(each, "sample metric recorded now") for each in found]
-
-
 def _list(page: Page, found: Verification | Replay) -> None:
     if found.differences:
         page.heading("Differences")
-        page.entries([(f"{each.sample} {each.metric}", _change(each)) for each in found.differences[:_SHOWN]])
+        rows = list[tuple[str, str]]()
+        for each in found.differences[:_SHOWN]:
+            old, new = _outcome(each.recorded), _outcome(each.now)
+            change = f", now {new}" if old != new else f" unchanged, but different {', '.join(each.fields)}"
+            rows.append((f"{each.sample} {each.metric}", f"{old}{change}"))
+        page.entries(rows)
         if found.different > _SHOWN:
             page.text(f"... and {found.different - _SHOWN:,} more (--json lists the first 100)", indent=2)
-
-
-def _change(difference: Difference) -> str:
-    old, new = _outcome(difference.recorded), _outcome(difference.now)
-    return f"{old}, now {new}" if old != new else f"{old} unchanged, but different {', '.join(difference.fields)}"
 
 
 def _outcome(record: OutcomeRecord) -> str:
@@ -145,7 +142,7 @@ def _replay_record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JS
         "run": out,
         "replay": {
             **picked(found, "source same equal different"),
-            "differences": _differences(found.differences),
+            "differences": [picked(each, _DIFFERENCE) for each in found.differences],
             **picked(found, "means new versions"),
             "reread": again and picked(again, "read different unread"),
         },
