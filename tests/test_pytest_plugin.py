@@ -12,7 +12,7 @@ import pytest
 from command_line import KEPT
 
 import merilo
-from merilo.commands.verify.run import State, verify_run
+from merilo.commands.verify.replay import State, verify_run
 
 ROOT = Path(__file__).parent.parent
 

@@ -21,7 +21,7 @@ from judged_rivers import Evaluate, rows
 from server import Fault, JudgeServer, cut_off, hang, malformed, rate_limited, reset, status, truncated, unusable
 
 import merilo
-from merilo.commands.verify.run import State, verify_run
+from merilo.commands.verify.replay import State, verify_run
 
 METRIC = "context_relevance"
 PRICES = [{"model": "m", "input": 1_000.0, "output": 1_000.0}]  # a tenth of a cent per token

@@ -14,8 +14,7 @@ from merilo.commands.compare.run import compare_runs
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
-from merilo.commands.verify.replay import replay_run
-from merilo.commands.verify.run import State, verify_run
+from merilo.commands.verify.replay import State, replay_run, verify_run
 from merilo.errors import RunError, UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.judges.scripted import ScriptedJudge

@@ -8,7 +8,7 @@ import pytest
 from each_case import each_case
 
 import merilo
-from merilo.commands.verify.run import State, verify_run
+from merilo.commands.verify.replay import State, verify_run
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import is_called, metric_text
 

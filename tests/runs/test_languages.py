@@ -6,7 +6,7 @@ from typing import Any
 from judged_rivers import verdict_for
 
 import merilo
-from merilo.commands.verify.run import State, verify_run
+from merilo.commands.verify.replay import State, verify_run
 from merilo.judging.questions import Question
 
 DATA = [

@@ -7,8 +7,8 @@ from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.commands.questions import passages
-from merilo.commands.questions.passages import Corpus, folded, without_sentences
+from merilo.commands.questions import run
+from merilo.commands.questions.run import Corpus, folded, without_sentences
 from merilo.data.corpus import SourceDocument, load_corpus
 from merilo.data.sentences import split
 from merilo.errors import DataError, UsageError
@@ -74,7 +74,7 @@ def test_the_other_texts_are_neighbours_and_similar_passages() -> None:
 def test_common_words_find_nothing_if_there_are_rarer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a large corpus their passages are many and say little; a passage without another word still finds some."""
     texts = ["Alba rains.", "It rains.", "Alba snows.", *(f"Rain rains {n}." for n in range(5))]
-    monkeypatch.setattr(passages, "_COMMON", 4)
+    monkeypatch.setattr(run, "_COMMON", 4)
     corpus = Corpus(documents_of(texts), 1)
     assert corpus.others(0, 9) == ("Alba snows.",)
     assert len(Corpus(documents_of(["Rains.", *texts]), 1).others(0, 9)) == 7

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from tiny_models import nli, reranker
 
-from merilo.commands.evaluate.evaluation import time_text
 from merilo.commands.evaluate.options import Options, Storage
-from merilo.commands.evaluate.run import run_evaluation
+from merilo.commands.evaluate.run import run_evaluation, time_text
 from merilo.commands.plan.run import plan_page, plan_record, run_estimate
 from merilo.judges.base import OutgoingRequest
 from merilo.judges.local.judge import LocalJudge, LocalWork, local_judge
@@ -31,7 +30,7 @@ def ticking(step_s: float) -> Callable[[], float]:
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads, whatever this machine has."""
-    for module in ("judges.local.judge", "commands.evaluate.evaluation"):
+    for module in ("judges.local.judge", "commands.evaluate.run"):
         monkeypatch.setattr(f"merilo.{module}.thread_count", lambda: 2)
 
 

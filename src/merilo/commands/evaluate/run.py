@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import shutil
 import sqlite3
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from merilo.commands.evaluate.batching import RunBatches, batches_of
-from merilo.commands.evaluate.evaluation import RunEvaluation, spent_elsewhere
 from merilo.commands.evaluate.preparation import Prepared, checked, dataset_of, judges_of, manifest_of, prepared
 from merilo.engine.answer_store import AnswerStore, LookUp
-from merilo.engine.budget import check_prices, check_spent, providers_of
+from merilo.engine.budget import check_prices, check_spent, providers_of, spent_record
 from merilo.engine.cache import VerdictCache
 from merilo.engine.cache_file import default_path
+from merilo.engine.dispatcher import Dispatcher
+from merilo.engine.drivers import AsyncDriver
+from merilo.engine.event_loop import rare_collections
 from merilo.engine.progress import ProgressDispatcher
-from merilo.errors import RunError, UsageError
+from merilo.engine.schedule import Batches, asks_in_rounds, in_flight_bounds, in_rounds, stream
+from merilo.errors import ProviderDown, RunError, UsageError
+from merilo.judges.in_process import thread_count
+from merilo.judges.routed import each_judge
 from merilo.providers.prices import outdated, prices_from
-from merilo.runs.clusters import clusters_by_sample
-from merilo.runs.directory import Resumed, is_worthless, resumed, run_directory
-from merilo.runs.files import LEDGER, MANIFEST, STORE, RunLock
-from merilo.runs.ledger import Ledger
+from merilo.rendering.wording import count, duration, spent_so_far
+from merilo.results.summary import Tallies, spans_of
+from merilo.runs.clusters import clusters_by_sample, cluster_numbers
+from merilo.runs.directory import Resumed, balance_in, is_worthless, resumed, run_directory
+from merilo.runs.files import LEDGER, MANIFEST, OUTCOMES, STORE, SUMMARY, RunLock, part_of
+from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.run import Run, json_text, write_json
-from merilo.runs.seal import recover
+from merilo.runs.seal import publish, recover
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
     from os import PathLike
 
     from merilo.commands.evaluate.options import Options
+    from merilo.commands.evaluate.selection import Selection
     from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
-    from merilo.data.sample import Dataset
+    from merilo.data.sample import Dataset, Sample
+    from merilo.engine.answer_store import JudgeRoles
     from merilo.judges.base import Judge
+    from merilo.judges.local.judge import LocalTime
+    from merilo.metrics.base import Metric
+    from merilo.runs.manifest import Manifest
+    from merilo.runs.outcomes import OutcomeRecord, Result
 
 
 async def run_evaluation(data: str | PathLike[str] | Records | ForeignRecords, options: Options) -> Run:
@@ -142,3 +159,227 @@ def _ledger(path: Path, store: Store, options: Options, batches: RunBatches | No
     ledger = Ledger.open(path / LEDGER, lines=store.ledger_lines, in_flight=in_flight)
     check_spent(path, ledger.balance + spent_elsewhere(options), options.limits.budget)
     return ledger
+
+
+# -- the evaluation of a prepared run --------------------------------------------------------------------
+
+_MIN_TIMEOUTS = 3
+"""Number of timed-out requests from which a too short timeout is suggested."""
+_LOOKED_AT = 200
+"""Maximum samples whose questions to local models are counted, spread evenly."""
+
+
+class RunEvaluation:
+    """The evaluation of a prepared run: streams samples through the metrics and writes the results."""
+
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        selection: Selection,
+        options: Options,
+        *,
+        store: Store,
+        answers: AnswerStore,
+        look_up: LookUp,
+        roles: JudgeRoles,
+        ledger: Ledger,
+        audience: ProgressDispatcher,
+        batches: RunBatches | None,
+        rewrite: bool,
+    ) -> None:
+        """Prepare the run. `rewrite`: the manifest on disk is outdated and is written again."""
+        self._path = path
+        self._rewrite = rewrite
+        self._manifest = manifest
+        self._selection = selection
+        self._store = store
+        self._answers = answers
+        self._look_up = look_up
+        self._roles = roles
+        self._ledger = ledger
+        self._options = options
+        self._progress = audience
+        self._batches = batches
+        self._part = part_of(path / OUTCOMES)
+        self._tallies = Tallies(spans_of(selection.metrics), selection.composites, manifest.fingerprint)
+        self._done = 0
+
+    async def do(self) -> None:
+        """Evaluate all samples. Write the summary also after a cancellation, a limit or a provider failure."""
+        began = time.monotonic()
+        self._progress.begin(self._path, self._manifest.samples)
+        if self._options.storage.retry_failed and (dropped := self._store.drop_failures(_failed_before(self._path))):
+            if self._batches is not None:
+                self._batches.store.ask_again()
+            again = count(dropped, "failed question")
+            self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
+        self._note_local_time()
+        dispatcher = Dispatcher(
+            self._options.limits.of_requests,
+            budget=self._options.limits.budget,
+            ledger=self._ledger,
+            elsewhere=spent_elsewhere(self._options),
+            price=self._options.price,
+            grant=self._options.grant,
+            known=_earlier_adaptations(self._path),
+            tell=self._progress.note,
+        )
+        self._progress.watch(dispatcher.traffic)
+        ended: BaseException | None = None
+        try:
+            with rare_collections():
+                async with dispatcher:
+                    await self._all(dispatcher)
+        except BaseException as error:
+            ended = error
+            raise
+        finally:
+            try:
+                self._answers.commit()
+                self._finish(dispatcher, time.monotonic() - began, ended)
+            finally:
+                self._progress.end()
+
+    def _note_local_time(self) -> None:
+        """Report how long local models will take, unless the caller reports it or no progress is shown."""
+        options = self._options
+        local = any(each.name.startswith("local:") for each in each_judge(self._roles.judges.values()))
+        if local and options.reports_local_time and options.progress is not None:
+            from merilo.engine.dry_run import DryRun
+
+            dry = DryRun(self._answers, self._look_up.held, lambda provider, usage: provider.price_usd(usage), {})
+            samples = [*islice(self._store.samples(), 0, None, max(1, -(-self._manifest.samples // _LOOKED_AT)))]
+            for each in samples:
+                dry.add(each, self._selection.metrics)
+            time = dry.local.time(self._manifest.samples / max(len(samples), 1))
+            if time is not None:
+                self._progress.note(f"The local model will take about {time_text(time)}.")
+
+    async def _all(self, dispatcher: Dispatcher) -> None:
+        quoted: set[str] = set()
+        clusters = cluster_numbers(self._store, self._manifest.cluster)
+        with self._part.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
+            samples, metrics = self._store.samples(), self._selection.metrics
+            async with aclosing(self._results(samples, metrics, dispatcher)) as coming:
+                async for results in coming:
+                    self._tallies.add({result.metric: result.outcome for result in results}, next(clusters))
+                    out.writelines(result.line() for result in results)
+                    out.flush()  # `merilo view` counts the lines of a run in progress; it costs microseconds
+                    self._done += 1
+                    self._progress.advance(1)
+                    for notice in (*dispatcher.notices(), *self._answers.notices()):
+                        if notice not in quoted:
+                            quoted.add(notice)
+                            self._progress.note(notice)
+
+    def _results(
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
+    ) -> AsyncGenerator[list[Result], None]:
+        """Return the results of each sample, in order."""
+        if self._batches is not None:
+            return self._batches.results(samples, metrics, self._answers, dispatcher, self._progress.note)
+        if not asks_in_rounds(metrics.values(), self._roles):
+            return self._by_request(samples, metrics, dispatcher)
+        batches = Batches()
+        dispatcher.on_stop(batches.stop)
+        return in_rounds(samples, metrics, self._answers, batches, price=dispatcher.spending.price, count=dispatcher.count)
+
+    async def _by_request(
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher
+    ) -> AsyncGenerator[list[Result], None]:
+        """Yield the results of each sample, for judges that are asked by single requests."""
+        driver = AsyncDriver(self._answers, dispatcher)
+        try:
+            async for results in stream(samples, metrics, driver, in_flight_bounds(self._options.limits.concurrency)):
+                yield results
+        finally:
+            await driver.close()
+
+    def _finish(self, dispatcher: Dispatcher, seconds: float, ended: BaseException | None) -> None:
+        """Write results and usage. `ended`: the error that stopped the run, if any."""
+        reached = dispatcher.reached
+        summary = {
+            "complete": self._complete,
+            "samples": self._done,
+            "metrics": [aggregate.to_fields() for aggregate in self._tallies.aggregates()],
+        }
+        if self._ledger.lines:
+            self._store.note_ledger(self._ledger.lines)
+        usage = {
+            **spent_record(self._ledger.balance, self._options.limits.unanswered),
+            "cached": self._store.cached_count(),
+            "seconds": round(seconds, 3),
+            "adaptations": dispatcher.adaptations(),
+            "stopped": self._stopped(dispatcher, ended),
+            **({} if self._batches is None else self._batches.record(complete=self._complete)),
+            "raise_to": None
+            if reached is None or self._complete
+            else reached.raise_to(self._done / self._manifest.samples),
+        }
+        texts = {SUMMARY: json_text(summary)} | (
+            {MANIFEST: json_text(self._manifest.to_fields())} if self._rewrite else {}
+        )
+        if self._part.exists() or not (self._path / OUTCOMES).exists():
+            self._part.touch()
+            publish(self._path, texts, streamed=True, usage=usage, store=self._store)
+        if isinstance(ended, ProviderDown):
+            ended.args = (" ".join(filter(None, [str(ended), _timeouts(dispatcher), spent_so_far(usage)])),)
+        elif reached is None and (advice := _timeouts(dispatcher)):
+            self._progress.note(advice)
+        self._progress.spent(usage)
+
+    def _stopped(self, dispatcher: Dispatcher, ended: BaseException | None) -> str | None:
+        """Return what ended this call and how many samples are done; None if all is done."""
+        if self._complete:
+            return None
+        if ended is not None:
+            stopped = isinstance(ended, asyncio.CancelledError | KeyboardInterrupt)
+            why = "Interrupted." if stopped else f"Stopped by an error ({type(ended).__name__})."
+        elif dispatcher.reached is None:
+            return None
+        else:
+            why = " ".join(filter(None, [dispatcher.reached.sentence, _timeouts(dispatcher)]))
+        return f"{why} {self._done:,} of {self._manifest.samples:,} samples are done."
+
+    @property
+    def _complete(self) -> bool:
+        """True if there is nothing left to do."""
+        return self._done == self._manifest.samples
+
+
+def time_text(time: LocalTime) -> str:
+    """Return the duration that local models take for a run, and what it is based on."""
+    threads = count(thread_count(), "thread")
+    return f"{duration(time.seconds)} on {threads} of this machine, measured on {count(time.questions, 'question')}"
+
+
+def spent_elsewhere(options: Options) -> Balance:
+    """Return what other run directories have spent of the same budget."""
+    return sum(map(balance_in, options.shared_with), Balance())
+
+
+def _timeouts(dispatcher: Dispatcher) -> str:
+    """Return advice if most requests of this call were not answered in time; otherwise nothing."""
+    sent, lost = dispatcher.spending.sent, dispatcher.timed_out
+    if lost < _MIN_TIMEOUTS or 2 * lost <= sent:
+        return ""
+    return (
+        f"{lost:,} of {count(sent, 'request')} got no reply in time: the timeout is probably too short. "
+        "Raise it (--timeout, timeout_s)."
+    )
+
+
+def _failed_before(path: Path) -> Iterator[OutcomeRecord]:
+    """Yield the outcomes that failed in earlier parts of the run, also in one that was killed."""
+    for read in (Run.open(path).records, lambda: map(json.loads, part_of(path / OUTCOMES).open(encoding="utf-8"))):
+        with suppress(RunError, OSError, ValueError):  # no such file, or its last line is incomplete
+            yield from (each for each in read() if each["outcome"] == "failed")
+
+
+def _earlier_adaptations(path: Path) -> Any:  # Any: JSON
+    """Return the adaptations that an earlier part of this run recorded; None if it is not written yet or damaged."""
+    try:
+        return Run.open(path).usage.get("adaptations")
+    except RunError:
+        return None

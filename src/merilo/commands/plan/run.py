@@ -10,8 +10,8 @@ from math import floor, inf, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from merilo.commands.evaluate.evaluation import time_text
 from merilo.commands.evaluate.preparation import checked, dataset_of, judges_of, prepared
+from merilo.commands.evaluate.run import time_text
 from merilo.engine.amounts import LOOKED_AT, Amount, Estimate, MetricEstimate
 from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import providers_of

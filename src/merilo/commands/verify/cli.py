@@ -14,8 +14,7 @@ from merilo.results.records import picked
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.commands.verify.replay import Replay
-    from merilo.commands.verify.run import Verification
+    from merilo.commands.verify.replay import Replay, Verification
     from merilo.rendering.page import Page
     from merilo.runs.outcomes import OutcomeRecord
 
@@ -54,7 +53,7 @@ def verify(
     json: Json = False,
 ) -> None:
     """Verify a run, or recompute it, and report."""
-    from merilo.commands.verify.run import State, verify_run
+    from merilo.commands.verify.replay import State, verify_run
     from merilo.rendering.page import print_result
 
     if metrics or reread or out is not None:
@@ -81,7 +80,7 @@ def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
 
 
 def _page(found: Verification) -> Page:
-    from merilo.commands.verify.run import State
+    from merilo.commands.verify.replay import State
     from merilo.rendering.page import Page, Span, Tone, page_width
     from merilo.rendering.sanitize import clean
     from merilo.rendering.wording import count
