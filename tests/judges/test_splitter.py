@@ -15,7 +15,7 @@ from grouping import grouped
 from judged_rivers import rows
 
 import merilo
-from merilo.commands.evaluate import settings
+from merilo.commands.evaluate import preparation
 from merilo.data.sample import Sample
 from merilo.judges import splitter
 from merilo.judges.splitter import SplitterJudge
@@ -217,9 +217,9 @@ def test_a_limit_of_time_does_not_wait_for_a_text(tmp_path: Path, monkeypatch: p
     done, data = tmp_path / "done", [{"id": "1", "response": "One. Two."}]
     says = "print(json.dumps({'texts': [text]}), flush=True)"
     slow = SplitterJudge(timeout_s=90, worker=worker(f"time.sleep(60); open({str(done)!r}, 'w').close(); {says}"))
-    monkeypatch.setattr(settings, "SplitterJudge", lambda: slow)
+    monkeypatch.setattr(preparation, "SplitterJudge", lambda: slow)
     part = run(data, tmp_path / "run", max_seconds=1.0)
     assert not part.complete
     assert not done.exists()
-    monkeypatch.setattr(settings, "SplitterJudge", lambda: SplitterJudge(worker=worker(says)))
+    monkeypatch.setattr(preparation, "SplitterJudge", lambda: SplitterJudge(worker=worker(says)))
     assert run(data, tmp_path / "run").complete

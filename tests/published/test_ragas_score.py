@@ -10,7 +10,7 @@ from each_case import each_case
 from judged_rivers import rows
 
 import merilo
-from merilo.commands.evaluate.selection import definitions_of
+from merilo.commands.evaluate.preparation import definitions_of
 from merilo.commands.verify.replay import replay_run
 from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Question

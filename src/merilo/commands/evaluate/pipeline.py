@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.adapters.tables import is_of
 from merilo.cancellation import in_thread
-from merilo.commands.evaluate.preparation import checked, judges_of
+from merilo.commands.evaluate.preparation import checked, definitions_of, judges_of
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.commands.evaluate.selection import definitions_of
 from merilo.data import check
 from merilo.data.history import USER
 from merilo.data.load import load

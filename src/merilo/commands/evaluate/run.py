@@ -44,15 +44,12 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.commands.evaluate.options import Options
-    from merilo.commands.evaluate.selection import Selection
     from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
     from merilo.data.sample import Dataset, Sample
-    from merilo.engine.answer_store import JudgeRoles
     from merilo.judges.base import Judge
     from merilo.judges.local.judge import LocalTime
     from merilo.metrics.base import Metric
-    from merilo.runs.manifest import Manifest
     from merilo.runs.outcomes import OutcomeRecord, Result
 
 
@@ -115,20 +112,17 @@ async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], option
             stack.callback(batches.store.close)
         ledger = _ledger(path, store, options, batches)
         stack.callback(ledger.close)
-        answers = AnswerStore(roles, store, cache)
         work = RunEvaluation(
             path,
-            found.manifest,
-            selection,
+            ready,
+            found,
             options,
             store=store,
-            answers=answers,
+            answers=AnswerStore(roles, store, cache),
             look_up=LookUp(store, cache, failures=not options.storage.retry_failed),
-            roles=roles,
             ledger=ledger,
             audience=audience,
             batches=batches,
-            rewrite=MANIFEST in found.changed,
         )
         await work.do()
     return Run.open(path)
@@ -175,34 +169,32 @@ class RunEvaluation:
     def __init__(
         self,
         path: Path,
-        manifest: Manifest,
-        selection: Selection,
+        ready: Prepared,
+        found: Resumed,
         options: Options,
         *,
         store: Store,
         answers: AnswerStore,
         look_up: LookUp,
-        roles: JudgeRoles,
         ledger: Ledger,
         audience: ProgressDispatcher,
         batches: RunBatches | None,
-        rewrite: bool,
     ) -> None:
-        """Prepare the run. `rewrite`: the manifest on disk is outdated and is written again."""
         self._path = path
-        self._rewrite = rewrite
-        self._manifest = manifest
-        self._selection = selection
-        self._store = store
+        self._rewrite = MANIFEST in found.changed  # the manifest on disk is outdated and is written again
+        self._manifest = found.manifest
+        _, self._roles, self._selection = ready
         self._answers = answers
+        self._store = store
         self._look_up = look_up
-        self._roles = roles
         self._ledger = ledger
         self._options = options
         self._progress = audience
         self._batches = batches
         self._part = part_of(path / OUTCOMES)
-        self._tallies = Tallies(spans_of(selection.metrics), selection.composites, manifest.fingerprint)
+        self._tallies = Tallies(
+            spans_of(ready.selection.metrics), ready.selection.composites, found.manifest.fingerprint
+        )
         self._done = 0
 
     async def do(self) -> None:

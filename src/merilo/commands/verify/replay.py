@@ -21,7 +21,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.commands.evaluate.selection import Chosen, definitions_of, metrics_of, missing_fields
+from merilo.commands.evaluate.preparation import Chosen, definitions_of, metrics_of, missing_fields
 from merilo.commands.verify.answers import Recorded, Reread, question_text
 from merilo.data.remote import refuse_url
 from merilo.engine.plan_run import PlanRun
