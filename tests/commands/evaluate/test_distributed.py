@@ -271,12 +271,6 @@ def test_blocks_are_planned_once(samples: int, workers: int, names: list[str], b
     assert planned_blocks(samples, workers, names) == blocks
 
 
-def test_shards_of_several_evaluations_are_refused() -> None:
-    """Shards of different numbers of blocks are a UsageError, since they cannot be merged."""
-    with pytest.raises(UsageError, match="different evaluations"):
-        planned_blocks(10, 2, ["1-of-8", "1-of-4"])
-
-
 def test_a_dead_worker_is_noted_and_its_traffic_counts() -> None:
     """The board adds the requests of a worker that died to those of the one that resumes its block."""
     board = Board(Budget(), 2, {})

@@ -19,6 +19,7 @@ from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, get_args
 
+from merilo.cancellation import in_thread
 from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.preparation import checked, dataset_of, judges_of
 from merilo.commands.evaluate.run import run_evaluation
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Limits, Options
     from merilo.commands.evaluate.ray_pool import Call, Pool, Runner
     from merilo.data.load import Records
-    from merilo.data.sample import Dataset
     from merilo.runs.run import Run
 
 SHARDS: Final = ".shards"
@@ -58,8 +58,6 @@ _REPORT_S: Final = 1.0
 """Seconds between two reports of a worker."""
 _STOPPING_S: Final = 30.0
 """Seconds to wait for the workers to store what is in flight after a cancellation."""
-_READ_AT_ONCE: Final = 1_000
-"""Records that are read before other tasks of the event loop run."""
 Used: TypeAlias = dict[SharedLimit, float]
 """The amount of each limit that a block has used."""
 _CACHE: Final = "cache.sqlite"
@@ -91,7 +89,8 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
     try:
         shards.mkdir(exist_ok=True)
         with RunLock(shards):
-            samples, workers = await _samples(dataset), options.limits.workers or os.cpu_count() or 1
+            samples = await in_thread(lambda: sum(not isinstance(each, BadRecord) for each in dataset))
+            workers = options.limits.workers or os.cpu_count() or 1
             if options.storage.cache is False:  # equal questions are asked once
                 in_process = replace(in_process, storage=replace(options.storage, cache=shards / _CACHE))
             planned = planned_blocks(samples, workers, [each.name for each in shards.iterdir()])
@@ -132,25 +131,10 @@ def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
     return str((fetched_file(data) if isinstance(data, str) and is_url(data) else Path(data)).absolute())
 
 
-async def _samples(dataset: Dataset) -> int:
-    """Return the number of valid records. Yields to the event loop, so that reading can be cancelled."""
-    samples = 0
-    for number, each in enumerate(dataset):
-        samples += not isinstance(each, BadRecord)
-        if number % _READ_AT_ONCE == 0:
-            await asyncio.sleep(0)
-    return samples
-
-
 def planned_blocks(samples: int, workers: int, names: list[str]) -> int:
-    """Return the number of blocks: that of an interrupted evaluation, from the `names` of its directories, if any.
-
-    Raises UsageError if their numbers of blocks differ.
-    """
-    found = {int(of) for name in names if (of := name.partition("-of-")[2]).isdecimal()}
-    if len(found) > 1:
-        raise UsageError(f"The shards belong to different evaluations: {', '.join(sorted(names))}. Remove them.")
-    return found.pop() if found else max(1, min(samples, workers * BLOCKS_PER_WORKER))
+    """Return the number of blocks: that of an interrupted evaluation, from the `names` of its directories, if any."""
+    found = (int(of) for name in names if (of := name.partition("-of-")[2]).isdecimal())
+    return next(found, max(1, min(samples, workers * BLOCKS_PER_WORKER)))
 
 
 # -- in the workers ------------------------------------------------------------------------------------
@@ -308,12 +292,13 @@ class Board:
 
     def begin(self, block: int) -> BlockResult | None:
         """Note that a block begins; return its result if it must not, after a stop, deaths of workers or at a limit."""
+        lived = block, self._done[block]
         if block in self._begun:
             self.note(f"The worker of shard {block} died. Another one resumes the shard.")
-            self._deaths[block, self._done[block]] += 1
+            self._deaths[lived] += 1
             self._ended.append(replace(self._traffic.pop(block, Traffic()), in_flight=0, queued=0))
         self._begun.add(block)
-        if self._deaths[block, self._done[block]] >= _DEATHS:
+        if self._deaths[lived] >= _DEATHS:
             died = f"The worker of shard {block} died {_DEATHS} times in a row without another sample done."
             advice = "The logs of Ray have the reason. A frequent one is too little memory."
             return BlockResult(error=f"{died} {advice}", kind=RunError.__name__)

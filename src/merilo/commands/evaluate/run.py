@@ -7,14 +7,13 @@ import json
 import shutil
 import sqlite3
 import time
-from contextlib import ExitStack, aclosing, suppress
+from contextlib import ExitStack, aclosing, closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from merilo.commands.evaluate.batching import RunBatches, batches_of
 from merilo.commands.evaluate.preparation import Prepared, checked, dataset_of, judges_of, manifest_of, prepared
 from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import check_prices, check_spent, providers_of, spent_record
@@ -24,6 +23,7 @@ from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.event_loop import rare_collections
 from merilo.engine.progress import ProgressDispatcher
+from merilo.engine.rate_limits import asks_no_model
 from merilo.engine.schedule import Batches, asks_in_rounds, in_flight_bounds, in_rounds, stream
 from merilo.errors import ProviderDown, RunError, UsageError
 from merilo.judges.in_process import thread_count
@@ -31,25 +31,28 @@ from merilo.judges.routed import each_judge
 from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.wording import count, duration, spent_so_far
 from merilo.results.summary import Tallies, spans_of
+from merilo.runs.batch_store import BatchStore
 from merilo.runs.clusters import clusters_by_sample, cluster_numbers
 from merilo.runs.directory import Resumed, balance_in, is_worthless, resumed, run_directory
-from merilo.runs.files import LEDGER, MANIFEST, OUTCOMES, STORE, SUMMARY, RunLock, part_of
+from merilo.runs.files import BATCHES, LEDGER, MANIFEST, OUTCOMES, STORE, SUMMARY, RunLock, part_of
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.run import Run, json_text, write_json
 from merilo.runs.seal import publish, recover
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
     from os import PathLike
 
     from merilo.commands.evaluate.options import Options
     from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
     from merilo.data.sample import Dataset, Sample
+    from merilo.engine.answer_store import JudgeRoles
     from merilo.judges.base import Judge
     from merilo.judges.local.judge import LocalTime
     from merilo.metrics.base import Metric
+    from merilo.providers.base import Provider
     from merilo.runs.outcomes import OutcomeRecord, Result
 
 
@@ -375,3 +378,89 @@ def _earlier_adaptations(path: Path) -> Any:  # Any: JSON
         return Run.open(path).usage.get("adaptations")
     except RunError:
         return None
+
+
+# -- batches ----------------------------------------------------------------------------------------------
+
+
+class RunBatches:
+    """The batches of one run directory."""
+
+    def __init__(self, path: Path, providers: list[Provider], options: Options) -> None:
+        self.store = BatchStore(path / BATCHES)
+        self._providers = providers
+        self._directory = None if options.storage.batch_files is None else Path(options.storage.batch_files)
+        if options.storage.retry_failed and (self.store.waiting() or self.store.first_entry):
+            self.store.close()
+            raise UsageError(f"{path} waits for batches. Collect them first: leave out --retry-failed.")
+
+    def in_flight(self) -> Callable[[int], bool]:
+        """Return the test whether a ledger entry belongs to a batch, so that its reply may still come."""
+        entries, first = self.store.entries(), self.store.first_entry
+        return lambda entry: entry in entries or 0 < first <= entry
+
+    async def results(
+        self,
+        samples: Iterable[Sample],
+        metrics: Mapping[str, Metric],
+        answers: AnswerStore,
+        dispatcher: Dispatcher,
+        note: Callable[[str], None],
+    ) -> AsyncGenerator[list[Result], None]:
+        """Yield the results of each sample up to the first that waits for a reply; submit what is missing."""
+        from merilo.engine.batch_rounds import WINDOW, BatchRounds
+
+        rounds = BatchRounds(self.store, dispatcher, self._providers, directory=self._directory, note=note)
+        dispatcher.on_stop(rounds.stop)
+        price, count = dispatcher.spending.price, dispatcher.count
+        try:
+            await rounds.begin()
+            stream = in_rounds(samples, metrics, answers, rounds, window=WINDOW, price=price, count=count, late=True)
+            async with aclosing(stream) as coming:
+                async for results in coming:
+                    yield results
+            if not rounds.stopped:
+                await rounds.finish()
+        finally:
+            rounds.close()
+
+    def record(self, *, complete: bool) -> dict[str, object]:
+        """Return what `usage.json` holds of the batches; remove the replies of a complete run: its store has them."""
+        from merilo.engine.batch_rounds import waiting_record
+
+        waiting = self.store.waiting()
+        if complete and not waiting:
+            self.store.finish()
+        return {"waiting": waiting_record(waiting)} if waiting and not complete else {}
+
+
+def batches_of(path: Path, metrics: Iterable[Metric], roles: JudgeRoles, options: Options) -> RunBatches | None:
+    """Return the batches of a run; None if it does not use any.
+
+    Raises UsageError for a judge without a batch API, options that cannot be combined, and a run that waits for batches
+    if the options do not ask for them.
+    """
+    if not options.storage.batched:
+        if (path / BATCHES).exists():
+            with closing(BatchStore(path / BATCHES)) as store:
+                if store.in_use:
+                    raise UsageError(
+                        f"{path} has asked questions in batches, and would pay for them twice. Repeat the command with "
+                        "--batch."
+                    )
+        return None
+    from merilo.providers.batch_apis import check_batches
+
+    asked = {
+        id(judge): judge
+        for metric in metrics
+        for role in metric.roles
+        for kind in metric.asks
+        if (judge := roles.judge(kind, role)) is not None
+    }
+    found = [(name, each) for name, each in providers_of(asked.values()) if not asks_no_model(each)]
+    for name, provider in found:
+        check_batches(name, provider, files=options.storage.batch_files is not None)
+    if not found:
+        raise UsageError("No judge of this run has a batch API, so --batch has no use. Leave it out.")
+    return RunBatches(path, [provider for _, provider in found], options)
