@@ -28,7 +28,7 @@ from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import draws_of, repeated, reworded, unmeasured, wordings_of
 from merilo.errors import RunError, UsageError
 from merilo.judges.measured_agreement import decided_kinds
-from merilo.judging.json_types import as_list, as_object, compact
+from merilo.judging.json_types import compact
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import parse_recorded
 from merilo.metrics.text import metric_text
@@ -344,26 +344,12 @@ def _other_means(run: Run, summary: Mapping[str, object]) -> tuple[str, ...]:
     _ = run.metrics  # raises for a damaged summary
     texts = (read_json_bytes(path), compact(summary))
     stored, now = ({row["metric"]: row for row in json.loads(text)["metrics"]} for text in texts)
-    return tuple(text for text, row in stored.items() if text in now and any(differing(row, now[text])))
+    return tuple(text for text, row in stored.items() if text in now and _differing(row, now[text]))
 
 
-def differing(stored: object, now: object, path: str = "") -> Iterator[str]:
-    """Yield the path of every value that differs between two JSON values."""
-    mine, theirs = as_object(stored), as_object(now)
-    if mine is not None and theirs is not None:
-        for name in dict.fromkeys([*mine, *theirs]):
-            here = f"{path}.{name}" if path else name
-            if name in mine and name in theirs:
-                yield from differing(mine[name], theirs[name], here)
-            else:
-                yield here
-        return
-    left, right = as_list(stored), as_list(now)
-    if left is not None and right is not None and len(left) == len(right):
-        for place, (one, other) in enumerate(zip(left, right, strict=True)):
-            yield from differing(one, other, f"{path}[{place}]")
-    elif compact(stored) != compact(now):
-        yield path
+def _differing(stored: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    """Return the names of the fields that differ between two JSON objects."""
+    return [name for name in {**stored, **now} if compact(stored.get(name)) != compact(now.get(name))]
 
 
 def _text(value: object) -> str:
@@ -431,8 +417,8 @@ def verify_run(source: str | PathLike[str]) -> Verification:
         store.check()
         found.samples = store.sample_count()
         found.answers = sum(store.asked(key) is not None for key in store.keys())  # noqa: SIM118  a store is not a dict
-        copy = json.loads(store.remark(MANIFEST) or "null")
-    if names := [*differing(_json(run, MANIFEST), copy)]:
+        copy = json.loads(store.remark(MANIFEST) or "{}")
+    if names := _differing(_json(run, MANIFEST), copy):
         found.other.append(f"{path / MANIFEST} differs from its copy in the store: {first_of(names, _NAMED)}.")
     try:
         _recompute(found, run)
@@ -452,7 +438,7 @@ def _recompute(found: Verification, run: Run) -> None:
     found.means = now.means
     found.outcomes = sum(1 for _ in outcome_lines(run.file(OUTCOMES)))
     was, here = ({**each, "metrics": []} for each in (_json(run, SUMMARY), json.loads(compact(now.summary))))
-    if names := [*differing(was, here)]:
+    if names := _differing(was, here):
         found.other.append(f"{run.path / SUMMARY} does not follow from the outcomes: {first_of(names, _NAMED)}.")
     before, after = ({**each.metrics, **each.composites} for each in (run.manifest, now.manifest))
     changed = [text for text in before if after.get(text) != before[text]]
