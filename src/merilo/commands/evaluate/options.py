@@ -7,8 +7,9 @@ A field of `Options` is a keyword of `evaluate`, and its parts (`Model`, `Limits
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
+from operator import not_
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from merilo.commands.option import (
@@ -55,10 +56,6 @@ def _mapping_or_none(texts: list[str] | None) -> dict[str, str] | None:
 
 def _metrics_or_none(texts: list[str] | None) -> list[str] | None:
     return metric_texts(texts) if texts else None
-
-
-def _use_cache(no_cache: bool) -> bool:  # noqa: FBT001  typer passes the value of --no-cache
-    return not no_cache
 
 
 @dataclass(frozen=True)
@@ -193,24 +190,14 @@ class Limits:
         """The limits of requests at each endpoint. Raises UsageError."""
         from merilo.engine.rate_limits import RequestLimits
 
-        return RequestLimits(
-            concurrency=self.concurrency,
-            requests_per_minute=self.requests_per_minute,
-            tokens_per_minute=self.tokens_per_minute,
-            timeout_s=self.timeout_s,
-        )
+        return RequestLimits(**{each.name: getattr(self, each.name) for each in fields(RequestLimits)})
 
     @property
     def budget(self) -> Budget:
         """The limits of spending. Raises UsageError."""
         from merilo.engine.budget import Budget
 
-        return Budget(
-            max_cost_usd=self.max_cost_usd,
-            max_requests=self.max_requests,
-            max_seconds=self.max_seconds,
-            unanswered=self.unanswered,
-        )
+        return Budget(**{each.name: getattr(self, each.name) for each in fields(Budget)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +212,7 @@ class Storage:
         name="--no-cache",
         type=bool,
         flag_default=False,
-        read=_use_cache,
+        read=not_,
     )
     retry_failed: bool = opt(
         False, _OUTPUT, "Retry questions that failed in this run.", type=bool, in_project_file=False
