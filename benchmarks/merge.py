@@ -80,7 +80,7 @@ def merge(folder: Path) -> None:
     from merilo.commands.merge.run import merge_runs
 
     began, cpu = time.perf_counter(), time.process_time()
-    run = merge_runs(sorted(folder.glob("shard-*")), folder / "merged").run
+    run = merge_runs(sorted(folder.glob("shard-*")), folder / "merged")
     spent = [time.process_time() - cpu, time.perf_counter() - began, peak_mb()]
     print(json.dumps([*spent, sum(each.scored for each in run.metrics.values())]))
 

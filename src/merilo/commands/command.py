@@ -124,7 +124,14 @@ def takes_options(
             read = {name: values.pop(_parameter(name, flag)) for name, flag in flags.items()}
             read = {name: value if (to := flags[name].read) is None else to(value) for name, value in read.items()}
             if not no_config:
-                read |= _project_settings(flags_of(make), flags, given, quiet=bool(values.get("quiet")))
+                from merilo.commands.project_file import project_file
+                from merilo.rendering.page import tell
+
+                found = project_file(flags_of(make))
+                settings = {} if found is None else found.options(flags, given)
+                if found is not None and settings and not values.get("quiet"):
+                    tell(f"Settings from {found.name}: {', '.join(settings)} (merilo runs config shows them).")
+                read |= settings
             function(**values, options=options_from(make, read))
 
         _sign(command, function, flags)
@@ -162,20 +169,6 @@ class GroupedOptions(TyperCommand):
             if group:
                 with formatter.section(heading):
                     formatter.write_dl(group)
-
-
-def _project_settings(
-    known: Mapping[str, Flag], wanted: Mapping[str, Flag], given: set[str], *, quiet: bool
-) -> dict[str, Any]:  # Any: values of options
-    """Return the settings of merilo.toml that this command takes, and name them on stderr."""
-    from merilo.commands.project_file import project_file
-    from merilo.rendering.page import tell
-
-    found = project_file(known)
-    settings = {} if found is None else found.options(wanted, given)
-    if found is not None and settings and not quiet:
-        tell(f"Settings from {found.name}: {', '.join(settings)} (merilo runs config shows them).")
-    return settings
 
 
 def _parameter(option: str, flag: Flag) -> str:

@@ -43,7 +43,7 @@ def judge(question: Question[Any]) -> dict[str, Any] | Failure:
 
 def merge(runs: Sequence[merilo.Run | Path], out: Path) -> merilo.Run:
     """The merged run."""
-    return merge_runs(runs, out).run
+    return merge_runs(runs, out)
 
 
 def evaluated(out: Path, data: Sequence[Any], shard: str | None = None, **options: Any) -> merilo.Run:

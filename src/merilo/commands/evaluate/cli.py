@@ -71,7 +71,8 @@ def run(
     found = _evaluated(data, options, quiet=quiet)
     if new and found.usage.get("stopped"):
         _drop_worthless(found, json=json)
-    _write_markdown(found, markdown, largest, github=github)
+    if markdown is not None or github:
+        _write_markdown(found, markdown, largest, github=github)
     if markdown != "-":
         _report(found, _usable(found, by or ()), json=json, full=full)
     _check(found, largest)
@@ -195,8 +196,6 @@ def _report(found: Run, by: Sequence[str], *, json: bool, full: bool) -> None:
 
 def _write_markdown(found: Run, markdown: str | None, most: float, *, github: bool) -> None:
     """Write the Markdown report, and add it to GitHub's step summary with annotations on what went wrong."""
-    if markdown is None and not github:
-        return
     from merilo.renderers import render
     from merilo.rendering.ci import Annotation, publish_on_github, write_markdown
 

@@ -372,7 +372,7 @@ class _Driver:
         self._progress.watch(lambda: self._status.traffic)
         try:
             self._check_complete(await self._evaluated(start))
-            run = (await asyncio.to_thread(merge_runs, self._blocks.paths, self._path)).run
+            run = await asyncio.to_thread(merge_runs, self._blocks.paths, self._path)
             await asyncio.to_thread(shutil.rmtree, self._blocks.directory, ignore_errors=True)
             self._show(self._samples)
             self._progress.spent(run.usage)

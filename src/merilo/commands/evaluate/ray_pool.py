@@ -37,6 +37,7 @@ _ENVIRONMENT: Final = {
 _LOOPBACK: Final = "127.0.0.1"
 _OBJECT_STORE_BYTES: Final = 100 * 2**20
 """Memory for objects that processes exchange: numbers of blocks and results only."""
+_QUIET: Final = {"log_to_driver": False, "logging_level": logging.ERROR}
 _CALL_S: Final = 60.0
 """Seconds to wait for the shared object, which answers within milliseconds."""
 _log = logging.getLogger("merilo")
@@ -126,8 +127,14 @@ def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Gen
             "name it there: FILE.py:NAME."
         ) from error
     own = not ray.is_initialized()
-    if own:
-        _start(ray, workers)
+    if own and (address := os.environ.get("RAY_ADDRESS")):
+        try:
+            ray.init(**_QUIET)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise UsageError(f"No Ray cluster at RAY_ADDRESS={address}: {_last_line(error)}") from error
+    elif own:
+        memory = {"object_store_memory": _OBJECT_STORE_BYTES, "include_dashboard": False}
+        ray.init(num_cpus=workers, _node_ip_address=_LOOPBACK, **memory, **_QUIET)
     shared = ray.remote(num_cpus=0)(_Shared).remote(make_shared)
     try:
         call = partial(_call, shared)
@@ -136,18 +143,6 @@ def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Gen
         ray.kill(shared)
         if own:
             ray.shutdown()
-
-
-def _start(ray: Any, workers: int) -> None:
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address := os.environ.get("RAY_ADDRESS"):
-        try:
-            ray.init(**quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise UsageError(f"No Ray cluster at RAY_ADDRESS={address}: {_last_line(error)}") from error
-    else:
-        memory = {"object_store_memory": _OBJECT_STORE_BYTES, "include_dashboard": False}
-        ray.init(num_cpus=workers, _node_ip_address=_LOOPBACK, **memory, **quiet)
 
 
 def checked_ray() -> Any:

@@ -43,12 +43,14 @@ def merge(
     from merilo.renderers import render
     from merilo.rendering.page import page_width, print_result, tell
     from merilo.rendering.wording import count
+    from merilo.runs.run import Run
 
     found = merge_runs(runs, out)
-    print_result(render(found.run, "record") if json else render(found.run, "page", width=page_width()))
-    if found.labelled:
+    labelled = sum(Run.open(each).labels is not None for each in runs)
+    print_result(render(found, "record") if json else render(found, "page", width=page_width()))
+    if labelled:
         tell(
-            f"{count(len(found.labelled), 'shard')} had human labels, which were left out: they were sampled from one "
+            f"{count(labelled, 'shard')} had human labels, which were left out: they were sampled from one "
             "shard only. Sample labels from the merged run."
         )
 

@@ -43,15 +43,7 @@ _OF_THE_SAMPLES: Final = _NOT_OF_THE_WHOLE | {"notes", "undefined", "skipped"}
 _DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for lines that the seal covers
 
 
-class Merged(NamedTuple):
-    """A merged run."""
-
-    run: Run
-    labelled: tuple[Path, ...]
-    """Shards with human labels, which the merged run does not have."""
-
-
-def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -> Merged:
+def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -> Run:
     """Merge the finished runs over all shards of a data set into a new run, and return it.
 
     It has the results that one process would have written, byte for byte. If `out` holds the same run, that run stays.
@@ -65,7 +57,7 @@ def merge_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[st
     manifest = replace(parts[0].run.manifest, samples=samples, fingerprint=fingerprint, shard=None)
     with built(target) as path, rare_collections():
         _build(path, parts, manifest)
-    return Merged(Run.open(target), tuple(part.run.path for part in parts if part.run.labels is not None))
+    return Run.open(target)
 
 
 def join_runs(paths: Iterable[Path], name: str) -> list[Path]:
