@@ -261,7 +261,7 @@ def definitions_page(tables: DefinitionTables, width: int) -> Page:
     page = Page(width)
     manifest = tables.run.manifest
     page.text(f"{count(manifest.samples, 'sample')} of {manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)
-    page.heading(_title(tables.family.value))
+    page.heading(tables.family.value.replace("_", " ").capitalize())
     page.text(_common_text(tables.common, manifest.samples), tone=Tone.QUIET)
     _table(page, tables.rows, tables.common, manifest.samples)
     if legend := weak_legend(each.definition for each in tables.rows if each.weak):
@@ -291,7 +291,7 @@ def sample_page(tables: DefinitionTables, width: int) -> Page:
     page = Page(width)
     (sample,) = tables.run.samples
     page.text(f"sample {sample.sample.id} of {tables.run.manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)
-    page.heading(_title(tables.family.value))
+    page.heading(tables.family.value.replace("_", " ").capitalize())
     for each in tables.rows:
         outcome = sample.outcomes[each.metric]
         value = number(outcome.value) if isinstance(outcome, Score) else NONE
@@ -315,10 +315,6 @@ def _judges(run: Run) -> str:
     """Return the names of the judges; the embedder and the cross-encoder only if a definition asked them."""
     others = [f"{role} {judge.get('name', NONE)}" for role, judge in run.manifest.judges.items() if role != "judge"]
     return ", ".join([f"judge {judge_name(run)}", *others])
-
-
-def _title(family: str) -> str:
-    return family.replace("_", " ").capitalize()
 
 
 def _common_text(common: CommonSamples, samples: int) -> str:

@@ -91,7 +91,11 @@ def reproduction(name: str) -> dict[str, Any] | None:  # Any: JSON
         found = [*dict.fromkeys(each for metric in metrics for each in sampling_of(metric))]
         defaults = {each.name: each.default for each in parameters_of(definition)}
         sampled = any(each.temperature is not None for each in found)
-        sampling = _sampling_text(found)
+        sampling = "; ".join(
+            ("one reply for each request, at " if each.replies == 1 else f"{each.replies} replies of one request, at ")
+            + ("the judge's own temperature" if each.temperature is None else f"temperature {each.temperature:g}")
+            for each in found
+        )
         reproduced += [
             "the steps: the same requests about the same texts, each after those whose replies it needs",
             f"the reading of replies: {family.replies.format_map(defaults)}",
@@ -127,14 +131,6 @@ def sampling_of(metric: Metric) -> list[Sampling]:
 
 _SPECIMEN: Final = 2
 """The index of a synthetic sample with three contexts and all fields."""
-
-
-def _sampling_text(found: list[Sampling]) -> str:
-    return "; ".join(
-        ("one reply for each request, at " if each.replies == 1 else f"{each.replies} replies of one request, at ")
-        + ("the judge's own temperature" if each.temperature is None else f"temperature {each.temperature:g}")
-        for each in found
-    )
 
 
 def _metrics(name: str) -> list[Metric]:

@@ -13,7 +13,7 @@ from merilo.judging.kinds.embeddings import Embeddings
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure, mean
-from merilo_published.asking import ReplyFault, numbered
+from merilo_published.asking import ReadReply, ReplyFault, numbered
 from merilo_published.definition import cosines
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.matrix import MatrixVerdict
-    from merilo_published.asking import Fields, ReadReply
+    from merilo_published.asking import Fields
 
 
 _JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "it scores 0"})
@@ -229,7 +229,6 @@ class Mode(StrEnum):
 
 
 Claims = tuple[str, ...]
-_Checks = JudgedTexts
 
 
 def _facts(value: object) -> Claims:
@@ -250,28 +249,8 @@ _CHECKS: Final = json_template(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """The verdicts of the models on the claims of response and reference, by role."""
-
-    response: Mapping[str, ReadReply[_Checks]]
-    """Claims of the response against the reference: precision."""
-    reference: Mapping[str, ReadReply[_Checks]]
-    """Claims of the reference against the response: recall."""
-
-    @property
-    def evidence(self) -> list[Evidence]:
-        """Every claim with its verdict, those of the response first."""
-        return judged_evidence([*self.response.values(), *self.reference.values()])
-
-    @property
-    def counts(self) -> dict[str, int | None]:
-        """The numbers of claims and of supported claims, over all models."""
-        found: dict[str, int | None] = {}
-        for name, side in (("response", self.response), ("reference", self.reference)):
-            checks = [value for reply in side.values() for value, _ in reply.value]
-            found |= {f"{name}_claims": len(checks), f"{name}_supported": int(sum(checks))}
-        return found
+Compared = dict[str, tuple[ReadReply[JudgedTexts], ReadReply[JudgedTexts]]]
+"""Role → the verdicts of the model on the claims of the response, for precision, and of the reference, for recall."""
 
 
 def _compared(panel: Panel, names: tuple[str, ...], response: str, reference: str) -> Plan[Compared]:
@@ -285,13 +264,20 @@ def _compared(panel: Panel, names: tuple[str, ...], response: str, reference: st
     ]
     replies = yield from panel.read(_CHECKS, asked)
     pairs = zip(theirs, replies[::2], replies[1::2], strict=True)
-    whole = {role: (own, other) for role, own, other in pairs if own is not None and other is not None}
-    return Compared(
-        {role: own for role, (own, _) in whole.items()}, {role: other for role, (_, other) in whole.items()}
-    )
+    return {role: (own, other) for role, own, other in pairs if own is not None and other is not None}
 
 
-def _supported(reply: ReadReply[_Checks]) -> float | None:
+def _shown(found: Compared) -> tuple[list[Evidence], dict[str, int | None]]:
+    """Return every claim with its verdict, those of the response first, and the numbers over all models."""
+    sides = {"response": [own for own, _ in found.values()], "reference": [other for _, other in found.values()]}
+    counts: dict[str, int | None] = {}
+    for name, replies in sides.items():
+        checks = [value for reply in replies for value, _ in reply.value]
+        counts |= {f"{name}_claims": len(checks), f"{name}_supported": int(sum(checks))}
+    return judged_evidence([reply for replies in sides.values() for reply in replies]), counts
+
+
+def _supported(reply: ReadReply[JudgedTexts]) -> float | None:
     return sum(value for value, _ in reply.value) / len(reply.value) if reply.value else None
 
 
@@ -321,11 +307,11 @@ class FactualCorrectness(ScoresEmpty):
 
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         found = yield from _compared(panel, self.names, sample.require("response"), sample.require("reference"))
-        scores = {role: self._score(panel, found, role) for role in found.response}
-        return self.outcome(panel, scores, found.evidence, found.counts)
+        scores = {role: self._score(panel, *pair) for role, pair in found.items()}
+        return self.outcome(panel, scores, *_shown(found))
 
-    def _score(self, panel: Panel, found: Compared, role: str) -> float:
-        parts = {Mode.PRECISION: _supported(found.response[role]), Mode.RECALL: _supported(found.reference[role])}
+    def _score(self, panel: Panel, own: ReadReply[JudgedTexts], other: ReadReply[JudgedTexts]) -> float:
+        parts = {Mode.PRECISION: _supported(own), Mode.RECALL: _supported(other)}
         wanted = parts if self.mode is Mode.F1 else {self.mode: parts[self.mode]}
         if None in wanted.values():
             self.share(panel, 0, 0, "claim")
@@ -405,10 +391,7 @@ class AnswerCorrectness(ScoresEmpty):
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         texts = (sample.require("response"), sample.require("reference"))
         found = yield from _compared(panel, self.names, *texts)
-        scores = [
-            f_measure(_supported(reply) or 0.0, _supported(found.reference[role]) or 0.0)
-            for role, reply in found.response.items()
-        ]
+        scores = [f_measure(_supported(own) or 0.0, _supported(other) or 0.0) for own, other in found.values()]
         factual = self.combined(scores) if scores else self._zero(panel, "factual correctness")
         if factual is None:
             return Undefined(DISAGREE)
@@ -418,7 +401,8 @@ class AnswerCorrectness(ScoresEmpty):
             likeness = self._zero(panel, "semantic similarity")
         total = self.factual_weight + self.semantic_weight
         value = self.factual_weight / total * factual + self.semantic_weight / total * likeness
-        return Score(min(1.0, max(-1.0, value)), tuple(found.evidence), found.counts, tuple(panel.flags))
+        evidence, counts = _shown(found)
+        return Score(min(1.0, max(-1.0, value)), tuple(evidence), counts, tuple(panel.flags))
 
     @staticmethod
     def _zero(panel: Panel, part: str) -> float:
