@@ -213,7 +213,7 @@ def test_an_earlier_verdict_wins(store: Store, cache: VerdictCache) -> None:
     assert found.keep(first, (YES,), [REPLY], 0.0, 0.1) == {first.keys[0]: NO}
     failure = Failure(FailureKind.REFUSED, "no")
     assert found.keep(second, (failure,), [REPLY], 0.0, 0.1) == {second.keys[0]: failure}
-    assert cache.get(second.keys[0], RelevanceVerdict) is None
+    assert not cache.find({second.keys[0]: second.questions[0]})
 
 
 def test_paid_answers_are_committed_by_the_batch(store: Store, cache: VerdictCache, tmp_path: Path) -> None:

@@ -427,17 +427,13 @@ class LookUp:
 
     def held(self, unit: WorkUnit) -> KnownAnswers:
         """Return the answers to the questions of a unit in the run, or otherwise in the cache."""
-        held: KnownAnswers = {}
-        for key, question in zip(unit.keys, unit.questions, strict=True):
-            answer = None if self.run is None else self.run.answer(key, question.verdict)
-            if answer is not None and (self.failures or not isinstance(answer, Failure)):
-                held[key] = answer
+        wanted = {key: question.verdict for key, question in zip(unit.keys, unit.questions, strict=True)}
+        stored = {} if self.run is None else self.run.answers(wanted)
+        held = {key: answer for key, answer in stored.items() if self.failures or not isinstance(answer, Failure)}
         rest = unit.without(held)
         if rest is None or self.cache is None or not unit.judge.cacheable:
             return held
-        found: KnownAnswers = {}
-        for key, question in zip(rest.keys, rest.questions, strict=True):
-            verdict = self.cache.get(key, question.verdict)
-            if verdict is not None and question.fault(verdict) is None:
-                found[key] = verdict
-        return held | found if not rest.whole or len(found) == len(rest.keys) else held
+        found = self.cache.find(dict(zip(rest.keys, rest.questions, strict=True)))
+        if not rest.whole or len(found) == len(rest.keys):
+            held.update(found)
+        return held

@@ -76,14 +76,6 @@ class VerdictCache:
         """Return messages for the user: the cache is no longer used."""
         return tuple(self._notices)
 
-    def get(self, key: bytes, verdict: type[Verdict]) -> Verdict | None:
-        """Return the verdict under this key, whatever the question was; None if there is none."""
-        waiting = self._waiting.get(key)
-        if waiting is not None:
-            return waiting[0]
-        row = next(iter(self._rows([key])), None)
-        return None if row is None else _read(row, verdict)
-
     def find(self, wanted: Mapping[bytes, Question[Any]]) -> dict[bytes, Verdict]:
         """Return the cached verdicts for these keys that are valid answers to their questions, with one look-up."""
         self._forget_if_changed()

@@ -76,29 +76,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = [
-    "LABELS",
-    "MANIFEST",
-    "OUTCOMES",
-    "SEAL",
-    "STORE",
-    "SUMMARY",
-    "UNSPENT",
-    "USAGE",
-    "ByMetric",
-    "Run",
-    "SampleResult",
-    "SampleResults",
-    "json_text",
-    "metric_in",
-    "open_store",
-    "opened",
-    "publish_new",
-    "read_manifest",
-    "unchecked_run",
-    "write_json",
-]
-
 UNSPENT: Final[Mapping[str, object]] = {
     "requests": 0,
     "cached": 0,
