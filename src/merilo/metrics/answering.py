@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import both, if_judged, together
@@ -34,7 +34,6 @@ from merilo.metrics.variants import ResponseMetric, variant
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.kinds.support import SupportVerdict
     from merilo.metrics.steps import DistinctStatement
 
 RESPONSES: Final = "responses"
@@ -56,46 +55,6 @@ class Category(StrEnum):
     def good(self) -> bool:
         """True if the system did what it should: it answered rightly, or rightly declined."""
         return self in {Category.RIGHT, Category.RIGHTLY_DECLINED}
-
-
-class _Response(NamedTuple):
-    """What the response does."""
-
-    declined: bool
-    statements: tuple[DistinctStatement, ...] = ()
-    verdicts: tuple[SupportVerdict | Failure, ...] = ()
-    """Support of each statement by the contexts."""
-
-    @property
-    def supported(self) -> bool | None:
-        """True if the contexts support every statement, False if not one of them; None if others are not judged."""
-        known = [verdict.supported for verdict in self.verdicts if not isinstance(verdict, Failure)]
-        return None if all(known) and len(known) < len(self.verdicts) else all(known)
-
-
-class _Truth(NamedTuple):
-    """What the reference says, and how much of it the response says."""
-
-    given: bool
-    statements: tuple[DistinctStatement, ...] = ()
-    covered: tuple[SupportVerdict, ...] | Failure = ()
-    """Support of each statement of the reference by the response; empty if the response declines."""
-
-    @property
-    def unanswerable(self) -> bool:
-        """True if the reference itself makes no statement: no answer is the right one."""
-        return self.given and not self.statements
-
-    def agrees(self, share: float) -> bool | None:
-        """Return True if the response says at least this share of the reference; True without a reference.
-
-        None if it is not judged.
-        """
-        if not self.given or self.unanswerable:
-            return not self.unanswerable
-        if isinstance(self.covered, Failure):
-            return None
-        return sum(verdict.supported for verdict in self.covered) >= share * len(self.statements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,23 +124,30 @@ class Answering(ResponseMetric):
         # a plan for each reference: none or one
         of_reference = together([statements_of(sample, "reference")] if given else [])
         evidence, (response, reference) = yield from both(evidence_of(sample), both(_response_of(sample), of_reference))
-        truth = _Truth(given, next(iter(reference), ()))
-        answered = not response.declined and bool(response.statements)
+        (declined, statements), truth = response, next(iter(reference), ())
+        answered = not declined and bool(statements)
         verdicts, covered = yield from both(
-            judged_support_of(sample, response.statements if answered else ()),
-            if_judged(support_by(sample, "response", truth.statements if answered else ())),
+            judged_support_of(sample, statements if answered else ()),
+            if_judged(support_by(sample, "response", truth if answered else ())),
         )
-        if not response.declined and not response.statements:
+        if not declined and not statements:
             return Undefined(RESPONSE_STATES_NOTHING)
-        response, truth = response._replace(verdicts=verdicts), truth._replace(covered=covered)
         enough = None if isinstance(evidence, Failure) else evidence.label is SufficiencyLabel.SUFFICIENT
-        category = _category(response, truth, enough=enough, agreement=self.agreement)
+        known = [verdict.supported for verdict in verdicts if not isinstance(verdict, Failure)]
+        # True if every statement is supported, False if one is not; None if it depends on those that are not judged
+        supported = None if all(known) and len(known) < len(verdicts) else all(known)
+        said = None if isinstance(covered, Failure) else sum(verdict.supported for verdict in covered)
+        agrees = (None if said is None else said >= self.agreement * len(truth)) if truth else not given
+        if declined:
+            category = _declined(enough=enough, given=given, answerable=bool(truth))
+        else:
+            category = _answered(enough=enough, supported=supported, agrees=agrees)
         whole = () if isinstance(evidence, Failure) else (Evidence(EvidenceTarget.TEXT, 0, evidence),)
-        about = (*whole, *about_judged(response.statements if answered else (), verdicts))
+        about = (*whole, *about_judged(statements if answered else (), verdicts))
         if category is None:
             missing = [each for each in (evidence, *verdicts, covered) if isinstance(each, Failure)]
             return not_judged(missing, evidence=about)
-        of_truth = about_judged(truth.statements, covered) if answered and not isinstance(covered, Failure) else ()
+        of_truth = about_judged(truth, covered) if answered and not isinstance(covered, Failure) else ()
         return Score(
             float(category.good if self.only is None else category is self.only),
             evidence=(*about, *of_truth),
@@ -189,31 +155,40 @@ class Answering(ResponseMetric):
         )
 
 
-def _response_of(sample: Sample) -> Plan[_Response]:
+def _response_of(sample: Sample) -> Plan[tuple[bool, tuple[DistinctStatement, ...]]]:
+    """Return whether the response declines, and its statements."""
     if states_nothing(sample, "response"):
-        return _Response(declined=True)
-    declined, statements = yield from both(declines(sample), statements_of(sample, "response"))
-    return _Response(declined, statements)
+        return True, ()
+    return (yield from both(declines(sample), statements_of(sample, "response")))
 
 
-def _category(response: _Response, truth: _Truth, *, enough: bool | None, agreement: float) -> Category | None:
-    """Return the category; None if what is not judged decides it. `enough`: None if it is not judged."""
-    if response.declined and truth.unanswerable:
+def _declined(*, enough: bool | None, given: bool, answerable: bool) -> Category | None:
+    """Return the category of a response that declines; None if what is not judged decides it.
+
+    `enough`: None if it is not judged. `given`: there is a reference. `answerable`: it makes a statement; otherwise no
+    answer is the right one.
+    """
+    if given and not answerable:
         return Category.RIGHTLY_DECLINED
     if enough is None:
         return None
-    if response.declined:
-        if enough:
-            return Category.DECLINED_WRONGLY
-        return Category.EVIDENCE_MISSING if truth.given else Category.RIGHTLY_DECLINED
+    return Category.DECLINED_WRONGLY if enough else Category.EVIDENCE_MISSING if given else Category.RIGHTLY_DECLINED
+
+
+def _answered(*, enough: bool | None, supported: bool | None, agrees: bool | None) -> Category | None:
+    """Return the category of a response that answers; None if what is not judged decides it.
+
+    Each argument is None if it is not judged. `agrees`: the response says enough of the reference, if there is one.
+    """
+    if enough is None:
+        return None
     if not enough:
-        return Category.INVENTED if response.supported is False else Category.EVIDENCE_MISSING
-    agrees = truth.agrees(agreement)
+        return Category.INVENTED if supported is False else Category.EVIDENCE_MISSING
     if agrees is False:
         return Category.WRONG
-    if response.supported is False:
+    if supported is False:
         return Category.BEYOND_EVIDENCE
-    return Category.RIGHT if agrees and response.supported else None
+    return Category.RIGHT if agrees and supported else None
 
 
 def _only(category: Category, says: str, not_monotone_in: Kinds) -> type[Answering]:

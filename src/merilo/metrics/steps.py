@@ -270,8 +270,10 @@ def most_items(texts: Iterable[str], characters: int = _CHARACTERS_PER_STATEMENT
 
 
 def support_of(sample: Sample, statements: Sequence[DistinctStatement]) -> Plan[tuple[SupportVerdict, ...]]:
-    """Judge whether all retrieved contexts together support each statement, and which of them do."""
-    answers = yield from _support_of(sample, statements, ask_each)
+    """Judge whether all retrieved contexts together support each statement, and which of them do. Raises AskFailed."""
+    answers = yield from judged_support_of(sample, statements)
+    if failed := next((answer for answer in answers if isinstance(answer, Failure)), None):
+        raise AskFailed(Support("", ()), failed)
     return tuple([answer for answer in answers if not isinstance(answer, Failure)])
 
 
@@ -279,23 +281,13 @@ def judged_support_of(
     sample: Sample, statements: Sequence[DistinctStatement]
 ) -> Plan[tuple[SupportVerdict | Failure, ...]]:
     """Return the support of each statement as `support_of`; the failure of one that the judge does not judge."""
-    return (yield from _support_of(sample, statements, ask_judged))
-
-
-def _support_of(
-    sample: Sample,
-    statements: Sequence[DistinctStatement],
-    asking: Callable[
-        [Iterable[Support]], Plan[tuple[SupportVerdict, ...]] | Plan[tuple[SupportVerdict | Failure, ...]]
-    ],
-) -> Plan[tuple[SupportVerdict | Failure, ...]]:
     contexts, language = sample.contexts, sample.resolved_language
     blank = blank_in(contexts)
     if len(blank) == len(contexts):
         return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=NO_CONTEXT) for _ in statements)
     texts, none = texts_of(contexts), SupportVerdict(SupportLabel.NOT_STATED, reason=BLANK_EVIDENCE)
     asked = [Support(each.text, texts, language=language, user_input=sample.user_input or "") for each in statements]
-    answers = yield from asking(asked)
+    answers = yield from ask_judged(asked)
     return tuple([each if isinstance(each, Failure) else without(blank, each, none) for each in answers])
 
 
