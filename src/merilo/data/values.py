@@ -115,16 +115,6 @@ def values(text: str) -> Values:
     return Values(tuple(reader.numbers), tuple(reader.dates))
 
 
-def same_values(one: str, other: str) -> bool:
-    """Return True if each number and date of either text is in the other one.
-
-    >>> same_values("The trail is 1.5 km long.", "The trail is 1,500 m long.")
-    True
-    """
-    mine, own = values(one), values(other)
-    return has_values(mine, own) and has_values(own, mine)
-
-
 def composed(text: str) -> str:
     """Return a text in NFC, with digits 0 to 9; "401(k)" as "401k"."""
     text = _IN_BRACKETS.sub(r"\1", text)

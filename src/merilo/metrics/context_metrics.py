@@ -208,19 +208,15 @@ class ContextPrecision(RetrievalMetric):
             return Undefined(NOTHING_RETRIEVED)
         if is_blank(user_input):
             return Undefined(BLANK_USER_INPUT)
-        flags, evidence = yield from self._judged(sample)
+        if self.against is RelevanceTarget.QUESTION:
+            graded = yield from relevance_of_contexts(sample)
+            flags, evidence = [verdict.grade >= self.at for verdict in graded], about_contexts(graded)
+        else:
+            useful = yield from usefulness_of_contexts(sample)
+            flags, evidence = [verdict.useful for verdict in useful], about_contexts(useful)
         return Score(
             average_precision(flags), evidence=evidence, counts={"contexts": len(flags), "relevant": sum(flags)}
         )
-
-    def _judged(self, sample: Sample) -> Plan[tuple[list[bool], tuple[Evidence, ...]]]:
-        match self.against:
-            case RelevanceTarget.QUESTION:
-                graded = yield from relevance_of_contexts(sample)
-                return [verdict.grade >= self.at for verdict in graded], about_contexts(graded)
-            case RelevanceTarget.REFERENCE:
-                useful = yield from usefulness_of_contexts(sample)
-                return [verdict.useful for verdict in useful], about_contexts(useful)
 
 
 _ONE_CONTEXT = "one context has no order"

@@ -268,13 +268,6 @@ class _Pairing:
         """The values of both over the pairs scored in both."""
         return self.first.values[self.both], self.second.values[self.both]
 
-    def at(self, low: float, high: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the values of both with missing outcomes of the first at `low` and of the second at `high`."""
-        every = self.both | self.one_sided
-        first = self.first.filled(low, self.one_sided & ~self.first.scored)
-        second = self.second.filled(high, self.one_sided & ~self.second.scored)
-        return first.values[every], second.values[every]
-
 
 def _compared(
     pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, labels: PairLabels | None
@@ -352,7 +345,12 @@ def _extreme(
     if not pairing.one_sided.any() or not (isfinite(low) and isfinite(high)):
         return None
     every = pairing.both | pairing.one_sided
-    values = pairing.at(low, high) if least else pairing.at(high, low)
+    ends = (low, high) if least else (high, low)
+    sides = [
+        side.filled(end, pairing.one_sided & ~side.scored).values[every]
+        for side, end in zip((pairing.first, pairing.second), ends, strict=True)
+    ]
+    values = sides[0], sides[1]
     differences, span = differences_of(*values), difference_span(pairing.first.span)
     if corrected is None:
         clusters = None if codes is None else codes[every]
