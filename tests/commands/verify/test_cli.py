@@ -71,12 +71,6 @@ def forge_mean(run: Path) -> None:
     (run / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
 
-def forge_interval(run: Path) -> None:
-    summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
-    summary["metrics"][0]["interval"][0] = 0.0
-    (run / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-
-
 def changed(name: str, change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     """Return an edit of a JSON file of a run."""
 
@@ -125,7 +119,7 @@ def drop_samples(run: Path) -> None:
     (run / OUTCOMES).write_text("".join(lines[: -len(METRICS)]), encoding="utf-8")
 
 
-@pytest.mark.parametrize("forge", [forge_outcomes, forge_mean, forge_interval, drop_samples])
+@pytest.mark.parametrize("forge", [forge_outcomes, forge_mean, drop_samples])
 def test_a_forged_run_with_a_right_seal_is_found(forge: Callable[[Path], None], copy: Path) -> None:
     """The files fit the seal, so the run is shown; but its numbers do not follow from its answers: exit code 1."""
     forge(copy)

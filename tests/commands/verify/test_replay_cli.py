@@ -42,21 +42,3 @@ def test_a_difference_is_listed_and_is_the_exit_code(recorded: Here) -> None:
     assert not told["same"]
     assert told["different"] == len(told["differences"]) > 0
     assert (told["differences"][0]["recorded"]["value"], told["differences"][0]["now"]["value"]) == (0.75, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (("verify", "out"), "merilo runs verify"),
-        (("replay", "out"), "merilo runs verify"),
-        (("merge", "a", "b"), "merilo runs merge"),
-        (("cache", "prune", "--all"), "merilo runs cache"),
-        (("config",), "merilo runs config"),
-        (("convert", "out"), "merilo export"),
-    ],
-)
-def test_a_former_word_names_the_new_one(here: Here, old: tuple[str, ...], new: str) -> None:
-    """It does nothing, and ends with status 2."""
-    done = here.merilo(*old)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert new in done.stderr
