@@ -278,7 +278,9 @@ class RunEvaluation:
             return self._by_request(samples, metrics, dispatcher)
         batches = Batches()
         dispatcher.on_stop(batches.stop)
-        return in_rounds(samples, metrics, self._answers, batches, price=dispatcher.spending.price, count=dispatcher.count)
+        return in_rounds(
+            samples, metrics, self._answers, batches, price=dispatcher.spending.price, count=dispatcher.count
+        )
 
     async def _by_request(
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], dispatcher: Dispatcher

@@ -415,7 +415,7 @@ def verify_run(source: str | PathLike[str]) -> Verification:
     found = Verification(run=path, state=State.VERIFIED)
     with closing(open_store(run)) as store:
         store.check()
-        found.samples = store.sample_count()
+        found.samples = sum(1 for _ in store.sample_ids())
         found.answers = sum(store.asked(key) is not None for key in store.keys())  # noqa: SIM118  a store is not a dict
         copy = json.loads(store.remark(MANIFEST) or "{}")
     if names := _differing(_json(run, MANIFEST), copy):
