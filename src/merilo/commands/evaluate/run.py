@@ -32,7 +32,7 @@ from merilo.providers.prices import outdated, prices_from
 from merilo.rendering.wording import count, duration, spent_so_far
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.batch_store import BatchStore
-from merilo.runs.clusters import clusters_by_sample, cluster_numbers
+from merilo.runs.clusters import cluster_numbers, clusters_by_sample
 from merilo.runs.directory import Resumed, balance_in, is_worthless, resumed, run_directory
 from merilo.runs.files import BATCHES, LEDGER, MANIFEST, OUTCOMES, STORE, SUMMARY, RunLock, part_of
 from merilo.runs.ledger import Balance, Ledger
