@@ -26,9 +26,9 @@ from merilo.engine.progress import ProgressDispatcher
 from merilo.engine.rate_limits import asks_no_model
 from merilo.engine.schedule import Batches, asks_in_rounds, in_flight_bounds, in_rounds, stream
 from merilo.errors import ProviderDown, RunError, UsageError
-from merilo.judges.in_process import thread_count
 from merilo.judges.routed import each_judge
 from merilo.providers.prices import outdated, prices_from
+from merilo.providers.questions import thread_count
 from merilo.rendering.wording import count, duration, spent_so_far
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.batch_store import BatchStore
