@@ -65,7 +65,7 @@ def test_data_that_supports_weak_metrics_only_is_an_error(tmp_path: Path) -> Non
     """To compute them silently would mislead; the message says how to run them."""
     row = {"user_input": ROW["user_input"], "response": ROW["response"]}
     with pytest.raises(
-        UsageError, match=r"weak with the embedded judge: answer_relevancy .*metrics='answer_relevancy'"
+        UsageError, match=r"weak with the embedded judge .*: answer_relevancy\. .*metrics='answer_relevancy'"
     ):
         evaluate([row], out=tmp_path / "run", storage={"cache": False})
     run = evaluate([row], metrics=["answer_relevancy"], out=tmp_path / "named", storage={"cache": False})
