@@ -80,9 +80,8 @@ class Published(Described):
 
     def __post_init__(self) -> None:
         """Turn texts given for enumerations into their members, and check numbers. Raises UsageError."""
-        given = {each.name: getattr(self, each.name) for each in fields(cast("Any", self))}  # it is a dataclass
-        for each in fields(cast("Any", self)):
-            value = given[each.name]
+        given = {each: getattr(self, each.name) for each in fields(cast("Any", self))}  # it is a dataclass
+        for each, value in given.items():
             if isinstance(each.default, StrEnum):
                 member = choice(type(each.default), value, metric=self.name, parameter=each.name)
                 object.__setattr__(self, each.name, member)
@@ -92,7 +91,7 @@ class Published(Described):
                     kind = "whole number" if isinstance(low, int) else "finite number"
                     limits = f"from {low:g} to {high:g}" if high < inf else f"of at least {low:g}"
                     raise UsageError(f"Metric {self.name!r} takes {each.name}=a {kind} {limits}, got {value!r}.")
-        weights = {name: value for name, value in given.items() if name.endswith("_weight")}
+        weights = {each.name: value for each, value in given.items() if each.name.endswith("_weight")}
         if weights and not any(weights.values()):
             raise UsageError(f"Metric {self.name!r} takes weights that are not all 0: {', '.join(weights)}.")
 
