@@ -19,5 +19,6 @@ async def run_plan(driver: AsyncDriver, plan_run: PlanRun) -> PlanRun:
             raise asyncio.CancelledError  # a limit was reached before this plan was done
     finally:
         done.cancel()
-        driver.abandon(waiting)
+        waiting.abandoned = True
+        plan_run.close()
     return plan_run

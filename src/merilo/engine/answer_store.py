@@ -164,12 +164,8 @@ class AnswerStore:
         self._commons: dict[tuple[int, str, type[Verdict]], bytes] = {}
         self._names: dict[int, str] = {}  # by id of a judge
         self._judges: dict[tuple[type[Question[Any]], str], Judge] = {}
-        self._bundlers = {id(each): each for each in roles.bundlers}
-
-    @property
-    def asks_ahead(self) -> bool:
-        """True if a judge is asked in bundles, whose answers do not depend on each other."""
-        return bool(self._bundlers)
+        self.bundlers = {id(each): each for each in roles.bundlers}
+        """The judges that are asked in bundles, whose answers do not depend on each other."""
 
     def units(self, step: Step, sample: Sample | None = None) -> list[WorkUnit]:
         """Return the work units of a step, in ask order. Their questions, concatenated, are the step's questions in
@@ -356,7 +352,7 @@ class AnswerStore:
         judge = self._judge(asked)
         rubric = judge.rubric(asked)
         common = self._common(judge, rubric, asked.verdict)
-        bundler = self._bundlers.get(id(judge)) if self._bundlers else None
+        bundler = self.bundlers.get(id(judge)) if self.bundlers else None
         view = None if bundler is None else bundler.view(asked, sample)
         place = ALONE if view is None else view.key_part
         if asked.facts and getattr(judge, "reads_facts", False):

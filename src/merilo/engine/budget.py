@@ -182,7 +182,7 @@ class Spending:
         self.price = price
         self._where = "by these runs" if self._elsewhere.requests else "in this run directory"
         self._earlier = self.ledger.requests
-        self._earlier_usd = self.cost_usd
+        self.earlier_usd = self.cost_usd
         self._reserved_usd = 0.0
         self._in_flight = 0
         self._began = time.monotonic()
@@ -204,11 +204,6 @@ class Spending:
         if self._budget.unanswered == "charged":
             spent += self.ledger.unanswered.usd + self._elsewhere.unanswered.usd
         return spent
-
-    @property
-    def now_usd(self) -> float:
-        """Amount that this call has spent in USD, without requests in flight."""
-        return self.cost_usd - self._earlier_usd
 
     @property
     def unanswered_usd(self) -> float:

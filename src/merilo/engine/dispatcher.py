@@ -150,7 +150,7 @@ class Dispatcher(QueueOwner):
             known=self.known,
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
-            cost_usd=self.spending.now_usd if self.known_price else None,
+            cost_usd=self.spending.cost_usd - self.spending.earlier_usd if self.known_price else None,
             paused_s=max((queue.limiter.paused_s for queue in queues), default=0.0),
         )
 

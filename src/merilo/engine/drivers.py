@@ -151,7 +151,7 @@ class AsyncDriver:
         """
         waiting = WaitingPlan(plan_run.start(self._answers.reject), block, done)
         self._ready.append(waiting)
-        if self._answers.asks_ahead:
+        if self._answers.bundlers:
             self._ahead.append(waiting)
         return waiting
 
@@ -266,11 +266,6 @@ class AsyncDriver:
             flight.units.append(unit)
             self._flights.update(dict.fromkeys(unit.keys, flight))
         return flight
-
-    def abandon(self, waiting: WaitingPlan) -> None:
-        """Close a plan run. The sessions that it started still finish, and their answers are stored."""
-        waiting.abandoned = True
-        waiting.plan_run.close()
 
     async def close(self) -> None:
         """Store the partial replies of unfinished sessions, and stop."""

@@ -30,6 +30,7 @@ from merilo.engine.retries import (
     FIRST,
     LEAST_DEADLINE_S,
     MAX_PAUSE_S,
+    MAX_WAIT_S,
     RETRIES,
     BreakerAction,
     CircuitBreaker,
@@ -298,8 +299,12 @@ class EndpointQueue:
         self._take_out(index)
         pending.permit = permit
         if not self._local:
-            pending.charge = self._charge(pending.send)
-            pending.entry = self._dispatcher.spending.begin(pending.reserved_usd, pending.charge)
+            send, spending = pending.send, self._dispatcher.spending
+            pending.charge = _UNCOUNTED
+            if self._estimates:
+                reply_tokens = self._expected.max_reply(send.provider, send.request)
+                pending.charge = spending.charge(send.provider, send.request, reply_tokens, priced=self._priced)
+            pending.entry = spending.begin(pending.reserved_usd, pending.charge)
         self.flying += 1
         return pending
 
@@ -325,13 +330,6 @@ class EndpointQueue:
         elif over.reached is not None:
             self._dispatcher.halt(over.reached)
         return False
-
-    def _charge(self, send: OutgoingRequest) -> Charge:
-        """Return the charge for a request that is sent and not answered."""
-        if not self._estimates:
-            return _UNCOUNTED
-        reply_tokens = self._expected.max_reply(send.provider, send.request)
-        return self._dispatcher.spending.charge(send.provider, send.request, reply_tokens, priced=self._priced)
 
     def _timed(self) -> None:
         self._timer = None
@@ -410,8 +408,12 @@ class EndpointQueue:
     def _ended(self, pending: PendingRequest, result: Reply | ProviderError | None) -> None:
         """Process the result of a request: hand over the reply, retry, or record the failure."""
         self.flying -= 1
-        if result is None:
-            self._adapted(pending)
+        if result is None:  # its server rejected a parameter: the request counts and costs nothing
+            self._share.land(pending.permit, good=True)
+            if pending.entry:
+                self._dispatcher.spending.refused(pending.entry, pending.reserved_usd)
+                pending.entry = 0
+            self._post_again(pending)
         elif isinstance(result, ProviderError):
             if pending.entry:
                 self._dispatcher.spending.failed(pending.entry, pending.reserved_usd, result)
@@ -426,14 +428,6 @@ class EndpointQueue:
         if not self.flying:
             self._on_idle()
         self._dispatcher.on_reply()
-
-    def _adapted(self, pending: PendingRequest) -> None:
-        """Send a request again after its server rejected a parameter. The rejected one counts and costs nothing."""
-        self._share.land(pending.permit, good=True)
-        if pending.entry:
-            self._dispatcher.spending.refused(pending.entry, pending.reserved_usd)
-            pending.entry = 0
-        self._post_again(pending)
 
     def _replied(self, pending: PendingRequest, reply: Reply) -> None:
         dispatcher, found = self._dispatcher, self._settled(pending, reply)
@@ -556,7 +550,10 @@ class EndpointQueue:
             self._dispatcher.fail(ProviderDown(f"{error} {wait} Repeat the command after that."))
             return None
         # no retries while the breaker is tripped: they would only delay the end of a run that has to stop
-        return pending.failed_again_s() if self._breaker.action is BreakerAction.NONE else None
+        if self._breaker.action is not BreakerAction.NONE:
+            return None
+        pending.tries += 1
+        return jitter_s(pending.tries, MAX_WAIT_S) if pending.tries <= RETRIES else None
 
     def _back(self, pending: PendingRequest) -> None:
         self._delayed -= 1

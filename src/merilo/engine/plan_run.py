@@ -110,7 +110,13 @@ class PlanRun:
         fault = _fault(outcome, self.metric.range)
         if fault is not None:
             outcome = Failed(Failure(FailureKind.BROKEN, f"{self.text} returned {fault}."))
-        elif isinstance(outcome, Score) and _reply_characters(outcome) > _MAX_EVIDENCE:
+        elif (
+            isinstance(outcome, Score)
+            and sum(
+                [len(each.verdict.text) for each in outcome.evidence if isinstance(each.verdict, CompletionVerdict)]
+            )
+            > _MAX_EVIDENCE
+        ):
             why = f"The replies are too long and list too many items: {len(outcome.evidence):,} pieces of evidence."
             outcome = Failed(Failure(FailureKind.UNREADABLE, why))
         self._outcome = cast("Outcome", outcome)  # a fault would have been found
@@ -128,10 +134,6 @@ def next_step(plan: Plan[Score | Undefined], answers: Sequence[Answer] | None) -
         return next(plan) if answers is None else plan.send(tuple(answers))
     except Exception:  # noqa: BLE001  the end of the plan, and whatever else it raises
         return None
-
-
-def _reply_characters(outcome: Score) -> int:
-    return sum([len(piece.verdict.text) for piece in outcome.evidence if isinstance(piece.verdict, CompletionVerdict)])
 
 
 def _fault(outcome: object, span: tuple[float, float]) -> str | None:

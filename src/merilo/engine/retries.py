@@ -81,11 +81,6 @@ class PendingRequest:
         self.charge: Charge | None = None
         """The charge if it is not answered; set each time it is sent."""
 
-    def failed_again_s(self) -> float | None:
-        """Count a temporary failure. Return the seconds to wait before the retry; None after too many failures."""
-        self.tries += 1
-        return jitter_s(self.tries, MAX_WAIT_S) if self.tries <= RETRIES else None
-
     def limited_again_s(self, error: RateLimited) -> float | None:
         """Count a "too many requests" reply. Return the seconds to wait in addition to the endpoint's own pause; None
         after too many.

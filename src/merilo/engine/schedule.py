@@ -140,10 +140,11 @@ class _Stream:
             self.wake()
 
     def close(self) -> None:
-        """Abandon the unfinished samples."""
+        """Abandon the unfinished samples. The sessions that they started still finish, and their answers are stored."""
         for active in self.active:
             for waiting in active.goings:
-                self._driver.abandon(waiting)
+                waiting.abandoned = True
+                waiting.plan_run.close()
 
     def _begin(self, sample: Sample, block: int) -> None:
         active = _ActiveSample([PlanRun(metric, text, sample) for text, metric in self._metrics.items()])

@@ -206,19 +206,16 @@ def read_reply(bodies: DecisionBodies, received: Received) -> Reply:
 def decision_error(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
     """Return the merilo error for a problem: TooLarge for the size of a request, ProviderDown for a chat model."""
     message = f"{address.url} answered {problem.shown}".rstrip(".")
-    if problem.status == 413 or problem.code in _TOO_LARGE or (problem.status in {400, 422} and _about_size(problem)):
+    # about the number of questions or the length of the context
+    named = _QUESTIONS.search(f"{problem.parameter} {problem.message}") and _TOO_MANY.search(problem.message)
+    about_size = named or _CONTEXT.search(problem.message)
+    if problem.status == 413 or problem.code in _TOO_LARGE or (problem.status in {400, 422} and about_size):
         return TooLarge(f"{message}. The request is too large.", status=problem.status)
     if problem.status == 501:
         return ProviderDown(f"{message}. This model is not a decision model.", status=problem.status)
     error = error_of(problem, headers, address)
     # a limit of the account with status 403 is not one of the request, as it is on other wires
     return ProviderDown(str(error), status=403) if problem.status == 403 and isinstance(error, Permanent) else error
-
-
-def _about_size(problem: EndpointProblem) -> bool:
-    """Return True for an error about the number of questions or the length of the context."""
-    too_many = _QUESTIONS.search(f"{problem.parameter} {problem.message}") and _TOO_MANY.search(problem.message)
-    return bool(too_many or _CONTEXT.search(problem.message))
 
 
 @dataclass(frozen=True)

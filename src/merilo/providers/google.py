@@ -52,11 +52,6 @@ _FILTERED: Final = frozenset(
 """Reasons that withhold the rest of a reply, even if it has begun."""
 
 
-def _default_key() -> str:
-    """Return the name of the first variable that has a key; the first name if none has one."""
-    return next((name for name in _KEYS if os.environ.get(name, "").strip()), _KEYS[0])
-
-
 @dataclass(frozen=True)
 class GoogleProvider(Endpoint):
     """A model of Google's Gemini API.
@@ -79,7 +74,9 @@ class GoogleProvider(Endpoint):
     )
 
     base_url: str = field(default_factory=url_in("GOOGLE_GEMINI_BASE_URL", GOOGLE_URL), repr=False)
-    api_key_env: str = field(default_factory=_default_key)
+    api_key_env: str = field(
+        default_factory=lambda: next((name for name in _KEYS if os.environ.get(name, "").strip()), _KEYS[0])
+    )
     thinking: int | str | None = None
 
     def __post_init__(self) -> None:

@@ -193,18 +193,16 @@ class Manifest:
         )
         if _has_language_model(self.judges):  # other judges read no rubric
             names = (*names, "rubrics")
-        mine, theirs = ({**asdict(each), "judges": _without_notes(each.judges)} for each in (self, other))
+        mine, theirs = asdict(self), asdict(other)
+        for fields in (mine, theirs):  # notes on agreement and languages move no number
+            fields["judges"] = {
+                role: {name: value for name, value in each.items() if name not in _AGREEMENT}
+                for role, each in fields["judges"].items()
+            }
         return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))
 
 
 _AGREEMENT: Final = frozenset({"rates", "weak", "weak_kinds", "unread"})
-
-
-def _without_notes(judges: _Objects) -> dict[str, dict[str, object]]:
-    """Return the judges without notes on their agreement and languages, which move no number."""
-    return {
-        role: {name: value for name, value in each.items() if name not in _AGREEMENT} for role, each in judges.items()
-    }
 
 
 def _has_language_model(judges: object) -> bool:
