@@ -4,7 +4,6 @@ from dataclasses import replace
 from importlib.resources import files
 
 import pytest
-from each_case import each_case
 
 from merilo.errors import DataError
 from merilo.judges.blended import CURVES_FILE, BlendedModel, CannotJudge
@@ -110,13 +109,6 @@ def test_curves_go_with_their_weights_only(model: BlendedModel) -> None:
     other = replace(model.weights, fingerprint="f" * 64)
     with pytest.raises(DataError, match=r"fitted for weights .*, these are ffffffffffff\); reinstall merilo"):
         BlendedModel.of(_curves(), other)
-
-
-@each_case("curves", [b"{", b"[]", b"{}", b'{"format": 9}', b"\xff"])
-def test_damaged_curves_are_refused(model: BlendedModel, curves: bytes) -> None:
-    """A file that is no JSON, of a later format or without a part is told as such, with what to do."""
-    with pytest.raises(DataError, match=r"Cannot use the curves of the embedded judge \(.*\); reinstall merilo"):
-        BlendedModel.of(curves, model.weights)
 
 
 def _curves() -> bytes:

@@ -137,7 +137,6 @@ CURVES_FILE: Final = "curves.v3.json"
 RULES_VERSION: Final = 12
 """Part of the judge's fingerprint: raised with any change to the reading of texts that can move a number."""
 DIGITS: Final = 6
-_UNUSABLE: Final = "Cannot use the curves of the embedded judge ({}); reinstall merilo, or fit them again."
 _EVIDENCE_SHARE: Final = 0.6
 """Fraction of the best sentence's share of words from which another sentence is evidence too."""
 
@@ -235,17 +234,21 @@ class BlendedModel:
 
     @classmethod
     def of(cls, curves: bytes, weights: Weights) -> Self:
-        """Build the model from these parts. Raises DataError for damaged curves, and for those of other weights."""
-        try:
-            fields = json.loads(curves)
-            found = {name: Curve.of(fields["curves"][name]) for name in TASKS}
-            agreement, trained_on, fitted_for = fields["agreement"], fields["trained_on"], fields["weights"]
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(_UNUSABLE.format(error)) from error
-        if fitted_for != weights.fingerprint:
-            differs = f"fitted for weights {fitted_for[:12]}, these are {weights.fingerprint[:12]}"
-            raise DataError(_UNUSABLE.format(differs))
-        return cls(found, agreement, trained_on, sha256(curves + model_file(WORDS_FILE)).hexdigest(), weights)
+        """Build the model from these parts. Raises DataError for curves of other weights."""
+        fields = json.loads(curves)
+        if (fitted_for := fields["weights"]) != weights.fingerprint:
+            raise DataError(
+                f"Cannot use the curves of the embedded judge (fitted for weights {fitted_for[:12]}, these are "
+                f"{weights.fingerprint[:12]}); reinstall merilo, or fit them again."
+            )
+        found = {name: Curve.of(fields["curves"][name]) for name in TASKS}
+        return cls(
+            found,
+            fields["agreement"],
+            fields["trained_on"],
+            sha256(curves + model_file(WORDS_FILE)).hexdigest(),
+            weights,
+        )
 
     @property
     def features(self) -> PairFeatures:
@@ -386,7 +389,7 @@ class PairFeatures:
     """Features of a short text and a long one; equal texts give equal numbers. Threads may share it."""
 
     def __init__(self, weights: Weights) -> None:
-        """Build the graphs. Raises DataError if the weights have a later format or lack a part."""
+        """Build the graphs."""
         self.encodings = Encodings(Encoder(weights))
         self._scorer = PairScorer(Reader(weights), weights["rarity"])
         # Relevance and sufficiency need the same ones.

@@ -1,6 +1,5 @@
 """The file of the encoder's weights."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from tiny_encoder import PATH, WEIGHTS
 
 from merilo.errors import DataError
-from merilo.judges.encoder.model import Encoder, Weights
+from merilo.judges.encoder.model import Weights
 
 CONTENT = PATH.read_bytes()
 HEADER_BYTES = 8 + int.from_bytes(CONTENT[:8], "little")
@@ -63,23 +62,6 @@ def test_a_changed_header_changes_the_fingerprint(tmp_path: Path, place: int, ch
     except DataError:
         return
     assert found.fingerprint != WEIGHTS.fingerprint
-
-
-def test_a_tensor_that_is_missing_is_named() -> None:
-    """Asking for what is not there names the tensor."""
-    with pytest.raises(DataError, match="lack the tensor 'other'"):
-        _ = WEIGHTS["other"]
-
-
-def test_a_later_format_is_refused(tmp_path: Path) -> None:
-    """A file of a format that this release does not know says so."""
-    header = json.loads(CONTENT[8:HEADER_BYTES])
-    header["__metadata__"]["model"] = json.dumps({**json.loads(header["__metadata__"]["model"]), "format": 2})
-    told = json.dumps(header).encode()
-    path = tmp_path / "later"
-    path.write_bytes(len(told).to_bytes(8, "little") + told + CONTENT[HEADER_BYTES:])
-    with pytest.raises(DataError, match="format 2, expected 1"):
-        Encoder(Weights.read(path))
 
 
 def test_whole_numbers_stay_whole() -> None:

@@ -127,16 +127,12 @@ class Weights:
         return cls(sha256(content[:begin]).hexdigest(), model, tensors)
 
     def __getitem__(self, name: str) -> NDArray[Any]:  # Any: the file declares the type
-        """Return a tensor. Raises DataError if there is none of this name."""
-        if name not in self._tensors:
-            raise DataError(f"The encoder weights lack the tensor {name!r}.")
+        """Return a tensor."""
         return self._tensors[name]
 
 
 # -- the encoder and the reader -----------------------------------------------------------------------
 
-FORMAT: Final = 1
-"""Version of the names and shapes in a weights file."""
 MARKS: Final = 2
 """Special tokens of every text: one before it and one after it."""
 OPENED_TOKENS: Final = 4_096
@@ -197,12 +193,7 @@ class Encoder:
     """Texts to token vectors and text vectors; threads may share it."""
 
     def __init__(self, weights: Weights) -> None:
-        """Load the graphs. Raises DataError if the file has a later format or lacks a part."""
-        if weights.model.get("format") != FORMAT:
-            raise DataError(
-                f"The encoder weights have format {weights.model.get('format')!r}, expected {FORMAT}; "
-                f"use the version of merilo that they belong to."
-            )
+        """Load the graphs."""
         self._weights = weights
         vocabulary = weights["vocabulary"].tobytes().decode("utf-8").split("\n")
         self.wordpiece = WordPiece(vocabulary)
@@ -241,7 +232,7 @@ class Reader:
     """Logits for a short text and a long one, both encoded already; threads may share it."""
 
     def __init__(self, weights: Weights) -> None:
-        """Load the graphs. Raises DataError if the file lacks one."""
+        """Load the graphs."""
         self.heads = _spans(cast("Mapping[str, int]", weights.model["heads"]))
         """The positions of each task's logits."""
         self.features = int(weights.model["features"])
