@@ -72,45 +72,41 @@ class SpanView:
         by_document: defaultdict[str, list[Graded]] = defaultdict(list)
         for each in self.labels:
             by_document[each.span.document].append(each)
-        seen: defaultdict[str, _Seen] = defaultdict(_Seen)
+        seen: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         left = characters
         for span in self.retrieved:
             end = span.end if left is None else min(span.end, span.start + left)
             if left is not None:
                 left -= end - span.start
-            for start, stop, repeated in seen[span.document].add(span.start, end):
+            for start, stop, repeated in _added(seen[span.document], span.start, end):
                 for piece, grade in _graded(by_document[span.document], start, stop):
                     yield Stretch(piece, 0.0 if grade is None and self.closed else grade, repeated)
 
 
-class _Seen:
-    """The parts of a document that were read, as disjoint spans in order."""
+def _added(seen: list[tuple[int, int]], start: int, end: int) -> list[tuple[int, int, bool]]:
+    """Add a span to the parts of a document that were read, as disjoint spans in order.
 
-    def __init__(self) -> None:
-        self._spans: list[tuple[int, int]] = []
-
-    def add(self, start: int, end: int) -> list[tuple[int, int, bool]]:
-        """Add a span; return its pieces in order, each with True if it had been read before."""
-        pieces: list[tuple[int, int, bool]] = []
-        kept: list[tuple[int, int]] = []
-        at, low, high = start, start, end
-        for first, last in self._spans:
-            if last < start or first > end:
-                kept.append((first, last))
-                continue
-            low, high = min(low, first), max(high, last)
-            if first > at:
-                pieces.append((at, first, False))
-                at = first
-            if min(last, end) > at:
-                pieces.append((at, min(last, end), True))
-                at = min(last, end)
-        if at < end:
-            pieces.append((at, end, False))
-        if start < end:
-            kept.append((low, high))
-            self._spans = sorted(kept)
-        return pieces
+    Return its pieces in order, each with True if it had been read before.
+    """
+    pieces: list[tuple[int, int, bool]] = []
+    kept: list[tuple[int, int]] = []
+    at, low, high = start, start, end
+    for first, last in seen:
+        if last < start or first > end:
+            kept.append((first, last))
+            continue
+        low, high = min(low, first), max(high, last)
+        if first > at:
+            pieces.append((at, first, False))
+            at = first
+        if min(last, end) > at:
+            pieces.append((at, min(last, end), True))
+            at = min(last, end)
+    if at < end:
+        pieces.append((at, end, False))
+    if start < end:
+        seen[:] = sorted([*kept, (low, high)])
+    return pieces
 
 
 def _graded(labels: Sequence[Graded], start: int, end: int) -> Iterator[tuple[int, float | None]]:

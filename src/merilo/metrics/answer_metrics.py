@@ -135,22 +135,15 @@ class AnswerCompleteness(ResponseMetric):
         parts = distinct(question, verdict.parts, most=most_items((user_input,), _CHARACTERS_PER_PART))
         if not parts:
             return Undefined(_NO_PART)
-        verdicts = yield from _answered(sample, user_input, parts)
+        if states_nothing(sample, "response"):
+            verdicts = tuple(AnsweredVerdict(answered=False, reason=_BLANK_RESPONSE) for _ in parts)
+        else:
+            sentences, language, history = sample.sentences("response"), sample.resolved_language, sample.read_history
+            verdicts = yield from ask_each(
+                Answered(part.text, sentences, user_input, language=language, history=history) for part in parts
+            )
         answered = sum(verdict.answered for verdict in verdicts)
         return credit_score(parts, verdicts, {"parts": len(parts), "answered": answered})
-
-
-def _answered(
-    sample: Sample, user_input: str, parts: tuple[DistinctStatement, ...]
-) -> Plan[tuple[AnsweredVerdict, ...]]:
-    if states_nothing(sample, "response"):
-        return tuple(AnsweredVerdict(answered=False, reason=_BLANK_RESPONSE) for _ in parts)
-    sentences, language, history = sample.sentences("response"), sample.resolved_language, sample.read_history
-    return (
-        yield from ask_each(
-            Answered(part.text, sentences, user_input, language=language, history=history) for part in parts
-        )
-    )
 
 
 _NO_DIRECTION = "the embedder gives the reference or the response no direction"
