@@ -182,10 +182,7 @@ class Sample:
     ) -> None:
         problems: list[Problem] = []
         put = object.__setattr__  # a frozen class has no other way to set its fields
-        own_id = check.identifier(id, "id", problems)
-        if own_id is None and check.is_missing(id):
-            problems.append(Problem(check.ID, "none" if id is None else check.shown(id), "id"))
-        put(self, "id", own_id or "")
+        put(self, "id", _sample_id(id, problems))
         known_language = check.language(language, "language", problems)
         put(self, "language", known_language)
         put(self, "user_input", check.text(user_input, "user_input", problems))
@@ -482,3 +479,10 @@ class Fingerprint:
     def hexdigest(self) -> str:
         """Return the digest of the samples added so far: 32 hexadecimal digits."""
         return self._hash.hexdigest()
+
+
+def _sample_id(value: object, problems: list[Problem]) -> str:
+    found = check.identifier(value, "id", problems)
+    if found is None and check.is_missing(value):
+        problems.append(Problem(check.ID, "none" if value is None else check.shown(value), "id"))
+    return found or ""

@@ -275,8 +275,8 @@ def too_many_rows(name: str) -> DataError:
 
 def _standard_input() -> BufferedReader:
     stream = sys.stdin.buffer
-    if isinstance(stream, BufferedReader):
-        return stream  # the stream that the interpreter opens
+    if hasattr(stream, "peek"):
+        return cast("BufferedReader", stream)  # the stream that the interpreter opens
     return BufferedReader(io.BytesIO(stream.read()))
 
 
