@@ -45,7 +45,12 @@ def demo_page(story: Story, width: int) -> Page:
     """Return the demonstration as one page of at most 20 lines; equal runs give equal text."""
     page = Page(min(width, _WIDTH))
     _answers(page, story.runs["answers"])
-    _retrievers(page, story)
+    page.line(Span(f"2  Word overlap replaces BM25. {METRIC} over {story.alone.common} questions:", Tone.STRONG))
+    for name, found in (("judge alone", story.alone), (f"{story.labelled} labelled", story.corrected)):
+        row = found.metrics[METRIC]
+        means = f"{number(row.base_mean)} to {number(row.run_mean)}"
+        verdict = ": ".join(filter(None, (row.verdict, row.reason)))
+        page.line(f"     {name:<12} {means}   {row.estimate}   {verdict}")
     page.line(Span("3  The build stops.", Tone.STRONG))
     for line in str(story.gates).splitlines()[1:]:
         page.text(line, indent=_INDENT)
@@ -96,12 +101,3 @@ def _support(case: SampleDetail) -> Iterator[tuple[str, SupportVerdict]]:
 def _good(sample: Sample) -> bool:
     """Return True if the annotator found every sentence of the response supported."""
     return bool(cast("dict[str, Any]", sample.metadata).get("label"))  # Any: JSON of the example data
-
-
-def _retrievers(page: Page, story: Story) -> None:
-    page.line(Span(f"2  Word overlap replaces BM25. {METRIC} over {story.alone.common} questions:", Tone.STRONG))
-    for name, found in (("judge alone", story.alone), (f"{story.labelled} labelled", story.corrected)):
-        row = found.metrics[METRIC]
-        means = f"{number(row.base_mean)} to {number(row.run_mean)}"
-        verdict = ": ".join(filter(None, (row.verdict, row.reason)))
-        page.line(f"     {name:<12} {means}   {row.estimate}   {verdict}")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
-    from merilo.data.sample import Sample
     from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.run import Run
 
@@ -126,7 +125,14 @@ def write_evaluations(table: SampleTable, file: IO[bytes], written: Export) -> N
     metrics = tuple(table.run.manifest.metrics)
     scope = {"name": "merilo", "version": version()}
     for result in table.run.read_samples():
-        link = _link(result.sample)
+        metadata = result.sample.metadata
+        link = {name: each for name in metadata if isinstance(each := metadata[name], str)}
+        if not _TRACE_ID.fullmatch(link.get("trace_id", "")) or not _SPAN_ID.fullmatch(link.get("span_id", "")):
+            raise UsageError(
+                f"Sample {result.sample.id!r} has no OpenTelemetry trace id and span id in its metadata, so its scores "
+                "cannot be linked to its spans. Evaluate the trace file itself (merilo run traces.jsonl), or export "
+                "another format."
+            )
         records = [_event(metric, result.records[metric], link) for metric in metrics if metric in result.records]
         logs = {"scope": scope, "logRecords": records}
         line: dict[str, Any] = {"resourceLogs": [{"resource": {}, "scopeLogs": [logs]}]}
@@ -134,18 +140,6 @@ def write_evaluations(table: SampleTable, file: IO[bytes], written: Export) -> N
         file.write(b"\n")
         written.samples += 1
         written.events += len(records)
-
-
-def _link(sample: Sample) -> Mapping[str, str]:
-    metadata = sample.metadata
-    found = {name: each for name in metadata if isinstance(each := metadata[name], str)}
-    if not _TRACE_ID.fullmatch(found.get("trace_id", "")) or not _SPAN_ID.fullmatch(found.get("span_id", "")):
-        raise UsageError(
-            f"Sample {sample.id!r} has no OpenTelemetry trace id and span id in its metadata, so its scores cannot be "
-            "linked to its spans. Evaluate the trace file itself (merilo run traces.jsonl), or export another "
-            "format."
-        )
-    return found
 
 
 def _event(metric: str, record: OutcomeRecord, link: Mapping[str, str]) -> dict[str, Any]:  # Any: JSON

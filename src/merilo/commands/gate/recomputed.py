@@ -89,8 +89,9 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
     run, forged = scores.run, _Forged()
     recorded = Recorded(store, run.manifest, again=forged if current else None)
     selection = selected(run, store, recorded, None)
-    versions = {text: (run.manifest.metrics[text], selection.versions.get(text)) for text in scores.columns}
-    wanted = {text: selection.metrics[text] for text, (stored, here) in versions.items() if stored == here}
+    here = {text: metric.version for text, metric in selection.metrics.items()}
+    versions = {text: (run.manifest.metrics[text], here.get(text)) for text in scores.columns}
+    wanted = {text: selection.metrics[text] for text, (stored, now) in versions.items() if stored == now}
     _check_scales(scores, wanted)
     chosen = frozenset(scores.ids if len(scores.ids) <= MAX_SAMPLES else SystemRandom().sample(scores.ids, MAX_SAMPLES))
     places, found = {each: place for place, each in enumerate(scores.ids)}, 0
@@ -112,8 +113,8 @@ def _recomputed(scores: RunScores, store: Store, *, current: bool) -> list[str]:
     if forged.answers:
         raise _different(run.path, f"{forged.answers:,} stored answers are not what their replies say")
     notes = [
-        f"The values of {text} were not recomputed: {run.path} has version {stored}, this merilo version {here}."
-        for text, (stored, here) in versions.items()
+        f"The values of {text} were not recomputed: {run.path} has version {stored}, this merilo version {now}."
+        for text, (stored, now) in versions.items()
         if text not in wanted
     ]
     if wanted and _has_replies(run) and (not current or forged.unread):

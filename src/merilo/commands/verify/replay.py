@@ -21,7 +21,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.commands.evaluate.preparation import Chosen, definitions_of, metrics_of, missing_fields
+from merilo.commands.evaluate.preparation import Chosen, Selection, definitions_of, metrics_of, missing_fields
 from merilo.commands.verify.answers import Recorded, Reread, question_text
 from merilo.data.remote import refuse_url
 from merilo.engine.plan_run import PlanRun
@@ -225,21 +225,18 @@ def recompute(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The metrics to recompute with their versions, and the composites, by their text."""
-
-    metrics: Mapping[str, Metric]
-    versions: Mapping[str, int]
-    composites: Mapping[str, Chosen]
-
-
 def selected(run: Run, store: Store, recorded: Recorded, asked: Sequence[str | Definition] | None) -> Selection:
     """Return the metrics to recompute; `asked`: None for those of the run. Raises UsageError if one is unknown."""
     stored = run.manifest
     in_some: frozenset[str] | None = None
     if asked is None:
-        given = [_known(run, text) for text in (*stored.metrics, *stored.composites)]
+        given: list[Definition] = []
+        for text in (*stored.metrics, *stored.composites):
+            try:
+                given.append(parse_recorded(text))
+            except UsageError as error:
+                why = f"which cannot be built here ({str(error).rstrip('.')}). Choose others (--metrics)."
+                raise UsageError(f"{run.path} has the metric {text}, {why}") from error
     else:
         given = definitions_of(asked)
         in_some = frozenset[str]().union(*(sample.present for sample in store.samples()))
@@ -256,17 +253,7 @@ def selected(run: Run, store: Store, recorded: Recorded, asked: Sequence[str | D
     # The wordings and draws are those of the stored run, and what it could not measure stays undefined.
     own = {text: metric for text, metric in metrics.items() if text in stored.wordings}
     asking = unmeasured(repeated({**metrics, **(reworded(own) if own else {})}, stored.draws), stored.undefined)
-    return Selection(asking, {text: metric.version for text, metric in metrics.items()}, composites)
-
-
-def _known(run: Run, text: str) -> Definition:
-    try:
-        return parse_recorded(text)
-    except UsageError as error:
-        raise UsageError(
-            f"{run.path} has the metric {text}, which cannot be built here ({str(error).rstrip('.')}). Choose others "
-            "(--metrics)."
-        ) from error
+    return Selection(asking, {}, composites)
 
 
 def outcome_of(run: Run, metric: Metric, text: str, sample: Sample, take: Take) -> Result:
@@ -314,7 +301,7 @@ def _manifest(stored: Manifest, chosen: Selection, *, everything: bool) -> Manif
     return replace(
         stored,
         merilo=version(),
-        metrics=dict(chosen.versions),
+        metrics={text: each.version for text, each in chosen.metrics.items()},
         composites={text: each.composite.version for text, each in chosen.composites.items()},
         scales=scales_of(chosen.metrics),
         left_out=stored.left_out if everything else {},
