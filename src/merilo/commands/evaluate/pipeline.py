@@ -389,7 +389,8 @@ def _question_inputs(pipeline: Any, question_as: str | None) -> list[tuple[str, 
             return found
     else:
         found = [(part, name) for part, own in inputs.items() for name, each in own.items() if each.get("is_mandatory")]
-        if found and all(inputs[part][name].get("type") in (str, Any) for part, name in found):
+        kinds = [inputs[part][name].get("type") for part, name in found]
+        if found and all(kind is str or kind is Any for kind in kinds):
             return found
     listed = ", ".join(f"{component}.{name}" for component, own in inputs.items() for name in own)
     raise UsageError(

@@ -411,7 +411,7 @@ def _trulens_rows(path: Path, id: str | None, wanted: Mapping[str, object]) -> R
     """
     try:
         file = RecordFile(path, format_of(path), MAX_LINE_BYTES).by_content()
-        first = next((raw.value or {} for raw in file.records()), {})
+        first: Record = next((raw.value or {} for raw in file.records()), dict[str, Any]())
     except (DataError, UsageError):
         return None  # the reader of tables reports the problem
     if not first.keys() >= _TRULENS or not any(f"{name}{_CALLS}" in first for name in first):
@@ -458,7 +458,7 @@ def _contexts(record: Record, feedback: Sequence[str]) -> list[str]:
     calls = [call for name in feedback for call in _calls(record.get(f"{name}{_CALLS}"))]
     given = [arguments for call in calls if check.is_record(arguments := call.get("args"))]
     found = ([*dict.fromkeys(text for each in given for text in _texts(each.get(name)))] for name in _CONTEXTS)
-    return next(filter(None, found), [])
+    return next(filter(None, found), list[str]())
 
 
 def _texts(value: object) -> list[str]:

@@ -424,7 +424,7 @@ def _recompute(found: Verification, run: Run) -> None:
     found.recomputed, found.different, found.differences = len(lines), now.different, now.differences
     found.means = now.means
     found.outcomes = sum(1 for _ in outcome_lines(run.file(OUTCOMES)))
-    was, here = ({**each, "metrics": []} for each in (_json(run, SUMMARY), json.loads(compact(now.summary))))
+    was, here = ({**each, "metrics": None} for each in (_json(run, SUMMARY), json.loads(compact(now.summary))))
     if names := _differing(was, here):
         found.other.append(f"{run.path / SUMMARY} does not follow from the outcomes: {first_of(names, _NAMED)}.")
     before, after = ({**each.metrics, **each.composites} for each in (run.manifest, now.manifest))
