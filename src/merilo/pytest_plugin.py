@@ -23,6 +23,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from _pytest.mark import ParameterSet
     from _pytest.terminal import TerminalReporter
 
     from merilo.data.load import Records
@@ -59,6 +60,20 @@ def merilo_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         return run
 
     return evaluate
+
+
+def parameters(data: str | PathLike[str] | Records, mapping: Mapping[str, str] | None) -> list[ParameterSet]:
+    """Return each sample as a parameter of a test; see `merilo.testing.samples`."""
+    from merilo.data.load import load
+    from merilo.data.sample import BadRecord
+    from merilo.errors import DataError
+
+    found: list[ParameterSet] = []
+    for sample in load(data, mapping=mapping):
+        if isinstance(sample, BadRecord):
+            raise DataError(f"{data if isinstance(data, (str, PathLike)) else 'records'}: {sample.problems[0]}")
+        found.append(pytest.param(sample, id=sample.id))
+    return found
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from merilo.data.load import load
-from merilo.data.sample import BadRecord
-from merilo.errors import DataError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.metrics.contract import ContractViolation, check_metric
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from _pytest.mark import ParameterSet
 
     from merilo.commands.gate.result import Gates
@@ -61,11 +59,6 @@ def samples(data: str | PathLike[str] | Records, *, mapping: dict[str, str] | No
     Raises:
         DataError: the data cannot be read, or a record is invalid.
     """
-    import pytest
+    from merilo.pytest_plugin import parameters
 
-    found: list[ParameterSet] = []
-    for sample in load(data, mapping=mapping):
-        if isinstance(sample, BadRecord):
-            raise DataError(f"{data if isinstance(data, (str, PathLike)) else 'records'}: {sample.problems[0]}")
-        found.append(pytest.param(sample, id=sample.id))
-    return found
+    return parameters(data, mapping)
