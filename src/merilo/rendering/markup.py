@@ -1,6 +1,6 @@
-"""HTML built from elements: every text is escaped by one function, so text of data and models is never markup.
+"""HTML pages from the templates next to this module: every text is escaped, so text of data and models is never markup.
 
-Used by pages with scripts. Their data is JSON in the page, written by `json_text`; scripts show it as text only.
+Pages with scripts hold their data as JSON, written by `json_text`; scripts show it as text only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import html
 import json
 import re
 import zlib
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, cast
 
@@ -18,62 +19,76 @@ from merilo.rendering.explain import sample_texts, values
 from merilo.rendering.page import Page, cut
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WeakMarks
+from merilo.rendering.wording import count, number, span
 from merilo.runs.files import write_file, writing
+from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
+    from jinja2 import Environment
 
     from merilo.data.sample import Sample
     from merilo.metrics.base import Outcome
     from merilo.runs.run import SampleResult
 
 
-MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
+_MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
 """Hides the plain copy before it is drawn. A page whose scripts are blocked keeps it."""
-_VOID = frozenset({"meta", "br", "input"})
-_CLOSED = frozenset({"line", "rect", "circle", "polyline"})
-"""Elements of SVG without children."""
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _ESCAPED: Final = re.compile(r"\\(?:[bfr]|u00)")
 """Matches a control character, other than a tab or the end of a line, as JSON writes it."""
 
 
-class Markup(str):
-    """HTML that is already escaped."""
+@cache
+def _templates() -> Environment:
+    """Return the templates, which escape every value and show unsafe characters of texts as `U+202E`."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # slow to import
 
-    __slots__ = ()
+    found = Environment(
+        autoescape=True,
+        finalize=_shown,
+        loader=FunctionLoader(_asset),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    found.globals |= {"amount": "{:,}".format, "count": count, "number": number, "span": span, "version": version}
+    found.globals["pieces"] = re.compile(r"(?<=[_(])").split
+    return found
 
 
-def escaped(text: str) -> Markup:
-    """Return the text as HTML: markup characters escaped, control and bidirectional characters shown as `U+202E`."""
-    return Markup(html.escape(visible(text), quote=True))
+def _shown(value: object) -> object:
+    if value is None:
+        return ""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
-def el(tag: str, *children: object, cls: str = "", **attributes: object) -> Markup:
-    """Return an element.
+def drawn(template: str, **values: object) -> str:
+    """Return a template with these values; one of None is blank."""
+    return _templates().get_template(template).render(values)
 
-    Children are texts, numbers, elements or lists of them. An attribute of None or False is omitted, one of True has
-    no value; `_` in its name becomes `-`.
+
+def page(
+    template: str,
+    data: Mapping[str, object] | None = None,
+    *,
+    scripts: Sequence[str] = (),
+    sheet: str = "",
+    served: bool = False,
+    **values: object,
+) -> str:
+    """Return a whole page: a template that extends `page.html`, with JSON `data` by the id of its element.
+
+    The content security policy allows merilo's own style and scripts by digest, and no request. `scripts`: files that
+    become one script. `sheet`: a style sheet in addition to that of the report. `served`: a page of our own server,
+    which may ask that server for more.
     """
-    named = {"class": cls or None, **attributes}
-    given = "".join(_attribute(name.strip("_").replace("_", "-"), value) for name, value in named.items())
-    if tag in _VOID:
-        return Markup(f"<{tag}{given}>")
-    if tag in _CLOSED:
-        return Markup(f"<{tag}{given}/>")
-    return Markup(f"<{tag}{given}>{joined(children)}</{tag}>")
-
-
-def joined(children: Iterable[object]) -> Markup:
-    """Return the children as HTML, one after the other."""
-    return Markup("".join(map(_child, children)))
-
-
-def raw_element(tag: str, text: str, **attributes: object) -> Markup:
-    """Return a script or style element with merilo's own text, or with JSON from `json_text`, unescaped."""
-    given = "".join(_attribute(name.strip("_").replace("_", "-"), value) for name, value in attributes.items())
-    return Markup(f"<{tag}{given}>{text}</{tag}>")
+    style = _asset("report.css") + (_asset(sheet) if sheet else "")
+    codes = [_MARK_SCRIPTS, "\n".join(map(_asset, scripts))] if scripts else []
+    frame = {"policy": _policy(style, codes, served=served), "style": style, "scripts": codes}
+    return drawn(template, **frame, data={name: json_text(each) for name, each in (data or {}).items()}, **values)
 
 
 def _digest(text: str) -> str:
@@ -81,12 +96,12 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def asset(name: str) -> str:
+def _asset(name: str) -> str:
     """Return the text of a style sheet or script."""
     return files("merilo.rendering").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def policy(style: str, scripts: Iterable[str], *, served: bool) -> str:
+def _policy(style: str, scripts: Iterable[str], *, served: bool) -> str:
     """Return the content security policy of a page with this style and these scripts, and no request.
 
     `served`: a page of our own server, which may ask that server for more.
@@ -124,24 +139,6 @@ def safe(value: object) -> object:
     return value
 
 
-def _attribute(name: str, value: object) -> str:
-    if value is None or value is False:
-        return ""
-    return f" {name}" if value is True else f' {name}="{escaped(str(value))}"'
-
-
-def _child(child: object) -> str:
-    match child:
-        case None:
-            return ""
-        case Markup():
-            return child
-        case str() | int() | float():
-            return escaped(str(child))
-        case _:
-            return joined(child)  # type: ignore[arg-type]  # the rest are lists of children
-
-
 _WIDTH: Final = 100
 _TEXT: Final = 500
 _CONTEXTS: Final = 10
@@ -155,7 +152,7 @@ def write_page(path: Path, text: str) -> None:
 
 def printed_html(result: object) -> str:
     """Return what `print` shows of a result as HTML, everything in it escaped."""
-    return el("pre", str(result))
+    return f"<pre>{html.escape(visible(str(result)))}</pre>"
 
 
 def sample_html(sample: Sample) -> str:

@@ -27,7 +27,7 @@ from merilo.commands.label.tasks import (
     things_of,
 )
 from merilo.errors import DataError, UsageError
-from merilo.rendering.markup import MARK_SCRIPTS, Markup, asset, el, json_text, policy, raw_element, write_page
+from merilo.rendering.markup import page, write_page
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page
 from merilo.rendering.sanitize import clean
@@ -68,26 +68,16 @@ def label_page(records: Sequence[Mapping[str, object]], *, save: str | None = No
     asked = [task for task in tasks if task is not None]
     if not asked:
         raise DataError("No task needs an answer, so there is nothing to label.")
-    style = asset("report.css") + asset("label.css")
-    scripts = [MARK_SCRIPTS, asset("label.js")]
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy(style, scripts, served=save is not None)),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", "Label · merilo"),
-        raw_element("style", style),
-        raw_element("script", scripts[0]),
+    texts = [sorted(task.texts, key=lambda each: each[0] in READ) for task in asked]
+    return page(
+        "label.html",
+        {"tasks": _data(records, tasks, save)},
+        scripts=("label.js",),
+        sheet="label.css",
+        served=save is not None,
+        tasks=list(zip(asked, texts, strict=True)),
+        named=named,
     )
-    body = el(
-        "body",
-        el("main", id="label", cls="app"),
-        _plain(asked),
-        raw_element("script", json_text(_data(records, tasks, save)), type="application/json", id="tasks"),
-        raw_element("script", scripts[1]),
-    )
-    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
 
 def _data(
@@ -122,29 +112,6 @@ def _form(task: OpenTask) -> dict[str, Any]:  # Any: JSON
     """Return how a task is answered: by keys, or by a number in a range (None for an end without a limit)."""
     low, high = (end if isfinite(end) else None for end in range_of(task))
     return {"keys": [(key.typed, key.label, key.meaning) for key in keys_of(task, _TAKEN)], "low": low, "high": high}
-
-
-def _plain(tasks: Sequence[OpenTask]) -> Markup:
-    """Return the tasks as a list, for readers without scripts."""
-    return el(
-        "main",
-        el("h1", f"Label {count(len(tasks), 'task')}"),
-        el("p", "Answers need scripts, which are switched off here. The tasks are listed below; in a terminal:"),
-        el("pre", "merilo label tasks.jsonl"),
-        [_listed(number, task) for number, task in enumerate(tasks, start=1)],
-        cls="wrap plain",
-        id="plain",
-    )
-
-
-def _listed(number: int, task: OpenTask) -> Markup:
-    texts = sorted(task.texts, key=lambda each: each[0] in READ)
-    return el(
-        "article",
-        el("h2", f"{number}. {task.question}", cls="t", dir="auto"),
-        [(el("h3", named(name)), el("p", text, cls="t", dir="auto")) for name, text in texts],
-        el("p", el("b", "Answers: "), task.explained or "a number"),
-    )
 
 
 MAX_BYTES: Final = 4096

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from merilo.commands.calibrate.correction import corrected_of
 from merilo.commands.calibrate.levels import judge_sentences
 from merilo.commands.calibrate.people import labelling_price, labels_by_sample, readable_labels
-from merilo.commands.calibrate.slices import faults_of
+from merilo.commands.calibrate.slices import faults_of, slices_by
 from merilo.commands.report.details import (
     FAILED,
     MOST,
@@ -28,7 +28,6 @@ from merilo.commands.report.details import (
     Value,
     detail_of,
 )
-from merilo.commands.report.page import report_slices
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
 from merilo.rendering.aggregate import means_notes
@@ -40,7 +39,9 @@ from merilo.rendering.wording import HUMAN_LABELS, STOPPED, Section, count, fill
 from merilo.results.basis import BY_JUDGE, judged_by_embedded
 from merilo.results.contents import chosen, has_order
 from merilo.results.faults import CANNOT_TELL, PLACES, judged_metrics
+from merilo.results.records import grouped
 from merilo.results.sample_detail import SampleDetail
+from merilo.results.slices import values_by_field
 from merilo.runs.run import opened
 from merilo.runs.run_metrics import NO_SCALE, recorded_scale, weak_metrics
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.compare.result import RunComparison
     from merilo.results.faults import Faults
+    from merilo.results.slices import Slices
     from merilo.runs.run import Run
     from merilo.runs.run_metrics import Scale
     from merilo.stats.correction import Correction
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
 _LIST_CHARS = 300
 """Characters of a question or response in the table; the opened sample has all of it."""
 _BINS = 10
+_FIELDS = 6
+"""Number of fields that have slices."""
 _REPLIES = 2_000
 """Reports on more samples leave the judge's raw replies out."""
 
@@ -93,12 +97,35 @@ def report_run(
         cards=_cards(this, all_rows, corrections),
         faults=faults,
         components=labelled or not judged_by_embedded(this.manifest),
-        slices=report_slices(this, by, judge_only=judge_only),
+        slices=_slices(this, by, judge_only=judge_only),
         samples=all_rows.samples,
         entries=entries,
         passages=passages.listed(),
         notes=tuple(_notes(this, corrections)),
     )
+
+
+def _slices(run: Run, by: str | None = None, *, judge_only: bool = False) -> tuple[Slices, ...]:
+    """Return the slices of a run by each field that has 2 to 30 values. `by`: the field to show first.
+
+    The others follow in the order of their spread: the largest difference between means with an interval. Raises
+    UsageError if `by` cannot be used.
+    """
+    first = () if by is None else (by,)
+    fields = list(dict.fromkeys((*first, *values_by_field(run))))[:_FIELDS]
+    found = slices_by(run, fields, judge_only=judge_only) if fields else ()
+    return tuple(sorted(found, key=lambda each: (each.field != by, -_spread(each))))
+
+
+def _spread(found: Slices) -> float:
+    """Return the largest difference between two slices' means of one metric; 0 without two that have intervals."""
+    known = grouped(
+        (metric, mean.value or 0.0)
+        for each in found.values()
+        for metric, mean in each.means.items()
+        if mean.interval.ends
+    )
+    return max((max(values) - min(values) for values in known.values()), default=0.0)
 
 
 @dataclass(slots=True)

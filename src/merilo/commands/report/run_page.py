@@ -1,10 +1,11 @@
-"""The report on one run, or on a comparison of runs, as one HTML file.
+"""The report on one run, or on a comparison of runs, as one HTML file: the values that its template shows.
 
 It is readable without scripts. With them, samples are sorted, filtered and opened.
 """
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -12,57 +13,54 @@ from urllib.parse import quote
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_doc, weak_of
 from merilo.commands.report.details import Caution
-from merilo.commands.report.page import (
-    breakable,
-    cautions,
-    chip,
-    drawer,
-    fault_fields,
-    forest_row,
-    heading,
-    histogram,
-    metric_field,
-    notes,
-    page,
-    page_data,
-    reach_of,
-    rounded,
-    scale_row,
-    slice_columns,
-    slice_section,
-    table,
-    text,
-)
-from merilo.commands.report.plain import plain_copy, plain_pairs
 from merilo.commands.report.run import compared_samples, report_run
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
+from merilo.rendering.aggregate import mean_cell, shown_faults, slice_notes
 from merilo.rendering.doc import MARKS
-from merilo.rendering.markup import Markup, el, joined, write_page
+from merilo.rendering.markup import packed, page, write_page
 from merilo.rendering.overview import embedded_counts, fault_sentence, fault_share
 from merilo.rendering.page import Tone
 from merilo.rendering.sanitize import visible
 from merilo.rendering.weak import WEAK
-from merilo.rendering.wording import count, number, span
+from merilo.rendering.wording import count, number
 from merilo.results.estimate import between, signed
-from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, FAULTS, PLACES, SUFFICIENCY, Answer, Held, has_faults
+from merilo.results.faults import (
+    CANNOT_TELL,
+    FAITHFULNESS,
+    FAULTS,
+    PLACES,
+    SUFFICIENCY,
+    Answer,
+    Held,
+    has_faults,
+    judged_metrics,
+)
+from merilo.results.records import picked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from merilo.commands.compare.result import RunComparison
-    from merilo.commands.report.details import Card, RunReport
+    from merilo.commands.report.details import Card, Entry, RunReport, Value
     from merilo.commands.report.run import ComparedSamples
-    from merilo.rendering.doc import Entry, Part
+    from merilo.rendering.doc import Entry as Difference
+    from merilo.rendering.doc import Part
     from merilo.results.faults import Fault
+    from merilo.results.slices import Slices
     from merilo.runs.run import Run
+    from merilo.runs.run_metrics import Scale
 
 _BESIDE: Final = 6
 """The number of metrics that fit next to the fault table."""
+_IN_FULL: Final = 100
+"""Number of samples whose texts and verdicts are in the plain copy."""
 _NOT_SUPPORTED: Final = "not_supported"
 _HELD: Final = {Held.ENOUGH: "contexts hold the answer", Held.SHORT: "they do not", Held.UNKNOWN: "responses"}
 _ANSWER: Final = {Answer.SUPPORTED: "all supported", Answer.STRAYED: "not all supported", Answer.DECLINED: "declined"}
+_Values = dict[str, Any]  # Any: JSON, or the values of a template
+_Passages = tuple[tuple[str, "Sequence[str]"], ...]
 
 
 def write_report(
@@ -103,57 +101,51 @@ def report_text(runs: Sequence[Run | str | PathLike[str]], *, by: str | None = N
 
 def run_page(found: RunReport) -> str:
     """Return the report as one HTML file; equal reports give equal bytes."""
-    head = el(
-        "header",
-        el("h1", text(found.name)),
-        el("p", [el("span", fact) for fact in found.facts], cls="facts"),
-        el("p", _lead(found), cls="lead"),
-        cautions(found.cautions),
-        cls="wrap head",
-    )
-    cards = el("div", [_card(each) for each in sorted(found.cards, key=lambda card: card.weak)], cls="metrics")
-    sections = [
-        _section("faults", "Where it goes wrong", "each count filters the samples", _fault_table(found)),
-        slice_section(found.slices, corrected=found.faults.checked),
-        _section("metrics", "Metrics", "mean, interval, distribution of the scores", cards),
-    ]
-    cols = "wrap cols stacked" if len(found.cards) > _BESIDE and None in sections else "wrap cols"
-    app = el("section", el("div", cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples")
+    table, full = _fault_table(found), found.entries[:_IN_FULL]
+    listed = f"{count(len(found.entries), 'sample')}, the worst first"
+    if len(found.entries) < found.samples:
+        listed = f"the worst {len(found.entries):,} of {count(found.samples, 'sample')}"
+    worst = found.entries[0] if found.entries else None
     return page(
-        f"{found.name}: report",
-        [head, el("main", el("div", sections, cls=cols), el("div", notes(found.notes), cls="wrap"), app), drawer()],
+        "run.html",
+        {"rows": _columns(found), "blocks": _blocks({"details": found.entries}, found.passages)},
         scripts=("table.js", "sample.js", "report.js"),
-        data=page_data(_columns(found), {"details": found.entries}, found.passages),
-        after=plain_copy(found),
+        found=found,
+        lead=_lead(found),
+        worst=worst,
+        anchor=quote(visible(worst.row.id), safe="") if worst else "",
+        stacked=len(found.cards) > _BESIDE and not (table and found.slices),
+        table=table,
+        slices=[_slice_table(each, corrected=found.faults.checked) for each in found.slices],
+        cards=[_card(each) for each in sorted(found.cards, key=lambda card: card.weak)],
+        listed=listed,
+        full=full,
+        **_samples(tuple(found.run.manifest.metrics), found.passages, components=found.components),
     )
 
 
-def _lead(found: RunReport) -> list[object]:
-    counts = [f"{', '.join(parts)}." for parts in embedded_counts(found.run, found.faults)]
-    said = (
-        " ".join(counts)
-        or fault_sentence(found.faults)
-        or f"{count(found.samples, 'sample')}, the lowest scores first."
-    )
-    if not found.entries:
-        return [said]
-    worst = found.entries[0]
-    name = text(worst.question or worst.row.id)
-    return [
-        said,
-        " The worst: ",
-        el("a", name, href=f"#sample={quote(visible(worst.row.id), safe='')}", data_sample=True),
-    ]
+def _samples(metrics: Sequence[str], passages: _Passages, *, components: bool = False) -> _Values:
+    """Return what the plain copy needs to draw any sample."""
+    return {
+        "metrics": metrics,
+        "judged": has_faults(metrics),
+        "faults": [(each, _cause(each, components=components)) for each in FAULTS],
+        "passages": passages,
+        "score": _score_text,
+    }
 
 
-def _section(anchor: str, title: str, note: str, content: Markup | None) -> Markup | None:
-    """Return a section of the head; None without content."""
-    return (
-        None if content is None else el("section", heading(title, note, anchor=anchor), content, aria_labelledby=anchor)
-    )
+def _score_text(value: Value) -> str:
+    return "undefined" if value is None else "failed" if value is False else number(value)
 
 
-def _fault_table(found: RunReport) -> Markup | None:
+def _lead(found: RunReport) -> str:
+    counts = [", ".join(parts) for parts in embedded_counts(found.run, found.faults)]
+    said = " ".join(f"{each[:1].upper()}{each[1:]}." for each in counts)
+    return said or fault_sentence(found.faults) or f"{count(found.samples, 'sample')}, the lowest scores first."
+
+
+def _fault_table(found: RunReport) -> _Values | None:
     """Return the table: what the contexts hold, against what the response does; None if neither was judged.
 
     A run with one half has its rows or its columns only.
@@ -162,100 +154,188 @@ def _fault_table(found: RunReport) -> Markup | None:
     contexts, responses = (bool({Answering.name, each} & names) for each in (SUFFICIENCY, FAITHFULNESS))
     if not contexts and not responses:
         return None
-    answers = [*_ANSWER] if responses else [Answer.UNKNOWN]
-    head = el("thead", el("tr", el("td"), [el("th", name, scope="col") for name in _ANSWER.values()]))
+    compared = Answering.name in names and any(each.detail["ref"] is not None for each in found.entries)
+
+    def cell(held: Held, answer: Answer) -> list[_Values]:
+        if (held, answer) == (Held.SHORT, Answer.UNKNOWN):  # all that is known without responses
+            return [_counted(found, FAULTS[PLACES[Category.EVIDENCE_MISSING]])]
+        here = [each for each in reversed(FAULTS) if (each.held, each.answer) == (held, answer)]
+        known = [each for each in here if each.key != Category.WRONG or compared or found.faults[each.key]]
+        return [_counted(found, each) for each in known]
+
     rows = [
-        el("tr", el("th", _HELD[held], scope="row"), [el("td", _cell(found, held, each)) for each in answers])
+        (_HELD[held], [cell(held, each) for each in (_ANSWER if responses else [Answer.UNKNOWN])])
         for held in ((Held.ENOUGH, Held.SHORT) if contexts else (Held.UNKNOWN,))
         if found.faults.checked or any(found.faults[each.key] for each in FAULTS if each.held == held)
     ]
-    apart = [FAULTS[PLACES[key]] for key in (CANNOT_TELL, _NOT_SUPPORTED) if found.faults[key]] if contexts else []
-    apart = apart or [FAULTS[PLACES[CANNOT_TELL]]] * bool(found.faults[CANNOT_TELL])
-    table = el("table", head if responses else None, el("tbody", rows), cls=f"faults{' narrow' * (not responses)}")
-    return joined([*(_count(found, each) for each in apart), table])
+    apart = [key for key in ((CANNOT_TELL, _NOT_SUPPORTED) if contexts else (CANNOT_TELL,)) if found.faults[key]]
+    return {
+        "head": [*_ANSWER.values()] if responses else [],
+        "rows": rows,
+        "apart": [_counted(found, FAULTS[PLACES[key]]) for key in apart],
+    }
 
 
-def _cell(found: RunReport, held: Held, answer: Answer) -> list[Markup]:
-    """Return the faults of a cell; without responses, contexts that do not hold the answer are all that is known."""
-    if (held, answer) == (Held.SHORT, Answer.UNKNOWN):
-        return [_count(found, FAULTS[PLACES[Category.EVIDENCE_MISSING]])]
-    here = [each for each in reversed(FAULTS) if (each.held, each.answer) == (held, answer)]
-    joint = any(metric.partition("(")[0] == Answering.name for metric in found.run.manifest.metrics)
-    compared = joint and any(each.detail["ref"] is not None for each in found.entries)
-    return [_count(found, each) for each in here if each.key != Category.WRONG or compared or found.faults[each.key]]
-
-
-def _count(found: RunReport, fault: Fault) -> Markup:
-    """Return the samples with a fault, as a link that filters them; with human labels, their share."""
+def _counted(found: RunReport, fault: Fault) -> _Values:
+    """Return the number of samples with a fault; with human labels, their share."""
     shared = fault.key in found.faults.corrected
     counted = fault_share(found.faults, fault.key) if shared else f"{found.faults[fault.key]:,}"
     amount, _, interval = counted.partition(" (")
-    small = ", ".join(filter(None, (interval.rstrip(")"), fault.look if found.components else "")))
-    name = el("span", f"{fault.glyph} {fault.name}", el("i", small) if small else None)
-    zero = " zero" * (amount in {"0", "0 %"})
-    return el("a", el("b", amount), name, cls=f"cell {fault.tone}{zero}", href="#samples", data_fault=PLACES[fault.key])
+    small = filter(None, (interval.rstrip(")"), fault.look if found.components else ""))
+    return {
+        "fault": fault,
+        "place": PLACES[fault.key],
+        "amount": amount,
+        "small": ", ".join(small),
+        "zero": amount in {"0", "0 %"},
+    }
 
 
-def _card(card: Card) -> Markup:
-    found = card.aggregate
-    counted = [f"of {', '.join(found.parts)}" if found.parts else f"{found.scored:,} scored"]
-    counted += [f"{found.undefined:,} undefined"] if found.undefined else []
-    failed = el("span", f" \u00b7 {found.failed:,} failed", cls="f") if found.failed else None
-    interval = span(found.interval) if found.interval is not None else (found.note or "no interval")
-    notes = [el("span", WEAK, cls="weaktag")] if card.weak else []
-    notes += [] if card.scale.higher_is_better else [el("span", "lower is better", cls="weaktag")]
-    return el(
-        "a",
-        el("span", breakable(card.name), cls="n"),
-        el("span", number(found.mean), cls="v"),
-        el("span", interval, cls="ci" if found.interval is not None else "ci why"),
-        histogram(card),
-        el("span", " \u00b7 ".join(counted), failed, " " if notes else None, notes, cls="c"),
-        el("span", _parts(card), cls="c"),
-        cls=f"metric{' weak' * card.weak}",
-        href="#samples",
-        data_metric=card.metric,
-    )
+def _card(card: Card) -> _Values:
+    """Return a metric with what its mean is a share of, such as `40 of 44 contexts relevant`.
 
-
-def _parts(card: Card) -> str:
-    """Return what the mean is a share of, such as `40 of 44 contexts relevant`.
-
-    Empty for a corrected metric, as the judge counted.
+    A corrected metric has no such share, as the judge counted.
     """
-    counts, (part, _, whole) = card.aggregate.counts, next(iter(card.aggregate.shares), "").partition("/")
-    some, every = counts.get(part), counts.get(whole)
-    if some is None or every is None or card.name != card.metric:
-        return ""
-    shares = f"{some:,} of {every:,} {whole.removesuffix('s') if every == 1 else whole} {part}"
-    return shares.replace("_", " ")
+    found = card.aggregate
+    counts, (part, _, whole) = found.counts, next(iter(found.shares), "").partition("/")
+    some, every, shares = counts.get(part), counts.get(whole), ""
+    if some is not None and every is not None and card.name == card.metric:
+        shares = f"{some:,} of {every:,} {whole.removesuffix('s') if every == 1 else whole} {part}".replace("_", " ")
+    tags = [*([WEAK] if card.weak else []), *([] if card.scale.higher_is_better else ["lower is better"])]
+    return {"card": card, "shares": shares, "tags": tags, "drawn": _histogram(card)}
 
 
-def _columns(found: RunReport) -> dict[str, Any]:  # Any: JSON
+_WIDTH, _TALL, _FOREST = 72, 24, 400
+"""The sizes of the drawings in the templates."""
+
+
+def _histogram(card: Card) -> _Values | None:
+    """Return the distribution of a metric's scores with its mean and interval; None for an infinite range.
+
+    In the worse half of a verdict bars are bad. Other scores are neither good nor bad, nor is an average of
+    probabilities: the judge's thresholds are not at its middle.
+    """
+    low, high = card.scale.span
+    if not card.bins or not isfinite(high - low):
+        return None
+    step, tall = _WIDTH / len(card.bins), _TALL / max(card.bins)
+
+    def at(value: float) -> str:
+        return f"{(min(max(value, low), high) - low) / (high - low) * _WIDTH:.1f}"
+
+    def tone(place: int) -> str:
+        if card.aggregate.averaged or not judged_metrics([card.metric]):
+            return " other"
+        return " lo" if (place < len(card.bins) / 2) == card.scale.higher_is_better else ""
+
+    interval, mean = card.aggregate.interval, card.aggregate.mean
+    return {
+        "bars": [
+            (tone(place), *map("{:.1f}".format, (place * step + 0.5, step - 1, _TALL - tall * amount, tall * amount)))
+            for place, amount in enumerate(card.bins)
+            if amount
+        ],
+        "interval": interval and [*map(at, interval)],
+        "mean": None if mean is None else at(mean),
+        "counts": ", ".join(f"{amount:,}" for amount in card.bins),
+    }
+
+
+_FAULTS, _COLUMNS = 3, 4
+"""The number of faults with a column in a table of slices, and of columns for faults and means together."""
+
+
+def _slice_table(found: Slices, *, corrected: bool) -> _Values:
+    """Return a table of slices: first the metrics in which one differs from the rest, then those of the fault table.
+
+    `corrected`: human labels correct other numbers of the page.
+    """
+    faults = shown_faults(found, _FAULTS)
+    starred = {metric for each in found.values() for metric in each.differs}
+    means = next(iter(found.values())).means
+    metrics = sorted(means, key=lambda metric: (metric not in starred, not judged_metrics([metric])))
+    metrics = metrics[: _COLUMNS - len(faults)]
+    notes = [*slice_notes(found), *(["Other numbers of this table are by the judge alone."] if corrected else [])]
+    rows = [
+        (each.value, len(each), [each.faults[key] for key in faults], [mean_cell(each, metric) for metric in metrics])
+        for each in found.values()
+    ]
+    head = [found.field, "n", *(FAULTS[PLACES[key]].name for key in faults)]
+    return {"field": found.field, "head": head, "metrics": metrics, "rows": rows, "notes": " ".join(notes)}
+
+
+# -- data of the scripts -------------------------------------------------------------------------------
+
+_BLOCK: Final = 50
+_LARGE: Final = 2_000
+_LARGE_BLOCK: Final = 200
+
+
+def _blocks(details: Mapping[str, Sequence[Entry]], passages: _Passages) -> _Values:
+    """Return details (by name) and passages in packed blocks that the page opens when needed."""
+    size = _BLOCK if max(map(len, details.values())) < _LARGE else _LARGE_BLOCK
+    parts = {name: [each.detail for each in entries] for name, entries in details.items()}
+    parts["passages"] = [[name, *texts] for name, texts in passages]
+    return {
+        "size": size,
+        **{name: [packed(all_[at : at + size]) for at in range(0, len(all_), size)] for name, all_ in parts.items()},
+    }
+
+
+def _metric(metric: str, scale: Scale, *, weak: bool, averaged: bool) -> _Values:
+    """Return what the table knows of a metric; an infinite end of its range is None.
+
+    `averaged`: its scores average probabilities of the judge, so they are not verdicts and have no colour.
+    """
+    span = [end if isfinite(end) else None for end in scale.span]
+    verdict = not averaged and bool(judged_metrics([metric]))
+    return {"id": metric, "weak": weak, "span": span, "up": scale.higher_is_better, "verdict": verdict}
+
+
+def _faults(*, components: bool = False) -> list[_Values]:
+    """Return what the table knows of each fault; `components`: also the component to look at first."""
+    return [{**picked(each, "tone glyph name likely"), "cause": _cause(each, components=components)} for each in FAULTS]
+
+
+def _cause(fault: Fault, *, components: bool) -> str:
+    return f"{fault.cause} Look first at the {fault.look}." if components and fault.look else fault.cause
+
+
+def _values(entries: Sequence[Entry], at: int) -> list[Value]:
+    """Return the scores of a metric with four decimals; None and False for outcomes that are not scores."""
+    found = (each.row.values[at] for each in entries)
+    return [each if each is None or each is False else round(each, 4) for each in found]
+
+
+def _columns(found: RunReport) -> _Values:
     entries, metrics = found.entries, list(found.run.manifest.metrics)
     cards = {card.metric: card for card in found.cards}
     return {
         "total": found.samples,
         "metrics": [
-            metric_field(each.metric, each.scale, weak=each.weak, averaged=each.aggregate.averaged)
+            _metric(each.metric, each.scale, weak=each.weak, averaged=each.aggregate.averaged)
             for each in (cards[metric] for metric in metrics)
         ],
-        "faults": fault_fields(components=found.components),
+        "faults": _faults(components=found.components),
         "judged": has_faults(metrics),
-        "by": slice_columns(found.slices, entries),
+        "by": [_slice_column(each, entries) for each in found.slices],
         "id": [each.row.id for each in entries],
         "q": [each.question for each in entries],
         "r": [each.response for each in entries],
         "f": [each.row.fault for each in entries],
         "k": [each.contexts for each in entries],
         "differs": [None if each.differs is None else round(each.differs, 4) for each in entries],
-        "v": [[rounded(each.row.values[at]) for each in entries] for at in range(len(metrics))],
+        "v": [_values(entries, at) for at in range(len(metrics))],
     }
 
 
-# -- a comparison of runs ------------------------------------------------------------------------------
+def _slice_column(found: Slices, entries: Sequence[Entry]) -> _Values:
+    """Return what the page knows of a field: its name, its values, and which of them each sample has."""
+    places = {sample: at for at, own in enumerate(found.values()) for sample in own.samples}
+    return {"field": found.field, "values": [*found], "of": [places[entry.row.id] for entry in entries]}
 
-_HEAD: Final = ("Metric", "Means", "Difference", "Plot", "Verdict")
+
+# -- a comparison of runs ------------------------------------------------------------------------------
 
 
 def comparison_page(found: RunComparison, samples: ComparedSamples | None = None) -> str:
@@ -264,36 +344,46 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
     `samples`: the common samples; None: they are read from the runs. Raises RunError if a run cannot be read.
     """
     shown = compared_samples(found) if samples is None else samples
-    doc, title = comparison_doc(found), " against ".join(found.names)
+    doc = comparison_doc(found)
     (size, *_, level), leads = doc.parts[0].head, [each for part in doc.parts for each in part.sentences]
-    head = el(
-        "header",
-        el("h1", text(title)),
-        el("p", el("span", size), el("span", level.replace("interval", "intervals")), cls="facts"),
-        [el("p", each, cls="lead") for each in (*leads, doc.advice) if each],
-        cautions([Caution("Note.", each) for each in doc.warnings]),
-        cls="wrap head",
-    )
-    legend = el("p", doc.legend, cls="soft small")
-    numbers = el("div", [_pair(part) for part in doc.parts], legend, notes(doc.notes), cls="wrap")
-    title_of_samples = heading("Samples", "those that changed most first; open one to see the runs side by side")
-    app = el(
-        "section", el("div", title_of_samples, cls="wrap", id="samples"), cls="app", id="app", aria_label="Samples"
-    )
+    by = shown.metrics.index(found.moved_by) if found.moved_by in shown.metrics else 0
+    pairs = list(zip(*shown.entries, strict=True))[:_IN_FULL]
     return page(
-        f"{title}: comparison",
-        [head, el("main", numbers, app), drawer("broad")],
+        "comparison.html",
+        {
+            "rows": _compared_columns(found, shown),
+            "blocks": _blocks({f"details{at}": own for at, own in enumerate(shown.entries)}, shown.passages),
+        },
         scripts=("table.js", "sample.js", "compare.js"),
-        data=page_data(
-            _compared_columns(found, shown),
-            {f"details{place}": own for place, own in enumerate(shown.entries)},
-            shown.passages,
-        ),
-        after=plain_pairs(found, shown),
+        title=" against ".join(found.names),
+        names=found.names,
+        facts=[size, level.replace("interval", "intervals")],
+        leads=[each for each in (*leads, doc.advice) if each],
+        cautions=[Caution("Note.", each) for each in doc.warnings],
+        doc=doc,
+        tables=[(part, *_forest(part)) for part in doc.parts],
+        listed=f"the first {len(pairs):,} of {found.common:,}, those that changed most first",
+        pairs=[(each, " and ".join(_score_text(own.row.values[by]) for own in each), _ranks(each)) for each in pairs],
+        **_samples(shown.metrics, shown.passages),
     )
 
 
-def _compared_columns(found: RunComparison, shown: ComparedSamples) -> dict[str, Any]:  # Any: JSON
+def _ranks(entries: Sequence[Entry]) -> list[list[str]]:
+    """Return by run the place of each context in the other run; empty with more than two runs."""
+    places = [[each["p"] for each in entry.detail["cx"]] for entry in entries]
+    if len(places) != 2:
+        return []
+
+    def rank(at: int, passage: int, other: Sequence[int]) -> str:
+        if passage not in other:
+            return "only here"
+        return "same rank" if (place := other.index(passage)) == at else f"there: {place + 1}"
+
+    both = zip(places, reversed(places), strict=True)
+    return [[rank(at, each, other) for at, each in enumerate(own)] for own, other in both]
+
+
+def _compared_columns(found: RunComparison, shown: ComparedSamples) -> _Values:
     first, *_ = shown.entries
     averaged = {each.metric for side in found.sides for each in side.run.metrics.values() if each.averaged}
     unchecked, weak = {row.metric for row in found.rows if row.unchecked}, weak_of(found)
@@ -302,49 +392,40 @@ def _compared_columns(found: RunComparison, shown: ComparedSamples) -> dict[str,
         "names": list(found.names),
         "by": found.moved_by,
         "metrics": [
-            metric_field(metric, scale, weak=metric in weak, averaged=metric in averaged)
+            _metric(metric, scale, weak=metric in weak, averaged=metric in averaged)
             | {"unchecked": metric in unchecked}
             for metric, scale in zip(shown.metrics, shown.scales, strict=True)
         ],
-        "faults": fault_fields(),
+        "faults": _faults(),
         "chips": any(each.response for own in shown.entries for each in own),
         "id": [each.row.id for each in first],
         "q": [each.question for each in first],
         "r": [[each.response for each in own] for own in shown.entries],
         "f": [[each.row.fault for each in own] for own in shown.entries],
-        "v": [
-            [[rounded(each.row.values[at]) for each in own] for own in shown.entries]
-            for at in range(len(shown.metrics))
-        ],
+        "v": [[_values(own, at) for own in shown.entries] for at in range(len(shown.metrics))],
     }
 
 
-def _pair(part: Part) -> Markup:
-    reach = reach_of([each.estimate.interval for each in part.entries], [each.estimate.value for each in part.entries])
-    shown = [
-        el("tr", el("th", each, colspan=len(_HEAD), scope="rowgroup"), cls="grouphead")
-        if isinstance(each, str)
-        else _row(each, reach)
-        for each in part.rows
-    ]
-    shown.append(scale_row(reach, before=_HEAD.index("Plot")))
-    note = f"right of the line: {part.head[2]} is higher"
-    counts = el("p", part.below, cls="small") if part.below else None
-    return el("section", heading("Differences", note), table(_HEAD, shown, cls="forest"), counts, cls="gap")
+def _forest(part: Part) -> tuple[str, list[str | _Values]]:
+    """Return the end of the line of differences, and the rows: headings, and differences drawn on that line."""
+    ends = [abs(each) for row in part.entries for each in (row.estimate.value, *(row.estimate.interval or ())) if each]
+    reach = max([*ends, 1e-6])
 
+    def at(value: float) -> str:
+        return f"{(value / reach + 1) / 2 * (_FOREST - 12) + 6:.1f}"
 
-def _row(entry: Entry, reach: float) -> Markup:
-    value, ends = entry.estimate.value, between(entry.estimate.interval)
-    tone, glyph = MARKS.get(entry.verdict, (Tone.PLAIN, "="))
-    colour = "" if tone is Tone.PLAIN else tone.value
-    drawn = forest_row(value, entry.estimate.interval, reach, colour, f"Difference {signed(value)}, interval {ends}")
-    said = chip(colour or "none", glyph, entry.said) if entry.said else None
-    why = el("p", entry.why, cls="small soft") if entry.why else None
-    return el(
-        "tr",
-        el("th", el("a", entry.name, href="#samples", data_metric=entry.metric), scope="row"),
-        el("td", " to ".join(entry.parts), el("p", entry.fewer, cls="small soft") if entry.fewer else None, cls="nw"),
-        el("td", el("b", signed(value)), el("span", f" {ends}", cls="small soft nw")),
-        el("td", drawn, cls="plot"),
-        el("td", said, why, cls="read"),
-    )
+    def row(entry: Difference) -> _Values:
+        value, interval, ends = entry.estimate.value, entry.estimate.interval, between(entry.estimate.interval)
+        tone, glyph = MARKS.get(entry.verdict, (Tone.PLAIN, "="))
+        colour = "" if tone is Tone.PLAIN else tone.value
+        return {
+            "entry": entry,
+            "difference": signed(value),
+            "ends": ends,
+            "value": None if value is None else at(value),
+            "interval": interval and [*map(at, interval)],
+            "colour": colour,
+            "chip": (colour or "none", glyph, entry.said),
+        }
+
+    return f"{reach:.3f}", [each if isinstance(each, str) else row(each) for each in part.rows]

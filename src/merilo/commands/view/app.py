@@ -36,8 +36,9 @@ from merilo.commands.view.catalog import (
     task_files,
     trend_groups,
 )
-from merilo.commands.view.html import back, error_page, list_page, progress_page
+from merilo.commands.view.html import error_page, list_page, progress_page
 from merilo.errors import MeriloError, RunError, UsageError
+from merilo.rendering.markup import drawn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -78,7 +79,7 @@ class ReportPages:
 def _report(key: _Key) -> bytes:
     paths, _ = key
     before, body, after = report_text(paths).partition(_BODY)
-    return f"{before}{body}\n{back()}{after}".encode("utf-8", "replace")
+    return f"{before}{body}\n{drawn('back.html')}{after}".encode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)

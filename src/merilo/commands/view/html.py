@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from math import isfinite
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.report.page import chip, heading, page, text
 from merilo.commands.runs.run import State
 from merilo.commands.view.catalog import MOST, changes
 from merilo.metrics.registry import asks_judge
-from merilo.rendering.markup import Markup, el, json_text, raw_element
+from merilo.rendering.markup import page
 from merilo.rendering.weak import WeakMarks, weak_legend
 from merilo.rendering.wording import count, money, number
 from merilo.results.basis import BY_JUDGE
@@ -25,6 +24,7 @@ SHOWN: Final = 500
 """Number of runs in the list, the newest ones."""
 _COLUMNS: Final = 6
 _WIDTH, _HEIGHT, _EDGE = 190, 44, 5
+"""The sizes of the drawing in the template."""
 _SAID: Final = 20
 """Number of means in the text for screen readers, the newest ones."""
 _CHIPS: Final = {
@@ -32,7 +32,6 @@ _CHIPS: Final = {
     State.INTERRUPTED: ("warn", "!", "interrupted"),
     State.UNREADABLE: ("bad", "\u2717", "unreadable"),
 }
-_NOT_RUN: Final = "To make some: merilo demo --out demo, then merilo view demo. Or run merilo run on your data."
 
 
 def list_page(
@@ -45,201 +44,99 @@ def list_page(
     version: str,
 ) -> str:
     """Return the list of runs, the newest first, with trends. `live`: progress of the runs that are being written."""
-    shown = runs[:SHOWN]
-    facts = [el("span", text(str(directory))), el("span", count(len(runs), "run"))]
-    if len(shown) < len(runs):
-        facts.append(el("span", f"the newest {len(shown):,} are shown; name a directory below this one for others"))
-    head = el("header", el("h1", "Runs"), el("p", facts, cls="facts"), _lost(), cls="wrap head")
-    if not runs:
-        empty = el("p", el("b", "No run here yet. "), _NOT_RUN, cls="empty")
-        return _served("Runs", [head, el("main", empty, *_labelling(tasks), cls="wrap")], version)
-    trends = [_group(each) for each in groups]
-    body = el("main", _table(shown, changes(groups), live), *_labelling(tasks), trends, cls="wrap runlist")
-    return _served("Runs", [head, body], version)
+    shown, changed = runs[:SHOWN], changes(groups)
+    metrics, marks = _columns(shown), WeakMarks(frozenset[str]().union(*(run.listed.weak for run in shown)))
+    judged = f"Means of judged metrics are {BY_JUDGE}, except those marked as corrected by human labels."
+    compared = (
+        "Small numbers: difference from the comparable run of this name before, coloured if the intervals do not "
+        "overlap."
+    )
+    notes = [
+        judged if any(map(asks_judge, metrics)) else "",
+        compared if changed else "",
+        f"Trends read the newest {MOST} finished runs." if len(shown) > MOST else "",
+        weak_legend(metric for metric in metrics if metric in marks.weak),
+    ]
+    return _served(
+        "list.html",
+        version,
+        directory=str(directory),
+        total=len(runs),
+        rows=[_row(run, metrics, changed) for run in shown],
+        heads=[*map(marks.name, metrics)],
+        notes=" ".join(filter(None, notes)),
+        groups=[(_title(each), [_card(trend, len(each.runs)) for trend in each.trends]) for each in groups],
+        tasks=tasks,
+        live=live,
+    )
 
 
 def progress_page(run: ViewedRun, live: LiveProgress, version: str) -> str:
     """Return the page of a run that another process is writing; it becomes the report when the run is finished."""
-    body = el(
-        "main",
-        el("h1", text(run.name)),
-        el("p", el("span", _about(run)), cls="facts"),
-        _live(run, live),
-        el("p", "The report appears when the run is finished.", cls="soft"),
-        _lost(),
-        cls="wrap head",
-    )
-    return _served(f"{run.name}: running", [back(), body], version)
+    return _served("progress.html", version, run=run, live=live, about=_about(run))
 
 
 def error_page(title: str, message: str) -> str:
     """Return a page that says what is wrong, with a link to the list."""
-    body = el("main", el("h1", title), text(message, tag="p", cls="lead"), cls="wrap head")
-    return _served(title, [back(), body], "")
+    return page("error.html", sheet="view.css", served=True, title=title, message=message)
 
 
-def _served(title: str, body: list[Markup], version: str) -> str:
-    data = raw_element("script", json_text({"version": version}), type="application/json", id="state")
-    return page(
-        f"{title}: merilo", body, scripts=("view.js",) if version else (), data=[data], sheet="view.css", served=True
-    )
-
-
-def back() -> Markup:
-    """Return the link to the list, the first line of every other page."""
-    return el("nav", el("a", "\u2190 All runs", href="/"), cls="wrap head", aria_label="merilo")
-
-
-def _lost() -> Markup:
-    words = "The server does not answer. Start merilo view again."
-    return el("p", words, cls="note", id="lost", role="status", hidden=True)
-
-
-def _labelling(tasks: Sequence[ViewedTasks]) -> list[Markup]:
-    """Return the links to the labelling pages; nothing if there are no tasks."""
-    if not tasks:
-        return []
-    links = [
-        el(
-            "li",
-            el("a", text(each.path.name), href=f"/labels/{each.id}"),
-            text(f" {each.metric}, {_annotators(each.annotators)}"),
-        )
-        for each in tasks
-    ]
-    title = heading("Tasks to label", "each answer is saved next to the file of tasks", anchor="labels")
-    return [el("section", title, el("ul", links, cls="tasks"), aria_labelledby="labels")]
-
-
-def _annotators(number: int) -> str:
-    return f"answers of {count(number, 'annotator')}" if number else "no answers yet"
+def _served(template: str, version: str, **values: object) -> str:
+    state = {"state": {"version": version}}
+    return page(template, state, scripts=("view.js",), sheet="view.css", served=True, **values)
 
 
 # -- trends -------------------------------------------------------------------------------------------
 
 
-def _group(group: TrendGroup) -> Markup:
+def _title(group: TrendGroup) -> str:
     samples = next((run.listed.samples for run in reversed(group.runs) if run.listed.samples is not None), 0)
-    title = f"{group.name}: {count(len(group.runs), 'run')} over the same {count(samples, 'question')}"
-    note = "oldest left; band: interval of the mean; a line joins comparable runs only"
-    cards = el(
-        "div", [_card(each, group) for each in group.trends], cls="sparks", tabindex=0, role="group", aria_label=title
-    )
-    return el("section", heading(title, note), cards)
+    return f"{group.name}: {count(len(group.runs), 'run')} over the same {count(samples, 'question')}"
 
 
-def _card(trend: Trend, group: TrendGroup) -> Markup:
-    line = trend.lines[-1]
-    last, before = line[-1], line[-2].mean if len(line) > 1 else None
-    name = WeakMarks(frozenset({trend.metric}) if trend.weak else frozenset()).name(trend.metric)
-    return el(
-        "div",
-        el("span", name, cls="n", title=trend.metric),
-        el("span", number(last.mean), cls="v"),
-        el("span", "" if before is None else _signed(last.mean - before), cls="small soft"),
-        sparkline(trend, len(group.runs)),
-        cls=f"spark{' weak' * trend.weak}",
-    )
+def _card(trend: Trend, runs: int) -> dict[str, Any]:  # Any: values of a template
+    *before, last = trend.lines[-1]
+    return {
+        "name": WeakMarks(frozenset({trend.metric} if trend.weak else ())).name(trend.metric),
+        "metric": trend.metric,
+        "weak": trend.weak,
+        "mean": last.mean,
+        "change": _signed(last.mean - before[-1].mean) if before else "",
+        "drawn": sparkline(trend, runs),
+    }
 
 
 def _signed(difference: float) -> str:
     return f"{difference:+.3f}".replace("-", "\u2212") if abs(difference) >= 0.0005 else "="
 
 
-def sparkline(trend: Trend, runs: int) -> Markup:
+def sparkline(trend: Trend, runs: int) -> dict[str, Any]:  # Any: values of a template
     """Return the drawing. Runs have equal distances, in their order; the height is the range of the metric."""
-    low, high = reach(trend)
+    points = sorted((point for line in trend.lines for point in line), key=lambda point: point.place)
+    low, high = trend.scale.span
+    if not isfinite(high - low) or high <= low:
+        values = [value for point in points for value in (point.mean, *(point.interval or ()))]
+        low, high = min(values), max(values)
+    low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
     step = (_WIDTH - 2 * _EDGE) / max(1, runs - 1)
 
-    def place(point: Point, value: float) -> str:
+    def at(point: Point, value: float) -> str:
         y = _HEIGHT - _EDGE - (min(max(value, low), high) - low) / (high - low) * (_HEIGHT - 2 * _EDGE)
         return f"{_EDGE + point.place * step:.1f} {y:.1f}"
 
-    parts: list[Markup] = []
-    for line in trend.lines:
-        banded = [(point, point.interval) for point in line if point.interval is not None]
-        edges = [place(point, ends[1]) for point, ends in banded]
-        edges += [place(point, ends[0]) for point, ends in reversed(banded)]
-        if edges:
-            parts.append(el("path", cls="band", d=f"M{'L'.join(edges)}Z"))
-        parts.append(el("path", cls="line", d=f"M{'L'.join(place(point, point.mean) for point in line)}"))
-        parts += [_dot(place(point, point.mean)) for point in (line if len(line) == 1 else line[-1:])]
-    base = _HEIGHT - _EDGE
-    axis = el("line", cls="ax", x1=_EDGE, x2=_WIDTH - _EDGE, y1=base, y2=base)
-    return el(
-        "svg",
-        axis,
-        parts,
-        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=_label(trend),
-    )
+    def path(line: Sequence[Point]) -> dict[str, str]:
+        known = [(point, point.interval) for point in line if point.interval is not None]
+        band = [*(at(point, ends[1]) for point, ends in known), *(at(point, ends[0]) for point, ends in known[::-1])]
+        means = [at(point, point.mean) for point in line]
+        return {"band": "L".join(band), "path": "L".join(means), "end": means[-1]}
 
-
-def _dot(place: str) -> Markup:
-    """Return a dot that stays round if the drawing is stretched: a line without length, with round ends."""
-    return el("path", cls="dot", d=f"M{place}h.01")
-
-
-def reach(trend: Trend) -> tuple[float, float]:
-    """Return the values at the bottom and the top of the drawing."""
-    low, high = trend.scale.span
-    if not isfinite(high - low) or high <= low:
-        values = [value for line in trend.lines for point in line for value in (point.mean, *(point.interval or ()))]
-        low, high = min(values), max(values)
-    return (low, high) if high > low else (low - 0.5, low + 0.5)
-
-
-def _label(trend: Trend) -> str:
-    points: Sequence[Point] = sorted((point for line in trend.lines for point in line), key=lambda point: point.place)
     means = ", ".join(number(point.mean) for point in points[-_SAID:])
     joined = "" if len(trend.lines) == 1 else f", in {len(trend.lines)} sets that are not comparable"
-    return f"{trend.metric} over {len(points)} runs{joined}: {means}"
+    label = f"{trend.metric} over {len(points)} runs{joined}: {means}"
+    return {"label": label, "span": f"{low:.2f} - {high:.2f}", "lines": [*map(path, trend.lines)]}
 
 
 # -- the table ----------------------------------------------------------------------------------------
-
-
-def _table(
-    runs: Sequence[ViewedRun], changed: Mapping[tuple[str, str], Change], live: Mapping[str, LiveProgress]
-) -> Markup:
-    metrics = _columns(runs)
-    weak = frozenset[str]().union(*(run.listed.weak for run in runs))
-    marks = WeakMarks(weak)
-    heads = [
-        el("th", el("span", "Choose", cls="vh"), scope="col"),
-        _sortable("Run", "name"),
-        _sortable("Changed", "changed", order="descending"),
-        el("th", "Data and judge", scope="col"),
-        *(_sortable(marks.name(metric), f"m{at}", cls="num") for at, metric in enumerate(metrics)),
-    ]
-    rows = [_row(run, metrics, changed, live) for run in runs]
-    tools = el(
-        "div",
-        el("input", type="search", id="find", placeholder="Filter runs", aria_label="Filter runs", cls="scripted"),
-        el("button", "Compare selected", type="submit", cls="btn main", id="compare"),
-        el("span", count(len(runs), "run"), cls="count", id="count", role="status"),
-        cls="tools",
-    )
-    judged = f"Means of judged metrics are {BY_JUDGE}, except those marked as corrected by human labels."
-    notes = [judged] if any(map(asks_judge, metrics)) else []
-    if changed:
-        notes.append(
-            "Small numbers: difference from the comparable run of this name before, coloured if the intervals do not "
-            "overlap."
-        )
-    if len(runs) > MOST:
-        notes.append(f"Trends read the newest {MOST} finished runs.")
-    notes += filter(None, [weak_legend(metric for metric in metrics if metric in weak)])
-    return el(
-        "form",
-        tools,
-        el("table", el("thead", el("tr", heads)), el("tbody", rows), cls="runs"),
-        el("p", " ".join(notes), cls="soft small"),
-        action="/compare",
-        method="get",
-    )
 
 
 def _columns(runs: Sequence[ViewedRun]) -> list[str]:
@@ -253,49 +150,17 @@ def _columns(runs: Sequence[ViewedRun]) -> list[str]:
     return sorted([*by_rule, *(each for each in order if each not in by_rule)][:_COLUMNS], key=places.__getitem__)
 
 
-def _sortable(label: str, key: str, *, order: str | None = None, cls: str = "") -> Markup:
-    return el("th", el("button", label, type="button", data_key=key), cls=cls, scope="col", aria_sort=order)
-
-
-def _row(
-    run: ViewedRun, metrics: Sequence[str], changed: Mapping[tuple[str, str], Change], live: Mapping[str, LiveProgress]
-) -> Markup:
-    listed = run.listed
-    usable = listed.done is not None and listed.state in {State.FINISHED, State.INTERRUPTED}
-    box = el("input", type="checkbox", name="run", value=run.id, aria_label=f"Choose {run.name}", disabled=not usable)
-    state = _CHIPS.get(listed.state)
-    local = listed.changed.astimezone()
-    when = el("time", f"{local:%Y-%m-%d %H:%M}", datetime=listed.changed.isoformat(timespec="seconds"))
-    about: list[object] = [el("span", _about(run), cls="t") if listed.data is not None else None]
-    if run.id in live:
-        about.append(_live(run, live[run.id]))
-    elif listed.reason:
-        about.append(text(listed.reason, tag="p", cls="why"))
-    return el(
-        "tr",
-        el("td", box, cls="pick"),
-        el(
-            "th",
-            el("a", text(run.name), href=f"/runs/{run.id}"),
-            el("span", chip(*state), cls="state") if state else None,
-            cls="nm",
-            scope="row",
-            data_v=run.name,
-        ),
-        el("td", when, cls="when", data_v=listed.changed.timestamp()),
-        el("td", about, cls="meta"),
-        [_mean(run, metric, changed.get((run.id, metric))) for metric in metrics],
-        cls=listed.state.value,
-    )
-
-
-def _mean(run: ViewedRun, metric: str, change: Change | None) -> Markup:
-    mean = run.listed.means.get(metric)
-    tone = "soft" if change is None or not change.apart else "up" if change.better else "down"
-    small = ["corrected"] * (metric in run.listed.corrected) + ([] if change is None else [_signed(change.difference)])
-    delta = el("span", ", ".join(small), cls=f"delta {tone}")
-    label = el("span", metric, cls="lab", aria_hidden="true")
-    return el("td", label, el("b", number(mean)), " ", delta, cls=f"num{' none' * (mean is None)}", data_v=mean)
+def _row(run: ViewedRun, metrics: Sequence[str], changed: Mapping[tuple[str, str], Change]) -> tuple[object, ...]:
+    """Return the run, if it can be compared, its state, what it is about, and its means with their changes."""
+    own = run.listed
+    comparable = own.done is not None and own.state in {State.FINISHED, State.INTERRUPTED}
+    means: list[tuple[object, ...]] = []
+    for metric in metrics:
+        change = changed.get((run.id, metric))
+        tone = "soft" if change is None or not change.apart else "up" if change.better else "down"
+        small = ["corrected"] * (metric in own.corrected) + ([] if change is None else [_signed(change.difference)])
+        means.append((metric, own.means.get(metric), tone, ", ".join(small)))
+    return run, comparable, _CHIPS.get(own.state), _about(run), means
 
 
 def _about(run: ViewedRun) -> str:
@@ -309,8 +174,3 @@ def _about(run: ViewedRun) -> str:
     if listed.cost_usd:
         parts.append(f"${money(listed.cost_usd)}")
     return " \u00b7 ".join(filter(None, parts))
-
-
-def _live(run: ViewedRun, live: LiveProgress) -> Markup:
-    bar = el("progress", max=max(1, live.samples), value=live.done, aria_label=f"Progress of {run.name}")
-    return el("p", bar, el("span", live.text), cls="live", data_run=run.id)

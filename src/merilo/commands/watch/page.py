@@ -7,21 +7,20 @@ from datetime import UTC, datetime
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.report.page import breakable, heading, page, table, text
 from merilo.commands.view.catalog import Point, Trend
-from merilo.commands.view.html import reach, sparkline
+from merilo.commands.view.html import sparkline
 from merilo.commands.watch.evidence import DAY_S
 from merilo.commands.watch.journal import Journal
 from merilo.commands.watch.look import TRAFFIC, run_of
 from merilo.commands.watch.report import FIELDS, watch_record
-from merilo.rendering.markup import Markup, el
+from merilo.rendering.markup import page
 from merilo.rendering.page import cut
 from merilo.rendering.wording import number
 from merilo.runs.run import Run
 from merilo.runs.run_metrics import Scale, worst_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 _WORST: Final = 10
@@ -36,39 +35,26 @@ def watch_report(directory: Path) -> str:
         found = watch_record(journal)
         results = [(each.at, each.result) for each in journal.entries(TRAFFIC) if each.result]
         worst = _worst(journal, found["alarm"]) if found["alarm"] else []
-    cards = [
-        el("div", _card(each, results, found["rebases"]), cls="spark") for each in found["metrics"] if not each["slice"]
-    ]
     keys = [key for key in FIELDS if key != "mean"]
-    rows = [
-        el("tr", el("th", text(f"{each['slice']}: {each['metric']}"), scope="row"), *_numbers(each, keys))
-        for each in sorted(found["metrics"], key=lambda each: -each["evidence_ratio"])
-        if each["slice"]
-    ]
-    slices = table(["slice: metric", *(FIELDS[key][0] for key in keys)], rows, cls="slices")
-    said = found["alarm"]["text"] if found["alarm"] else f"{found['at']}: no alarm."
-    body = el(
-        "main",
-        el("h1", f"{found['state'][:1].upper()}{found['state'][1:]}"),
-        text(said, tag="p", cls="lead"),
-        heading("By day", "mean with its interval, alarm line; below: evidence, from none to an alarm"),
-        el("div", cards, cls="sparks", tabindex=0, role="group", aria_label="By day"),
-        el("div", heading("Slices"), slices, cls="gap") if rows else None,
-        el("div", heading("Lowest since the change"), el("ol", worst, cls="tasks"), cls="gap") if worst else None,
-        cls="wrap head",
+    slices = sorted((each for each in found["metrics"] if each["slice"]), key=lambda each: -each["evidence_ratio"])
+    return page(
+        "watch.html",
+        sheet="view.css",
+        name=directory.name,
+        state=f"{found['state'][:1].upper()}{found['state'][1:]}",
+        said=found["alarm"]["text"] if found["alarm"] else f"{found['at']}: no alarm.",
+        cards=[_card(each, results, found["rebases"]) for each in found["metrics"] if not each["slice"]],
+        head=["slice: metric", *(FIELDS[key][0] for key in keys)],
+        slices=[(f"{each['slice']}: {each['metric']}", [each[key] for key in keys]) for each in slices],
+        worst=worst,
     )
-    return page(f"Watch {directory.name}", [body], sheet="view.css")
-
-
-def _numbers(row: dict[str, Any], keys: Iterable[str]) -> list[Markup]:  # Any: JSON
-    return [el("td", number(row[key]), cls="num") for key in keys]
 
 
 def _card(
     row: dict[str, Any],  # Any: JSON
     results: Sequence[tuple[float, dict[str, Any]]],  # Any: JSON
     rebases: Sequence[str],
-) -> list[Markup]:
+) -> dict[str, Any]:  # Any: values of a template
     name, days = row["metric"], dict[float, dict[str, Any]]()  # Any: JSON
     for at, result in results:
         day = days.setdefault(at // DAY_S, {"sums": (0.0, 0.0, 0.0)})
@@ -86,19 +72,13 @@ def _card(
     ]
     first, last = (f"{datetime.fromtimestamp(each * DAY_S, UTC):%d %b}" for each in (min(days), max(days)))
     rebased = {datetime.fromisoformat(each).timestamp() // DAY_S for each in rebases}
-    return [
-        el("span", breakable(name), cls="n"),
-        el("span", number(row["mean"]), cls="v"),
-        el("span", f"reference {number(row['reference'])}, alarm line {number(row['alarm_line'])}", cls="small soft"),
-        *(part for each in drawings for part in (sparkline(each, len(days)), _axis(first, each, last))),
-        *(el("span", f"rebased on day {place}", cls="small") for place, day in enumerate(days, 1) if day in rebased),
-    ]
-
-
-def _axis(first: str, drawn: Trend, last: str) -> Markup:
-    """Return the line below a drawing: its first day, its lowest and highest value, its last day."""
-    low, high = reach(drawn)
-    return el("div", [el("span", each) for each in (first, f"{low:.2f} - {high:.2f}", last)], cls="ends")
+    return {
+        "row": row,
+        "first": first,
+        "last": last,
+        "drawings": [sparkline(each, len(days)) for each in drawings],
+        "rebased": [place for place, day in enumerate(days, 1) if day in rebased],
+    }
 
 
 def _point(place: int, count: float, total: float, squares: float) -> Point:
@@ -107,7 +87,7 @@ def _point(place: int, count: float, total: float, squares: float) -> Point:
     return Point(place, mean, (max(0.0, mean - half), min(1.0, mean + half)))
 
 
-def _worst(journal: Journal, alarm: dict[str, Any]) -> list[Markup]:  # Any: JSON
+def _worst(journal: Journal, alarm: dict[str, Any]) -> list[tuple[str, ...]]:  # Any: JSON
     """Return the samples with the lowest scores since the change: texts, and the command that shows each."""
     since, found = datetime.fromisoformat(f"{alarm['since']}T00:00Z").timestamp(), list[tuple[float, str, Run]]()
     for entry in journal.entries(TRAFFIC):
@@ -117,13 +97,7 @@ def _worst(journal: Journal, alarm: dict[str, Any]) -> list[Markup]:  # Any: JSO
     return [_sample(*each) for each in sorted(found, key=lambda each: each[:2])[:_WORST]]
 
 
-def _sample(value: float, id_: str, run: Run) -> Markup:
+def _sample(value: float, id_: str, run: Run) -> tuple[str, ...]:
     sample = run.sample(id_).sample
-    command = shlex.join(["merilo", "show", str(run.path), "--sample", id_])
-    return el(
-        "li",
-        f"{number(value)} ",
-        text(cut(sample.user_input or id_, _CHARS), tag="b"),
-        text(cut(sample.response or "", _CHARS), tag="p"),
-        el("code", command, cls="small"),
-    )
+    question, response = cut(sample.user_input or id_, _CHARS), cut(sample.response or "", _CHARS)
+    return number(value), question, response, shlex.join(["merilo", "show", str(run.path), "--sample", id_])
