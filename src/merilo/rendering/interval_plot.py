@@ -27,7 +27,7 @@ class IntervalPlot:
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the figure to a file (.svg) and return its path. Raises RunError if writing fails."""
-        write_page(Path(path), self.svg + "\n")
+        write_page(Path(path), self.svg)
         return Path(path)
 
     def _repr_svg_(self) -> str:

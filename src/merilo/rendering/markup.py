@@ -24,7 +24,7 @@ from merilo.runs.files import write_file, writing
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from jinja2 import Environment
@@ -49,12 +49,14 @@ def _templates() -> Environment:
     found = Environment(
         autoescape=True,
         finalize=_shown,
+        keep_trailing_newline=True,
         loader=FunctionLoader(_asset),
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=StrictUndefined,
     )
     found.globals |= {"amount": "{:,}".format, "count": count, "number": number, "span": span, "version": version}
+    found.filters["digest"] = _digest
     found.globals["pieces"] = re.compile(r"(?<=[_(])").split
     return found
 
@@ -87,31 +89,18 @@ def page(
     """
     style = _asset("report.css") + (_asset(sheet) if sheet else "")
     codes = [_MARK_SCRIPTS, "\n".join(map(_asset, scripts))] if scripts else []
-    frame = {"policy": _policy(style, codes, served=served), "style": style, "scripts": codes}
-    return drawn(template, **frame, data={name: json_text(each) for name, each in (data or {}).items()}, **values)
+    texts = {name: json_text(each) for name, each in (data or {}).items()}
+    return drawn(template, style=style, scripts=codes, data=texts, served=served, **values)
 
 
 def _digest(text: str) -> str:
-    """Return the source expression of a content security policy that allows a script or style with this text."""
+    """Return the source expression by which a content security policy allows a script or style with this text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _asset(name: str) -> str:
     """Return the text of a style sheet or script."""
     return files("merilo.rendering").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, scripts: Iterable[str], *, served: bool) -> str:
-    """Return the content security policy of a page with this style and these scripts, and no request.
-
-    `served`: a page of our own server, which may ask that server for more.
-    """
-    allowed = " ".join(map(_digest, scripts)) or "'none'"
-    own = "connect-src 'self'; form-action 'self'" if served else "form-action 'none'"
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src {_digest(style)}; base-uri 'none'; {own}; "
-        "require-trusted-types-for 'script'; trusted-types 'none'"
-    )
 
 
 def json_text(value: object) -> str:

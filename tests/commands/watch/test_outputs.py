@@ -79,7 +79,7 @@ def test_the_page_has_an_axis_and_the_texts_of_the_worst_samples(here: Here) -> 
     page = here.merilo("report", "prod", "-o", "watch.html")
     assert page.returncode == 0, page.stderr
     html = (here.path / "watch.html").read_text()
-    for shown in ("What is 0?", "It is &lt;b&gt;0&lt;/b&gt;.", "--sample &#x27;a 0&#x27;</code>"):
+    for shown in ("What is 0?", "It is &lt;b&gt;0&lt;/b&gt;.", "--sample &#39;a 0&#39;</code>"):
         assert shown in html
     assert re.search(r"<span>01 Nov</span><span>0\.\d\d - [01]\.\d\d</span><span>02 Nov</span>", html)
 

@@ -79,7 +79,7 @@ class ReportPages:
 def _report(key: _Key) -> bytes:
     paths, _ = key
     before, body, after = report_text(paths).partition(_BODY)
-    return f"{before}{body}\n{drawn('back.html')}{after}".encode("utf-8", "replace")
+    return f"{before}{body}\n{drawn('back.html').rstrip()}{after}".encode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
