@@ -358,7 +358,7 @@ The rubrics of support number sentences, so they get a new version with every ch
 other sentences.
 """
 
-_CACHED_BYTES: Final = 16_000_000
+_CACHED_BYTES: Final = 32_000_000
 _TEXT_BYTES: Final = 400
 _SENTENCE_BYTES: Final = 80
 """Bytes of an entry, and of each of its sentences, in addition to the characters."""

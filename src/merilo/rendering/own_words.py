@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from merilo.metrics.base import InWords, Score
@@ -50,6 +51,7 @@ def _means(run: Run) -> list[tuple[str, ScoreWords]]:
     return [(text, metric.in_words(means[text], language)) for text, metric in found.items()]
 
 
+@cache  # looking for a protocol's methods is slow, and a report asks for each outcome
 def _with_words(metric: str) -> InWords | None:
     found = known_metric(metric)
     return found if isinstance(found, InWords) else None

@@ -282,7 +282,7 @@ def _in_order(run: Run, ids: Sequence[str], describe: Callable[[Record], D]) -> 
     with closing(open_store(run)) as store:
         ordered = has_order(store.sample_ids(), ids)
     if ordered:
-        yield from (_safely(run, describe, each) for each in chosen(_records(run), lambda each: each["id"], ids))
+        yield from (_safely(run, describe, each) for each in chosen(stored_samples(run), lambda each: each["id"], ids))
     else:
         found = _described(run, set(ids), describe)
         yield from (found[sample] for sample in ids)
@@ -305,13 +305,13 @@ def has_order(stored: Iterator[str], ids: Sequence[str]) -> bool:
 
 def _described(run: Run, wanted: Collection[str], describe: Callable[[Record], D]) -> dict[str, D]:
     """Return the description of every wanted sample by its id. Raises RunError."""
-    found = {record["id"]: _safely(run, describe, record) for record in _records(run) if record["id"] in wanted}
+    found = {record["id"]: _safely(run, describe, record) for record in stored_samples(run) if record["id"] in wanted}
     if lacking := [sample for sample in wanted if sample not in found]:
         raise missing_text_error(run.path, min(lacking))
     return found
 
 
-def _records(run: Run) -> Iterator[Record]:
+def stored_samples(run: Run) -> Iterator[Record]:
     """Yield the stored samples of a run. Raises RunError."""
     with closing(open_store(run)) as store:
         for text in store.sample_records():

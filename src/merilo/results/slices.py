@@ -6,7 +6,6 @@ A field is a key of the metadata, `language`, `length` (of the response, in word
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,8 +13,8 @@ from merilo.data.language import identify_language
 from merilo.errors import UsageError
 from merilo.judging.json_types import compact
 from merilo.renderers import notebook_html, render
+from merilo.results.contents import stored_samples
 from merilo.results.records import first_of, grouped
-from merilo.runs.run import open_store
 from merilo.stats.intervals import LEVEL, t_quantile
 from merilo.stats.means import MeanEstimate, mean_interval
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.data.sample import Sample
+    from merilo.results.contents import Record
     from merilo.results.faults import Faults
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run, SampleResult
@@ -42,25 +41,26 @@ _NAMED: Final = 10
 _LENGTHS: Final = ((20, "up to 20 words"), (60, "21 to 60 words"))
 
 
-def _length(sample: Sample) -> str | None:
-    if sample.response is None:
+def _length(sample: Record) -> str | None:
+    if "response" not in sample:
         return None
-    words = len(sample.response.split())
+    words = len(sample["response"].split())
     return next((name for most, name in _LENGTHS if words <= most), "over 60 words")
 
 
-_FIELDS: Final[Mapping[str, Callable[[Sample], str | None]]] = {
-    "language": lambda sample: sample.language or identify_language(sample.user_input or ""),
+_FIELDS: Final[Mapping[str, Callable[[Record], str | None]]] = {
+    "language": lambda sample: sample.get("language") or identify_language(sample.get("user_input", "")),
     "length": _length,
-    "contexts": lambda sample: None if sample.retrieved_contexts is None else str(len(sample.retrieved_contexts)),
+    "contexts": lambda sample: str(len(found)) if (found := sample.get("retrieved_contexts")) is not None else None,
 }
 
 
-def _value(sample: Sample, field: str) -> str | None:
+def _value(sample: Record, field: str) -> str | None:
     """Return the value of a field as text; a key of the metadata hides another field of the same name."""
-    if field not in sample.metadata:
+    metadata = sample.get("metadata", {})
+    if field not in metadata:
         return _FIELDS[field](sample) if field in _FIELDS else None
-    found = sample.metadata[field]
+    found = metadata[field]
     return found if isinstance(found, str) or found is None else compact(found)
 
 
@@ -72,13 +72,12 @@ def values_by_field(run: Run, *, wanted: str | None = None) -> dict[str, dict[st
     found: dict[str, dict[str, str]] = {}
     known: dict[str, set[str]] = {}
     done = {each["sample"] for each in run.brief_records([*run.manifest.metrics][:1])}
-    with closing(open_store(run)) as store:
-        for sample in store.samples():
-            for field in (*sample.metadata, *_FIELDS) if wanted is None else (wanted,):
-                values = known.setdefault(field, set())
-                if sample.id in done and (wanted or len(values) <= MAX_VALUES) and (value := _value(sample, field)):
-                    values.add(value)
-                    found.setdefault(field, {})[sample.id] = value
+    for sample in stored_samples(run):
+        for name in (*sample.get("metadata", ()), *_FIELDS) if wanted is None else (wanted,):
+            values = known.setdefault(name, set())
+            if sample["id"] in done and (wanted or len(values) <= MAX_VALUES) and (value := _value(sample, name)):
+                values.add(value)
+                found.setdefault(name, {})[sample["id"]] = value
     sizes = {field: len(known[field]) + (len(own) < len(done)) for field, own in found.items()}
     fitting = [field for field in found if wanted or 2 <= sizes[field] <= MAX_VALUES]
     return {field: found[field] for field in sorted(fitting, key=lambda field: (field in _FIELDS, sizes[field]))}

@@ -14,6 +14,7 @@ from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_doc, weak_of
 from merilo.commands.report.details import Caution
 from merilo.commands.report.run import compared_samples, report_run
+from merilo.engine.event_loop import rare_collections
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
 from merilo.rendering.aggregate import mean_cell, shown_faults, slice_notes
@@ -87,6 +88,7 @@ def _check_name(out: Path) -> None:
         raise UsageError(f"A report is one HTML file: name it {out.with_suffix('.html')}.")
 
 
+@rare_collections()
 def report_text(runs: Sequence[Run | str | PathLike[str]], *, by: str | None = None, judge_only: bool = False) -> str:
     """Return the report on a run, or the comparison of each other run with the first, as one HTML page.
 
