@@ -118,7 +118,7 @@ def run_page(found: RunReport) -> str:
         anchor=quote(visible(worst.row.id), safe="") if worst else "",
         stacked=len(found.cards) > _BESIDE and not (table and found.slices),
         table=table,
-        slices=[_slice_table(each, corrected=found.faults.checked) for each in found.slices],
+        slices=[_slice_table(each, at, corrected=found.faults.checked) for at, each in enumerate(found.slices)],
         cards=[_card(each) for each in sorted(found.cards, key=lambda card: card.weak)],
         listed=listed,
         full=full,
@@ -247,7 +247,7 @@ _FAULTS, _COLUMNS = 3, 4
 """The number of faults with a column in a table of slices, and of columns for faults and means together."""
 
 
-def _slice_table(found: Slices, *, corrected: bool) -> _Values:
+def _slice_table(found: Slices, at: int, *, corrected: bool) -> _Values:
     """Return a table of slices: first the metrics in which one differs from the rest, then those of the fault table.
 
     `corrected`: human labels correct other numbers of the page.
@@ -258,12 +258,12 @@ def _slice_table(found: Slices, *, corrected: bool) -> _Values:
     metrics = sorted(means, key=lambda metric: (metric not in starred, not judged_metrics([metric])))
     metrics = metrics[: _COLUMNS - len(faults)]
     notes = [*slice_notes(found), *(["Other numbers of this table are by the judge alone."] if corrected else [])]
-    rows = [
-        (each.value, len(each), [each.faults[key] for key in faults], [mean_cell(each, metric) for metric in metrics])
-        for each in found.values()
-    ]
-    head = [found.field, "n", *(FAULTS[PLACES[key]].name for key in faults)]
-    return {"field": found.field, "head": head, "metrics": metrics, "rows": rows, "notes": " ".join(notes)}
+    rows: list[tuple[str, str, list[str]]] = []
+    for place, (value, each) in enumerate(found.items()):
+        counts = map("{:,}".format, (len(each), *(each.faults[key] for key in faults)))
+        rows.append((f"{at}/{place}", value, [*counts, *(mean_cell(each, metric) for metric in metrics)]))
+    head = [found.field, "n", *(FAULTS[PLACES[key]].name for key in faults), *metrics]
+    return {"field": found.field, "head": head, "rows": rows, "notes": " ".join(notes)}
 
 
 # -- data of the scripts -------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def watch_report(directory: Path) -> str:
         said=found["alarm"]["text"] if found["alarm"] else f"{found['at']}: no alarm.",
         cards=[_card(each, results, found["rebases"]) for each in found["metrics"] if not each["slice"]],
         head=["slice: metric", *(FIELDS[key][0] for key in keys)],
-        slices=[(f"{each['slice']}: {each['metric']}", [each[key] for key in keys]) for each in slices],
+        slices=[("", f"{each['slice']}: {each['metric']}", [number(each[key]) for key in keys]) for each in slices],
         worst=worst,
     )
 
