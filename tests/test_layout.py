@@ -28,6 +28,7 @@ ANYWHERE = {
     "pydantic_core": "part of pydantic",
     "typer": "each command declares its own arguments",
     "numpy": "vectors and numbers; that it is loaded late is tested below",
+    "jinja2": "rubrics, whose text is of users, and pages, whose text is ours; that it is loaded late is tested below",
     "yaml": "a suite and a rubric are read in different places; 46 ms",
     "typing_extensions": "types of newer Pythons",
 }
@@ -137,7 +138,14 @@ NOT_LOADED = {
     EVALUATE_IDS: (190, (*MODEL, "merilo.metrics.statement_metrics", "merilo.providers.openai", "typer")),
     SHOW: (
         140,
-        (*MODEL, "merilo.metrics.statement_metrics", "merilo.providers", "merilo.commands.label", "asyncio.queue"),
+        (
+            *MODEL,
+            "jinja2",
+            "merilo.metrics.statement_metrics",
+            "merilo.providers",
+            "merilo.commands.label",
+            "asyncio.queue",
+        ),
     ),
 }
 """Statement → the largest number of modules of merilo afterwards, and what is not loaded."""

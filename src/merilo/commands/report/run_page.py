@@ -276,7 +276,7 @@ _LARGE_BLOCK: Final = 200
 def _blocks(details: Mapping[str, Sequence[Entry]], passages: _Passages) -> _Values:
     """Return details (by name) and passages in packed blocks that the page opens when needed."""
     size = _BLOCK if max(map(len, details.values())) < _LARGE else _LARGE_BLOCK
-    parts = {name: [each.detail for each in entries] for name, entries in details.items()}
+    parts: dict[str, list[object]] = {name: [each.detail for each in entries] for name, entries in details.items()}
     parts["passages"] = [[name, *texts] for name, texts in passages]
     return {
         "size": size,
