@@ -71,6 +71,15 @@ def test_lead_counts_the_faults_and_names_the_worst_sample(page: str) -> None:
     assert 'href="#sample=short-strayed-0"' in lead
 
 
+def test_each_sentence_of_the_lead_begins_with_a_capital(tmp_path: Path) -> None:
+    """The embedded judge's counts of answers and of gold passages are sentences of the lead."""
+    samples = [{**row, "reference_context_ids": [row["retrieved_contexts"][0]["id"]]} for row in rows()[:4]]
+    run = merilo.evaluate(samples, metrics=[*METRICS, "id_recall"], out=tmp_path / "run", storage={"cache": False})
+    lead = re.search('<p class="lead">(.*?) The worst: ', run_page(report_run(run)))[1]  # type: ignore[index]
+    assert ". Gold passage retrieved for 4 of 4 questions." in lead
+    assert not re.search(r"\. [a-z]", lead)
+
+
 def test_a_run_without_responses_has_two_rows(tmp_path: Path) -> None:
     """A run without verdicts on responses counts where the evidence was found and where it is missing, nothing else."""
     page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_sufficiency",))))
