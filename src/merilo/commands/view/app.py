@@ -287,11 +287,6 @@ _REFUSAL: Final = (
     "This browser has not been let in. Open the address that merilo view printed when it started, with its token. "
     "The token is new whenever the server starts, and 127.0.0.1 and localhost need it separately."
 )
-# A page leads to the list, not a redirect: after a link from elsewhere, no strict cookie is sent along a redirect.
-_ENTRANCE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>merilo</title><meta http-equiv="refresh" content="0; url=/"></head>
-<body><p><a href="/">All runs</a></p></body></html>
-"""
 NO_CONTENT: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """The policy of a response that does not set one."""
 _ADDED: Final = {
@@ -376,7 +371,7 @@ class Guard:
             return PlainTextResponse(reason + "\n", status_code=403)
         if method in _SAFE and self._is_secret(QueryParams(scope["query_string"]).get(QUERY, "")):
             cookie = f"{self.cookie}={self.secret}; HttpOnly; SameSite=Strict; Path=/"
-            return HTMLResponse(_ENTRANCE, headers={"Set-Cookie": cookie})
+            return HTMLResponse(drawn("entrance.html", address="/"), headers={"Set-Cookie": cookie})
         pairs = (each.partition("=") for line in headers.getlist("cookie") for each in line.split(";"))
         if any(name.strip() == self.cookie and self._is_secret(value.strip()) for name, _, value in pairs):
             return self.app

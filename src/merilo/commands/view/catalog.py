@@ -467,17 +467,12 @@ def changes(groups: Sequence[TrendGroup]) -> Mapping[tuple[str, str], Change]:
         for trend in group.trends:
             for line in trend.lines:
                 for before, now in pairwise(line):
-                    key = group.runs[now.place].id, trend.metric
-                    change = _change(before, now, higher_is_better=trend.scale.higher_is_better)
-                    found[key] = replace(change, apart=change.apart and not asks_judge(trend.metric))
+                    difference, first, second = now.mean - before.mean, before.interval, now.interval
+                    apart = first is not None and second is not None and (first[1] < second[0] or second[1] < first[0])
+                    better = (difference > 0) == trend.scale.higher_is_better
+                    change = Change(difference, apart and not asks_judge(trend.metric), better)
+                    found[group.runs[now.place].id, trend.metric] = change
     return found
-
-
-def _change(before: Point, now: Point, *, higher_is_better: bool) -> Change:
-    difference = now.mean - before.mean
-    first, second = before.interval, now.interval
-    apart = first is not None and second is not None and (first[1] < second[0] or second[1] < first[0])
-    return Change(difference, apart, (difference > 0) == higher_is_better)
 
 
 def _group(name: str, runs: tuple[ViewedRun, ...]) -> TrendGroup:
@@ -510,13 +505,11 @@ def _comparable(run: ViewedRun, other: ViewedRun, metric: str) -> bool:
         return False
     if recorded_scale(first, metric) != recorded_scale(second, metric):
         return False
+    metrics = [metric]
     if metric in first.composites or metric in second.composites:
-        parts = [*first.metrics]
-        return first.composites == second.composites and parts == [*second.metrics] and _alike(first, second, parts)
-    return _alike(first, second, [metric])
-
-
-def _alike(first: Manifest, second: Manifest, metrics: Sequence[str]) -> bool:
+        metrics = [*first.metrics]
+        if first.composites != second.composites or metrics != [*second.metrics]:
+            return False
     return not score_affecting_differences(first, second, metrics=metrics)
 
 

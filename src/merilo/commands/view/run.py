@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
 from merilo.extras import optional_module
+from merilo.rendering.markup import drawn
 from merilo.rendering.page import write
 from merilo.rendering.sanitize import clean
 from merilo.runs.directory import RUNS
@@ -75,7 +76,7 @@ def _page_that_opens(address: str) -> Generator[str]:
     The command line of a browser, which other users can see, then does not have the secret.
     """
     with tempfile.NamedTemporaryFile("w", prefix="merilo-view-", suffix=".html", delete=False) as file:
-        file.write(f'<!doctype html>\n<meta http-equiv="refresh" content="0; url={address}">\n')
+        file.write(drawn("entrance.html", address=address))
     path = Path(file.name)
     try:
         yield path.as_uri()
