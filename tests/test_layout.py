@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -14,7 +13,6 @@ import pytest
 from each_case import each_case
 
 import merilo
-from merilo.renderers import RENDERERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -167,13 +165,6 @@ def test_nothing_is_loaded_that_is_not_asked_for(statement: str, tmp_path: Path)
 def test_a_folder_has_an_empty_init(path: Path) -> None:
     """Only the `__init__.py` of `FILLED` hold code; any other name has one import path."""
     assert path.read_text(encoding="utf-8").strip() == ""
-
-
-@each_case("home", RENDERERS.values())
-def test_a_renderer_exists(home: str) -> None:
-    """Each renderer of a result type is a function of the module that the table names."""
-    module, _, name = home.partition(":")
-    assert callable(getattr(importlib.import_module(module), name))
 
 
 def module_of(base: str, name: str) -> str | None:

@@ -299,7 +299,7 @@ def test_the_plugin_does_nothing_until_it_is_used(session: Session) -> None:
         def test_modules(request):
             assert request.config.pluginmanager.get_plugin("merilo").__name__ == "merilo.pytest_plugin"
             assert {name for name in sys.modules if name.partition(".")[0] == "merilo"} == {
-                "merilo", "merilo.lazy", "merilo.pytest_plugin", "merilo.renderers"
+                "merilo", "merilo.lazy", "merilo.pytest_plugin"
             }
             assert not {"numpy", "pydantic", "typer", "rich"} & set(sys.modules)
         """,

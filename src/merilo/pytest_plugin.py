@@ -120,7 +120,7 @@ def _joined(parts: Path) -> list[str]:
 def _means(path: str) -> str:
     """Return the screen of a run; the error if the run is no longer readable."""
     from merilo.errors import MeriloError
-    from merilo.rendering.overview import command
+    from merilo.rendering.sanitize import command
     from merilo.runs.run import Run
 
     try:

@@ -23,23 +23,23 @@ def assert_gate(
     run: Run | str | PathLike[str],
     *,
     samples: int = 3,
-    **arguments: Any,  # Any: the keyword arguments of merilo.api.gate, which checks them
+    **arguments: Any,  # Any: the keyword arguments of merilo.gate, which checks them
 ) -> Gates:
-    """Check a run as `merilo.api.gate` does, with its keyword arguments, and return the decisions if they pass.
+    """Check a run as `merilo.gate` does, with its keyword arguments, and return the decisions if they pass.
 
     Args:
         run: a finished run or its directory.
         samples: the number of deciding samples to show for each gate that did not pass.
-        arguments: `minimums`, `baseline`, `max_drop`, `suite` and the other arguments of `merilo.api.gate`.
+        arguments: `minimums`, `baseline`, `max_drop`, `suite` and the other arguments of `merilo.gate`.
 
     Raises:
         AssertionError: a gate failed or cannot tell. The message has the decisions, and the samples that decide each
             of them with the evidence for their scores.
-        UsageError, DataError, RunError: as `merilo.api.gate`.
+        UsageError, DataError, RunError: as `merilo.gate`.
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
-    from merilo.api import gate
     from merilo.commands.gate.text import deciding_text
+    from merilo.shown import gate
 
     found = gate(run, **arguments)
     if found.passed:

@@ -12,11 +12,12 @@ from merilo.commands.evaluate.run import run_evaluation
 from merilo.errors import UsageError
 from merilo.metrics.base import Score
 from merilo.metrics.text import metric_text
-from merilo.rendering.aggregate import missing_text
-from merilo.rendering.overview import command, judge_name
+from merilo.numbers import NONE, count, number, span
+from merilo.rendering.explain import without_score
 from merilo.rendering.page import Page, Span, Tone
-from merilo.rendering.weak import MARK, weak_legend
-from merilo.rendering.wording import NONE, OWN_ERROR, count, counts_text, number, span, without_score
+from merilo.rendering.sanitize import command
+from merilo.results.estimate import OWN_ERROR
+from merilo.results.means import MARK, counts_text, judge_name, missing_text, weak_legend
 from merilo.results.records import grouped, picked
 from merilo.results.summary import ends
 from merilo.runs.clusters import clusters_by_sample

@@ -1,4 +1,4 @@
-"""One pair of runs and one set of labels: every output has the same verdict and the same figures."""
+"""Every output of a result has the same verdict and the same figures."""
 
 import json
 import re
@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from compared import compare_runs
 from edits import printed
 from labelled_run import fill_in
 
 import merilo
 from merilo.commands.calibrate.human_labels import attach_files
+from merilo.commands.check.page import check_page, check_record
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row, RunComparison
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.run import ComparisonRequest
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as terminal_page
 from merilo.commands.gate.result import Gates
@@ -23,11 +25,16 @@ from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite
 from merilo.commands.gate.text import gates_markdown, gates_page, gates_record, junit_text
 from merilo.commands.label.run import label_run
+from merilo.commands.report.run_page import _slice_table, report_text
 from merilo.commands.report.run_page import comparison_page as report_page
+from merilo.commands.show.summary import record_of, run_markdown, run_page
+from merilo.commands.watch.evidence import State
+from merilo.commands.watch.report import prometheus_text, watch_page
 from merilo.judging.questions import Question
-from merilo.results.basis import Basis
-from merilo.results.estimate import DECIDED, Verdict
+from merilo.results.estimate import DECIDED, Basis, Verdict
 from merilo.stats.gate import GateVerdict
+from merilo.stats.intervals import Interval
+from merilo.stats.resampling import Measurement
 
 SAMPLES = 30
 ALLOWED = 0.05
@@ -269,3 +276,91 @@ def test_every_output_draws_the_one_estimate(tmp_path: Path, ends: tuple[float, 
     (compared,), (gate,) = record["comparisons"], gates_record(gated)["gates"]
     assert (record["verdict"], compared["verdict"]) == (said, said)
     assert (compared["difference"], compared["interval"]) == (gate["value"], gate["interval"]) == (value, list(ends))
+
+
+NEW = (0.4321, (0.1234, 0.7654))
+"""A mean and its interval that no run has."""
+
+
+def shows(text: str, old: tuple[float, tuple[float, float]]) -> None:
+    """The text has the new number and interval with three decimals, and none of the old ones."""
+    value, ends = NEW
+    assert all(f"{each:.3f}" in text for each in (value, *ends))
+    assert not any(f"{each:.3f}" in text for each in (old[0], *old[1]))
+
+
+def test_every_output_of_a_run_draws_the_one_estimate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show`, the end of `run`, notebook, Markdown, JSON and report have the mean and interval of the one estimate."""
+    run = merilo.evaluate(
+        rows(Situation("scripted", "better", 0), 1),
+        metrics=["context_relevance"],
+        judge=merilo.ScriptedJudge.by(scripted, version="1"),
+        out=tmp_path / "run",
+        storage={"cache": False},
+    )
+    (own,) = run.metrics.values()
+    assert own.mean is not None
+    assert own.interval is not None
+    changed = (replace(own, mean=NEW[0], interval=NEW[1], shares={}, bounds=None, bounds_with_undefined=None),)
+    monkeypatch.setattr("merilo.rendering.run_doc.corrected_aggregates", lambda *_: changed)
+    page = report_text([run])
+    outputs = {
+        "show": str(run_page(run, 80)),
+        "full": str(run_page(run, 80, full=True)),
+        "print": str(run),
+        "notebook": run._repr_html_(),
+        "markdown": run_markdown(run),
+        "report": re.sub(r"<[^>]*>", " ", page[page.index("<header") : page.index('id="samples"')]),
+    }
+    for text in outputs.values():
+        shows(text, (own.mean, own.interval))
+    (record,) = record_of(run)["metrics"].values()
+    assert (record["mean"], record["interval"]) == (NEW[0], list(NEW[1]))
+
+
+def test_every_output_of_slices_draws_the_one_estimate(tmp_path: Path) -> None:
+    """Table, notebook, JSON and report have the mean of a slice."""
+    data = [{**row, "metadata": {"half": str(at % 2)}} for at, row in enumerate(rows(Situation("", "better", 0), 1))]
+    run = merilo.evaluate(data, metrics=["context_relevance"], out=tmp_path / "run", storage={"cache": False})
+    found = run.by("half")
+    means = {
+        name: replace(each.means["context_relevance"], value=NEW[0], interval=NEW[1]) for name, each in found.items()
+    }
+    slices = {name: replace(each, means={"context_relevance": means[name]}) for name, each in found.items()}
+    changed = replace(found, slices=slices)
+    for text in (str(changed), changed._repr_html_(), str(_slice_table(changed, 0, corrected=False))):
+        assert text.count("0.432 (0.123 - 0.765)") == len(found)
+    figures = [each["metrics"]["context_relevance"] for each in changed.record().values()]
+    assert [(each["mean"], each["interval"]) for each in figures] == [(NEW[0], list(NEW[1]))] * len(found)
+
+
+def test_every_output_of_a_judge_check_draws_the_one_estimate() -> None:
+    """The page, short and full, and the JSON have kappa of the one measurement."""
+    found = merilo.judge_check(number=4, tasks=["groundedness"])
+    ((name, table),) = [*found.tables.items()][:1]
+    kappa = Measurement(NEW[0], Interval(NEW[1]))
+    changed = replace(found, tables={name: replace(table, kappa=kappa, sources={})})
+    for text in (str(changed), str(check_page(changed, full=True))):
+        assert "0.43 (0.12 - 0.77)" in text
+    told = check_record(changed)["tasks"][name]["kappa"]
+    assert (told["value"], told["interval"]) == (NEW[0], list(NEW[1]))
+
+
+def test_every_output_of_a_watch_draws_the_one_record() -> None:
+    """The lines of a look and the metrics for Prometheus have the figures of the JSON."""
+    row = {"metric": "m", "slice": "", "mean": NEW[0], "reference": NEW[1][1], "alarm_line": NEW[1][0]}
+    found = {
+        "at": "2030-01-01T00:00:00Z",
+        "counts": {},
+        "look": None,
+        "learning": None,
+        "evidence_ratio": 0.5,
+        "state": State.NOTHING.value,
+        "alarm": None,
+        "problem": None,
+        "waiting": 0,
+        "metrics": [{**row, "evidence_ratio": 0.5}],
+    }
+    shows(str(watch_page(found, 80)), (2.0, (2.0, 2.0)))
+    told = prometheus_text(found)
+    assert all(str(each) in told for each in (NEW[0], *NEW[1]))

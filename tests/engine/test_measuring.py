@@ -12,6 +12,7 @@ from judged_rivers import rows
 from server import JudgeServer
 
 import merilo
+from merilo.commands.show.summary import run_page
 from merilo.data.sample import Sample
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judging.ask import Plan, ask
@@ -22,7 +23,6 @@ from merilo.judging.matrix import MatrixVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine
-from merilo.rendering.overview import overview_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def test_both_are_there_by_default(tmp_path: Path) -> None:
     assert list(found.manifest.judges) == ["judge", "embedder", "similarity"]
     assert found.metrics["made:near"].mean == pytest.approx(found.metrics["made:alike"].mean)
     assert found.usage["requests"] == 0
-    assert str(overview_page(found, 100)).count("embedded (all-MiniLM-L6-v2;") == 2
+    assert str(run_page(found, 100, full=True)).count("embedder, similarity") == 1
 
 
 def test_the_judge_does_not_make_vectors(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.sufficiency import Sufficiency
 from merilo.judging.kinds.support import Support
 from merilo.judging.kinds.usefulness import Usefulness
-from merilo.rendering.wording import spent_text
+from merilo.numbers import spent_text
 from merilo.runs.ledger import Ledger
 
 FENCE = re.compile(r"<<<([a-z ]+?)(?: \d+)? (\w{12})\n(.*?)\n\1(?: \d+)? \2>>>", re.DOTALL)

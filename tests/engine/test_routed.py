@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compared import compare_runs
 from grouping import grouped
 from judged_rivers import canonical, rows, verdict_for
 from server import JudgeServer
 
-from merilo.commands.compare.run import compare_runs
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate

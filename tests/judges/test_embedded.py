@@ -11,8 +11,8 @@ from each_case import each_case
 from merilo import evaluate
 from merilo.commands.evaluate.preparation import unread_check
 from merilo.commands.report.run import report_run
-from merilo.commands.report.run_page import run_page
-from merilo.commands.show.summary import run_markdown
+from merilo.commands.report.run_page import run_page as report_page
+from merilo.commands.show.summary import record_of, run_markdown, run_page
 from merilo.data.short_answers import stated
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.schedule import Batches
@@ -37,7 +37,6 @@ from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdi
 from merilo.metrics.base import Undefined
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
-from merilo.rendering.overview import overview_page, overview_record
 
 CONTEXT = "The Eiffel Tower stands in Paris. It was designed by Gustave Eiffel. It is 330 metres tall."
 SENTENCES = (
@@ -298,16 +297,11 @@ def test_every_page_says_which_samples_it_does_not_read(tmp_path: Path) -> None:
     run = evaluate(
         rows, metrics=["context_relevance", "faithfulness"], out=tmp_path / "mixed", storage={"cache": False}
     )
-    note = (
-        "Samples in a language that embedded does not support: 3 of 6 for context_relevance (de 1, nl 1, ru 1: "
-        "1, 3, 5); 4 of 6 for faithfulness (de 2, nl 1, ru 1: 1, 2, 3, 5). Scores there are weak."
-    )
     line = "4 rows are German, Dutch or Russian: the embedded judge compares only words there."
-    assert line in " ".join(str(run).split())
-    wide = str(overview_page(run, 400)), run_page(report_run(run))
-    assert all(note in page for page in (*wide, run_markdown(run)))
-    record = overview_record(run)
-    assert record["notes"] == [note]
+    wide = str(run_page(run, 400, full=True)), report_page(report_run(run))
+    assert all(line in page for page in (" ".join(str(run).split()), *wide, run_markdown(run)))
+    record = record_of(run)
+    assert [each["sentence"] for each in record["caveats"]] == [line.removesuffix(".")]
     assert record["unread"]["faithfulness"] == {
         "judge": "embedded",
         "samples": 4,
@@ -322,7 +316,7 @@ def test_nothing_is_said_where_it_reads_everything_or_answers_nothing(tmp_path: 
     english = evaluate(
         [ENGLISH, digits], metrics=["context_relevance"], out=tmp_path / "english", storage={"cache": False}
     )
-    assert overview_record(english)["unread"] == {}
+    assert record_of(english)["unread"] == {}
     assert unread_check(["faithfulness"], JudgeRoles({"judge": ScriptedJudge.of([])})) is None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from merilo import UsageError, evaluate
-from merilo.commands.show.summary import run_markdown
+from merilo.commands.show.summary import record_of, run_markdown
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.measured_agreement import (
     LOWEST_LIMIT,
@@ -15,7 +15,6 @@ from merilo.judges.measured_agreement import (
     weak_kinds,
 )
 from merilo.metrics.registry import all_metrics, parse_metric
-from merilo.rendering.overview import overview_record
 from merilo.runs.run_metrics import weak_left_out, weak_metrics
 
 ROW = {
@@ -57,7 +56,7 @@ def test_a_run_without_named_metrics_leaves_weak_ones_out(tmp_path: Path) -> Non
     assert weak_left_out(run.manifest) == ("answer_relevancy",)
     shown = run_markdown(run)
     assert "Left out as weak with this judge (to run one: --metrics NAME): answer_relevancy." in shown
-    left_out = overview_record(run)["left_out"]
+    left_out = record_of(run)["left_out"]
     assert left_out["answer_relevancy"] == "weak with this judge; run it by name (--metrics answer_relevancy)"
 
 
@@ -81,4 +80,4 @@ def test_another_judge_is_not_weak_and_an_older_manifest_is_readable(tmp_path: P
 
     run = evaluate([ROW], metrics=["answer_relevancy"], judge=yes, out=tmp_path / "run", storage={"cache": False})
     assert weak_metrics(run.manifest) == frozenset()
-    assert overview_record(run)["metrics"]["answer_relevancy"]["weak"] is False
+    assert record_of(run)["metrics"]["answer_relevancy"]["weak"] is False

@@ -14,6 +14,7 @@ from grouping import grouped
 from server import Asked, JudgeServer
 
 import merilo
+from merilo.commands.show.summary import record_of, run_page
 from merilo.commands.verify.replay import replay_run
 from merilo.data.sample import Sample
 from merilo.engine.repeated import wordings_of
@@ -23,7 +24,6 @@ from merilo.judging.kinds.completion import Completion
 from merilo.judging.questions import Question
 from merilo.metrics.base import NeedsLibrary, drive, is_composite
 from merilo.metrics.registry import parse_metric, published_metrics
-from merilo.rendering.overview import overview_page, overview_record
 from merilo_published.installed import Prompt, _ragas_object, _recorder, worded, wording_for
 
 FAITHFULNESS = "ragas-0.4.3:faithfulness"
@@ -131,7 +131,7 @@ def test_nothing_is_imported_or_recorded_without_the_option(tmp_path: Path) -> N
     assert "ragas" not in sys.modules
     assert not any("of the package" in each for each in judge.sent)
     assert "wordings" not in json.loads((run.path / "manifest.json").read_text(encoding="utf-8"))
-    assert "wording" not in str(overview_page(run, 80))
+    assert "wording" not in str(run_page(run, 80, full=True))
 
 
 @pytest.mark.usefixtures("package")
@@ -170,8 +170,8 @@ def test_the_run_says_who_worded_what(tmp_path: Path) -> None:
     assert wordings_of(chosen) == {FAITHFULNESS: "ragas 0.4.3"}
     run = evaluate(tmp_path, "run", Judge(), prompts="installed")
     assert run.manifest.wordings == {FAITHFULNESS: "ragas 0.4.3"}
-    assert overview_record(run)["wordings"] == {FAITHFULNESS: "ragas 0.4.3"}
-    assert "ragas 0.4.3 (installed)" in str(overview_page(run, 80))
+    assert record_of(run)["wordings"] == {FAITHFULNESS: "ragas 0.4.3"}
+    assert "ragas 0.4.3 (installed)" in str(run_page(run, 80, full=True))
 
 
 @pytest.mark.usefixtures("package")

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from merilo.rendering.overview import fault_sentence
+from merilo.rendering.run_doc import fault_sentence
 from merilo.results.faults import CANNOT_TELL, Answer, Faults, judgement_of
 from merilo.runs.outcomes import OutcomeRecord
 from merilo.stats.intervals import Interval

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import merilo
-from merilo.api import label
+from merilo import label
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.judges.scripted import ScriptedJudge
@@ -44,8 +44,8 @@ def test_the_page_of_a_sample_begins_with_them(run: merilo.Run) -> None:
 def test_html_pages_escape_them(run: merilo.Run) -> None:
     """The report and the notebook show the turns; no markup of them becomes markup of the page."""
     report = run_page(report_run(run))
-    (sample,) = [each.sample for each in run.samples if each.sample.id == "a"]
-    for page in (report, sample._repr_html_()):
+    (sample,) = [each for each in run.samples if each.sample.id == "a"]
+    for page in (report, sample._repr_html_()):  # type: ignore[attr-defined]
         assert "earlier turns" in page.lower()
         assert HOSTILE not in page
         assert "<img" not in page

@@ -34,7 +34,7 @@ class Tags(HTMLParser):
 @pytest.fixture
 def run(tmp_path: Path) -> merilo.Run:
     (tmp_path / "scores.csv").write_text("id,s\na,0.5\nb,\n=1+1,0.25\n", encoding="utf-8")
-    return import_scores(tmp_path / "scores.csv", scores=["s"], out=tmp_path / "run")
+    return merilo.Run.of(import_scores(tmp_path / "scores.csv", scores=["s"], out=tmp_path / "run"))
 
 
 def test_a_run_shows_its_means(run: merilo.Run) -> None:

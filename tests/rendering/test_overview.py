@@ -12,11 +12,11 @@ from judged_rivers import rows, verdict_for
 
 import merilo
 from merilo.commands.report.run import report_run
-from merilo.commands.report.run_page import run_page
+from merilo.commands.report.run_page import run_page as report_page
+from merilo.commands.show.summary import record_of, run_page
 from merilo.data.sample import Sample
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.rendering.explain import case_page
-from merilo.rendering.overview import overview_page, overview_record
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.files import OUTCOMES, SEAL, STORE, SUMMARY
 
@@ -80,20 +80,20 @@ def run(tmp_path: Path) -> merilo.Run:
 
 def shown(run: merilo.Run) -> str:
     """The overview as text, in one line."""
-    return " ".join(str(overview_page(run, 100)).split())
+    return " ".join(str(run_page(run, 100, full=True)).split())
 
 
 def test_flags_are_told(run: merilo.Run) -> None:
     """The page names each flag with the metric and on how many samples it stands."""
     page = shown(run)
-    assert "Scored anyway (included in the means above)" in page
+    assert "Scored anyway, and in the means" in page
     assert f"made:flagged {LOST} (3 samples); the reply has no verdict (3 samples)" in page
     assert f"made:flagged(shift=1) {LOST} (1 sample); the reply has no verdict (1 sample)" in page
 
 
 def test_flags_are_in_the_record(run: merilo.Run) -> None:
     """As JSON: how many samples are flagged, and each flag with its number of samples."""
-    found = overview_record(run)["metrics"]["made:flagged"]
+    found = record_of(run)["metrics"]["made:flagged"]
     assert found["flagged"] == 3
     assert found["flags"] == {LOST: 3, "the reply has no verdict": 3}
 
@@ -108,10 +108,10 @@ def test_a_sample_shows_its_flags(run: merilo.Run) -> None:
 def test_a_composite_without_a_value_says_why(run: merilo.Run) -> None:
     """It stands in the table without a mean, and below with the part that lacks a sample; its parts tell the rest."""
     page = shown(run)
-    assert "Composites without a value made:sum no value, because" in page
+    assert "made:sum: 1 undefined: no value, because" in page
     assert "1 without made:flagged" in page
     assert page.count("it is the third") == 1
-    assert overview_record(run)["metrics"]["made:sum"]["made_of"] == ["made:flagged"]
+    assert record_of(run)["metrics"]["made:sum"]["made_of"] == ["made:flagged"]
 
 
 def test_without_flags_nothing_is_said(tmp_path: Path) -> None:
@@ -125,10 +125,10 @@ def test_less_is_better_is_told(tmp_path: Path) -> None:
     judge = merilo.ScriptedJudge.by(verdict_for)
     metrics = ["faithfulness", "noise_sensitivity"]
     run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", storage={"cache": False})
-    assert "Lower is better: noise_sensitivity." in shown(run)
-    assert "Lower is better: noise_sensitivity." in run_page(report_run(run))
+    assert "lower is better" in shown(run)
+    assert "lower is better" in report_page(report_run(run))
     other = merilo.evaluate(rows(5), judge=judge, metrics=metrics[:1], out=tmp_path / "other", storage={"cache": False})
-    assert "Lower is better" not in shown(other) + run_page(report_run(other))
+    assert "lower is better" not in shown(other) + report_page(report_run(other))
 
 
 def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
 import merilo
-from merilo import api
-from merilo.commands.check.run import JudgeCheck
+import merilo as api
+from merilo.commands.check.page import JudgeCheck
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.short_repr import LIMIT, SCREEN_LINES, short_repr
 
@@ -75,7 +75,7 @@ def test_a_check_and_a_probe_are_short_with_any_number_of_labels() -> None:
     assert repr(check) == f"JudgeCheck(judge='EmbeddedJudge', {shown})"
 
 
-@each_case("name", ["run", "sample", "result", "plan", "compare", "gate"])
+@each_case("name", ["run", "result", "plan", "compare", "gate"])
 def test_html_of_hostile_texts_is_text(results: dict[str, object], name: str) -> None:
     """Ids, texts and paths with markup and control characters are shown as text, in every HTML representation."""
     html = results[name]._repr_html_()  # type: ignore[attr-defined]
@@ -91,9 +91,6 @@ def test_a_sample_shows_texts_and_outcomes(results: dict[str, object]) -> None:
     assert "user input     What is 0?" in text
     assert "Retrieved contexts: 5" in text
     assert "context_relevance" in text
-    alone = Tags(results["sample"]._repr_html_()).text  # type: ignore[attr-defined]
-    assert "user input     What is 0?" in alone
-    assert "context_relevance" not in alone
 
 
 def test_gates_show_each_decision(results: dict[str, object]) -> None:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from compared import compare_runs
 from each_case import each_case
 from graded_runs import FAILS, graded, judge, many
 from page_text import Reader, page_text
@@ -13,7 +14,7 @@ from seals import seal_again
 
 import merilo
 from merilo.commands.compare.result import RunComparison
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.run import ComparisonRequest
 from merilo.commands.compare.text import comparison_markdown, fenced
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import comparison_page, run_page

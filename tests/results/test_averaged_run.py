@@ -13,14 +13,14 @@ from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.commands.report.run import report_run
-from merilo.commands.report.run_page import run_page
+from merilo.commands.report.run_page import run_page as report_page
+from merilo.commands.show.summary import record_of, run_page
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
-from merilo.rendering.overview import overview_page, overview_record
 from merilo.results.scores import read_scores
 
 METRICS = ("context_relevance", "context_relevance(unit=context)", "context_precision")
-NOTE = "Averages of the judge's probabilities: context_relevance, context_relevance(unit=context)."
+NOTE = "context_relevance, context_relevance(unit=context)  average of the judge's probabilities"
 ROWS = contexts_rows(40)
 
 
@@ -46,9 +46,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
 
 def test_a_run_states_once_which_metrics_average(run: merilo.Run) -> None:
     """The full page and the HTML page have one sentence, and JSON one flag for each metric."""
-    assert " ".join(str(overview_page(run, 100)).split()).count(NOTE) == 1
-    assert page_text(run_page(report_run(run))).count(NOTE) == 1
-    record = overview_record(run)["metrics"]
+    assert " ".join(str(run_page(run, 100, full=True)).split()).count(NOTE) == 1
+    assert page_text(report_page(report_run(run))).count(NOTE) == 1
+    record = record_of(run)["metrics"]
     assert {name: each["averaged"] for name, each in record.items()} == dict(
         zip(METRICS, (True, True, False), strict=True)
     )

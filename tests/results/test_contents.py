@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from compared import compare_runs
 
 import merilo
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.run import ComparisonRequest
 from merilo.data.span_labels import load_judged
 from merilo.errors import DataError, UsageError
 

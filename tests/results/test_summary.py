@@ -10,10 +10,10 @@ import pytest
 from grouping import grouped
 
 import merilo
+from merilo.commands.show.summary import run_page
 from merilo.data.sample import Sample
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import register
-from merilo.rendering.overview import overview_page
 from merilo.results.summary import Tally
 from merilo.runs.manifest import Aggregate
 from merilo.stats.means import mean_interval, ratio_interval
@@ -252,4 +252,4 @@ class Endless(Open):
 
 def shown(run: merilo.Run, **options: Any) -> str:
     """The overview as text, in one line."""
-    return " ".join(str(overview_page(run, 100, **options)).split())
+    return " ".join(str(run_page(run, 100, full=True, **options)).split())

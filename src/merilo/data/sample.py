@@ -20,7 +20,6 @@ from merilo.data.history import Turn, TurnLike, read_turns
 from merilo.data.language import detect_language, identify_language
 from merilo.data.messages import history_of
 from merilo.errors import DataError, MissingField, Problem, UsageError
-from merilo.renderers import render
 from merilo.short_repr import short_repr
 
 _INVISIBLE: Final[dict[int, str | int | None]] = dict.fromkeys((0x200B, 0x2060, 0xFEFF))
@@ -206,10 +205,6 @@ class Sample:
     def __repr__(self) -> str:
         """Return the fields that have a value, shortened; `to_record` returns all of it."""
         return short_repr(self, **self.to_record())
-
-    def _repr_html_(self) -> str:
-        """Return the texts of the sample for notebooks."""
-        return str(render(self, "html"))
 
     @overload
     def require(self, field: TextField) -> str: ...

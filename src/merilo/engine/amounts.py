@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.providers.base import REPLY_LIMITS, Request, Usage
 from merilo.providers.prompt_check import PLAUSIBLE_CHARACTERS_PER_TOKEN, without_runs
-from merilo.renderers import notebook_html, render
-from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from merilo.judges.local.judge import LocalTime
     from merilo.providers.base import Reply
     from merilo.providers.decision_request import DecisionQuestion
-    from merilo.providers.prices import Price
 
 LOOKED_AT: Final = 2_000
 """Maximum number of samples whose plans an estimate runs dry, spread evenly over a larger data set."""
@@ -166,54 +162,6 @@ class MetricEstimate:
     at_most: Amount
     """Upper bound: the maximum number of questions, each with every re-ask and with every reply truncated at its
     limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Estimated questions and cost of an evaluation."""
-
-    data: str
-    judge: str
-    samples: int
-    looked_at: int
-    """Samples whose plans were run dry; fewer than `samples` if the amounts are scaled up."""
-    metrics: tuple[MetricEstimate, ...]
-    left_out: Mapping[str, str]
-    typical: Amount
-    at_most: Amount
-    seconds: float | None
-    """Seconds of the whole run at this concurrency; None if no reply time is known."""
-    concurrency: int
-    measured: bool
-    """True if tokens and seconds are means of the run itself, at least for some of the questions."""
-    prices: tuple[Price, ...]
-    """The prices that the amounts are based on."""
-    unpriced: tuple[str, ...]
-    """Models whose price is unknown."""
-    weak: frozenset[str] = frozenset()
-    """The metrics that are weak with the judge, including those that are left out for it."""
-    local_time: LocalTime | None = None
-    """Time that local models take; None if there is none, or if it is under a minute."""
-
-    def __repr__(self) -> str:
-        """Return the main facts, shortened."""
-        return short_repr(
-            self,
-            data=self.data,
-            judge=self.judge,
-            samples=self.samples,
-            metrics=self.metrics,
-            requests=round(self.typical.requests),
-            usd=self.typical.usd,
-        )
-
-    def __str__(self) -> str:
-        """Return the page that `merilo run --plan` prints, 80 columns wide."""
-        return str(render(self, "text"))
-
-    def _repr_html_(self) -> str:
-        """Return the printed text for notebooks."""
-        return notebook_html(self)
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

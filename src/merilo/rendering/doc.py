@@ -6,25 +6,33 @@ The HTML page draws the same document, so no output has its own wording.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from merilo.numbers import between, signed
 from merilo.rendering.ci import blocks_within, code, markdown_table
-from merilo.rendering.page import Page, Span, Tone, cells_of, columns, cut
+from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, cut_id
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import Section, count
-from merilo.results.estimate import Verdict, between, signed
+from merilo.results.estimate import Verdict
+from merilo.results.records import grouped
+from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from merilo.results.estimate import Estimate
+    from merilo.results.estimate import Caveat, Estimate
 
-MARKS: Final[dict[Verdict | None, tuple[Tone, str]]] = {
+Section: TypeAlias = tuple[str, list[tuple[str, str]]]
+"""A heading, and named texts under it."""
+MARKS: Final[dict[Verdict | GateVerdict | None, tuple[Tone, str]]] = {
+    GateVerdict.PASS: (Tone.GOOD, "\u2713"),
+    GateVerdict.FAIL: (Tone.BAD, "\u2717"),
     Verdict.BETTER: (Tone.GOOD, "\u25b2"),
     Verdict.WORSE: (Tone.BAD, "\u25bc"),
     Verdict.CANNOT_TELL: (Tone.PLAIN, "?"),
 }
 """Verdict → tone and character in every output; the others are plain, with `=`."""
+_MIN_ROWS: Final = 4
+_WIDEST_ID: Final = 36
 _WIDEST_NAME: Final = 10
 """Maximum width of a column's name on a page of 80 columns; on a wider one, a quarter of the rest is added."""
 
@@ -59,6 +67,16 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A row of texts."""
+
+    cells: tuple[str, ...]
+    note: str = ""
+    """The text to its right, parts divided by semicolons."""
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A conclusion with the table that it rests on."""
 
@@ -67,10 +85,20 @@ class Part:
     """The conclusion, and what qualifies it."""
     head: tuple[str, ...]
     """The title of the table, the names of the parts, what the number is, the level of its interval."""
-    rows: tuple[Entry | str, ...]
-    """The rows of numbers, below headings."""
+    rows: tuple[Entry | Line | str, ...]
+    """The rows of numbers, below headings; without a head, a list."""
     below: str = ""
-    """What stands below the table."""
+    """The text below the table."""
+
+    @property
+    def lines(self) -> list[Line]:
+        """The rows of texts."""
+        return [each for each in self.rows if isinstance(each, Line)]
+
+    @property
+    def compared(self) -> list[Entry | str]:
+        """The rows of numbers with their headings."""
+        return [each for each in self.rows if not isinstance(each, Line)]
 
     @property
     def entries(self) -> list[Entry]:
@@ -84,72 +112,112 @@ class Doc:
 
     title: str
     parts: tuple[Part, ...]
-    warnings: tuple[str, ...]
-    legend: str
-    notes: tuple[Section, ...]
-    advice: str
+    warnings: tuple[str, ...] = ()
+    legend: str = ""
+    notes: tuple[Section, ...] = ()
+    advice: str = ""
     """The command that would decide; empty if a verdict is there."""
-    next: tuple[str, ...]
+    next: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+    """The sentences below the numbers."""
+    language: str | None = None
+    """Of the page."""
 
 
 # -- the terminal --------------------------------------------------------------------------------------
 
 
 def doc_page(
-    doc: Doc, width: int, *, rows: int | None, lines: int = 0, details: Callable[[Page], None] | None = None
+    doc: Doc,
+    width: int,
+    *,
+    rows: int | None,
+    lines: int = 0,
+    language: str | None = None,
+    details: Callable[[Page], None] | None = None,
 ) -> Page:
     """Return the page: at most `rows` rows of each table, fewer if it has more than `lines` lines (0: any number).
 
     `rows` None: all, with legend, notes and what `details` adds.
     """
-    page = _page(Page(width), doc, rows, details)
-    while rows is not None and lines and len(page.lines) > lines and rows > 1:
+    page = _page(Page(width, language or doc.language), doc, rows, details)
+    while rows is not None and lines and len(page.lines) > lines and rows > _MIN_ROWS:
         rows -= 1
-        page = _page(Page(width), doc, rows, details)
+        page = _page(Page(width, language or doc.language), doc, rows, details)
     return page
 
 
 def _page(page: Page, doc: Doc, rows: int | None, details: Callable[[Page], None] | None) -> Page:
     for place, part in enumerate(doc.parts):
-        if len(doc.parts) > 1:
+        if part.heading and len(doc.parts) > 1:
             page.heading(part.heading)
         for at, sentence in enumerate(part.sentences):
             page.text(sentence, tone=Tone.PLAIN if at else Tone.STRONG)
         for sentence in () if place else doc.warnings:
             page.text(sentence, tone=Tone.BAD)
-        page.blank()
+        if part.sentences or not part.heading:
+            page.blank()
         _table(page, part, rows)
         if part.below:
             page.text(part.below)
     page.blank()
+    for sentence in doc.cautions:
+        page.text(sentence)
+    page.blank()
     if rows is None:
-        page.text(doc.legend)
-        for heading, entries in doc.notes:
-            page.heading(heading)
-            page.entries(entries, widest=26)
-        if details is not None:
-            details(page)
-        page.blank()
-    if doc.advice:
-        typed, opened, price = doc.advice.rpartition(" (")
-        _lines(page, [doc.advice], [typed, f"  ({price}"] if opened else [doc.advice])
-    follow = doc.next[:1] if rows is None else doc.next
+        _notes(page, doc, details)
+    typed, opened, price = doc.advice.rpartition(" (")
+    _lines(page, [doc.advice], [typed, f"  ({price}"] if opened else [doc.advice])
+    follow = [page.translation.line(each) for each in doc.next if rows is not None or "--full" not in each]
     _lines(page, [(" " * 6).join(follow)], follow)
     return page
 
 
+def _notes(page: Page, doc: Doc, details: Callable[[Page], None] | None) -> None:
+    if doc.legend:
+        page.text(doc.legend)
+    for heading, entries in doc.notes:
+        page.heading(heading)
+        page.entries(entries)
+    if details is not None:
+        details(page)
+    page.blank()
+
+
 def _lines(page: Page, wide: Sequence[str], narrow: Sequence[str]) -> None:
-    for line in wide if all(cells_of(each) <= page.width for each in wide) else narrow:
+    for line in filter(None, wide if all(cells_of(each) <= page.width for each in wide) else narrow):
         page.line(line)
 
 
 def _table(page: Page, part: Part, most: int | None) -> None:
+    if lines := part.lines:
+        _lines_of(page, part.head, lines, most)
+    elif part.head:
+        _differences(page, part, most)
+
+
+def _lines_of(page: Page, head: Sequence[str], rows: Sequence[Line], most: int | None) -> None:
+    """Add rows of texts: below a head, or as a list whose last cells are cut."""
+    shown = rows[:most]
+    if head:
+        notes, tones = ["", *(each.note for each in shown)], [Tone.STRONG, *(each.tone for each in shown)]
+        page.table([head, *(each.cells for each in shown)], tones, notes=notes)
+    else:
+        say = page.translation.phrase
+        firsts = [[cut_id(each.cells[0], _WIDEST_ID), *map(say, each.cells[1:-1])] for each in shown]
+        for first, each in zip(columns(firsts, left=frozenset(range(len(firsts[0])))), shown, strict=True):
+            page.line("  ", first, "  ", cut(each.cells[-1], page.width - cells_of(first) - 2 * GAP))
+    if head and (more := len(rows) - len(shown)):
+        page.text(f"and {more:,} more: --full", tone=Tone.QUIET)
+
+
+def _differences(page: Page, part: Part, most: int | None) -> None:
     entries, widest = part.entries, _WIDEST_NAME + max(page.width - 80, 0) // 4
     title, *names, number, level = part.head
     head = (title, *(cut(each, widest) for each in names), f"{number}, {level}", "")
     first, *lines = _aligned([head, *(entry.cells for entry in entries[:most])], page.width)
     page.line(Span(first, Tone.STRONG))
-    for each in part.rows:
+    for each in part.compared:
         if not lines:
             break
         if isinstance(each, str):
@@ -165,7 +233,7 @@ def _table(page: Page, part: Part, most: int | None) -> None:
         if each.words:
             page.text(each.words, indent=4, tone=tone)
     if more := len(entries) - len(entries[:most]):
-        page.text(f"  and {count(more, 'more metric')}: --full", tone=Tone.QUIET)
+        page.text(f"  and {more:,} more: --full", tone=Tone.QUIET)
 
 
 def _aligned(table: Sequence[Sequence[str]], width: int) -> list[str]:
@@ -187,12 +255,13 @@ def doc_markdown(doc: Doc, last: Sequence[str] = (), optional: Sequence[str] = (
     """Return the document for a comment, with as many of the `optional` blocks as fit into 60,000 characters."""
     blocks = [f"### {code(doc.title)}"]
     for part in doc.parts:
-        first, *more = map(code, part.sentences)
-        blocks.append(" ".join([f"**{first}**", *more]))
+        strong = [f"**{code(each)}**" for each in part.sentences[:1]]
+        blocks += [" ".join([*strong, *map(code, part.sentences[1:])])] if strong else []
     blocks += [code(doc.advice)] if doc.advice else []
     blocks += [f"> **Warning:** {code(sentence)}" for sentence in doc.warnings]
-    blocks += [each for part in doc.parts for each in (_markdown_table(part), code(part.below)) if each]
-    blocks.append(code(doc.legend))
+    for part in doc.parts:
+        blocks += filter(None, [_markdown_table(part), part.below and code(part.below)])
+    blocks += [code(each) for each in (doc.legend, *doc.cautions) if each]
     for heading, entries in doc.notes:
         lines = "\n".join(f"- {code(name)}: {code(text)}" for name, text in entries)
         blocks.append(f"<details><summary>{heading}</summary>\n\n{lines}\n\n</details>")
@@ -200,11 +269,27 @@ def doc_markdown(doc: Doc, last: Sequence[str] = (), optional: Sequence[str] = (
 
 
 def _markdown_table(part: Part) -> str:
+    if not part.head:
+        return ""
     _, *names, number, level = part.head
     head = ("metric", *map(code, names), number, level, "verdict")
     blank = [""] * (len(head) - 1)
+    if part.lines:
+        rows = [(code(each.cells[0]), *each.cells[1:], each.note and code(each.note)) for each in part.lines]
+        return markdown_table((*part.head, ""), ("---", *["---:"] * (len(part.head) - 1), "---"), rows)
     rows = [
         (f"**{each}**", *blank) if isinstance(each, str) else (code(each.name), *each.cells[1:], each.words)
-        for each in part.rows
+        for each in part.compared
     ]
     return markdown_table(head, ("---", *["---:"] * (len(head) - 2), "---"), rows)
+
+
+def sections_of(caveats: Iterable[Caveat]) -> list[Section]:
+    """Return the caveats by topic; metrics with the same sentence are named together."""
+    return [
+        (
+            topic,
+            [(", ".join(names), text) for text, names in grouped((each.sentence, each.about) for each in own).items()],
+        )
+        for topic, own in grouped((each.topic, each) for each in caveats if each.topic and each.sentence).items()
+    ]

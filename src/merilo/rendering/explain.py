@@ -9,25 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.history import shown_history
 from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.support import Support
-from merilo.judging.verdicts import DecisionVerdict, listed
-from merilo.metrics.base import EvidenceTarget, Score
+from merilo.judging.verdicts import DecisionVerdict, Failure, is_not_judged, listed
+from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN
+from merilo.numbers import count, number
 from merilo.rendering.own_words import explain
 from merilo.rendering.page import Page, Span, Tone, cut, wrap
 from merilo.rendering.sanitize import clean
-from merilo.rendering.weak import WeakMarks
-from merilo.rendering.wording import (
-    AVERAGED,
-    by_person,
-    count,
-    counts_text,
-    number,
-    reason_of,
-    remark_kind,
-    said,
-    without_score,
-)
-from merilo.results.faults import FAULTS, PLACES
+from merilo.results.faults import FAULTS, PLACES, sample_fault
+from merilo.results.means import WeakMarks, counts_text
 from merilo.results.sample_detail import bare, named_texts, rubric_name
 from merilo.short_repr import short_screen
 
@@ -86,7 +76,7 @@ def sample_texts(page: Page, sample: Sample) -> None:
 
 def result_text(found: SampleResult) -> str:
     """Return the id, the fault, the question, the response and each outcome in at most 12 lines, 80 columns wide."""
-    page, sample, fault = Page(_WIDTH), found.sample, found.fault
+    page, sample, fault = Page(_WIDTH), found.sample, sample_fault(found)
     page.line(cut(f"{sample.id}: {FAULTS[PLACES[fault]].name}" if fault else sample.id, _WIDTH))
     outcomes = ((name, _value(outcome)) for name, outcome in found.outcomes.items())
     for name, text in (("question", sample.user_input), ("response", sample.response), *outcomes):
@@ -334,3 +324,43 @@ def _quotes(case: SampleDetail, evidence: Evidence) -> tuple[str, ...]:
         return ()
     sentences = views[evidence.index].sentences
     return tuple(sentences[at] for at in evidence.verdict.context_evidence if at < len(sentences))
+
+
+# -- answers in words ----------------------------------------------------------------------------------
+
+AVERAGED = "average of the judge's probabilities"
+
+
+def said(answer: Answer) -> str:
+    """Return a judge's answer in a few words, with its probability of a "yes" if it gives one."""
+    if isinstance(answer, Failure):
+        if is_not_judged(answer):
+            return answer.message
+        return f"no verdict ({answer.kind.value}): {answer.message}"
+    probability = getattr(answer, "probability", None)  # every verdict type has it, but their base class does not
+    tail = "" if probability is None else f", p({answer.yes}) = {probability:.2f}"
+    flag: str = getattr(answer, "flag", "")  # a field of decisions only
+    return answer.in_words() + (f" ({flag})" if flag else "") + tail
+
+
+def reason_of(answer: Answer) -> str:
+    """Return the reason that a judge gave for its verdict; empty if it gave none."""
+    return "" if isinstance(answer, Failure) else str(getattr(answer, "reason", ""))
+
+
+def remark_kind(remark: Remark) -> str:
+    """Return the kind of a verdict, with the text that a statement was checked against, if it is not the contexts."""
+    return f"{remark.kind}, checked against {remark.against}" if remark.against else remark.kind
+
+
+def by_person(each: HumanVerdict) -> str:
+    """Return an annotator's verdict next to the judge's, such as `ann, support: not supported \u2717 differs`."""
+    mark = "\u2713 agrees" if each.agrees else "\u2717 differs"
+    return f"{each.annotator}, {each.kind}: {each.verdict.in_words()} {mark}"
+
+
+def without_score(outcome: Undefined | Failed) -> str:
+    """Return why a sample has no score."""
+    if isinstance(outcome, Undefined):
+        return f"undefined: {outcome.reason}"
+    return f"failed ({outcome.error.kind.value}): {outcome.error.message}"

@@ -42,7 +42,7 @@ def run_frame(run: Run, *, backend: str | None = None, rows: str = "samples") ->
     elif rows == "outcomes":
         names = ["sample", "metric", "outcome", "value", "reason"]
         types = {name: FLOAT if name == "value" else TEXT for name in names}
-        cells = map(_row, run.shown.records())
+        cells = map(_row, run.records())
     else:
         raise UsageError(f"rows must be samples or outcomes, got {rows!r}.")
     columns: dict[str, list[object]] = {name: [] for name in names}

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from merilo.numbers import number, percent, span
 from merilo.rendering.markup import drawn, write_page
-from merilo.rendering.wording import number, percent, span
 
 if TYPE_CHECKING:
     from os import PathLike

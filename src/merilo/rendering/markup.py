@@ -15,11 +15,11 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, cast
 
+from merilo.numbers import count, number, span
 from merilo.rendering.explain import sample_texts, values
 from merilo.rendering.page import Page, cut
 from merilo.rendering.sanitize import visible
-from merilo.rendering.weak import WeakMarks
-from merilo.rendering.wording import count, number, span
+from merilo.results.means import WeakMarks
 from merilo.runs.files import write_file, writing
 from merilo.version import version
 
@@ -142,11 +142,6 @@ def write_page(path: Path, text: str) -> None:
 def printed_html(result: object) -> str:
     """Return what `print` shows of a result as HTML, everything in it escaped."""
     return f"<pre>{html.escape(visible(str(result)))}</pre>"
-
-
-def sample_html(sample: Sample) -> str:
-    """Return the texts of a sample and its first contexts."""
-    return _sample(sample, {})
 
 
 def result_html(found: SampleResult) -> str:

@@ -21,9 +21,9 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from merilo.engine.schedule import BLOCK
+from merilo.numbers import count, duration, money
 from merilo.rendering.page import DEFAULT_WIDTH, colours, tell, width_given
 from merilo.rendering.translation import Translation, translation
-from merilo.rendering.wording import count, duration, money
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

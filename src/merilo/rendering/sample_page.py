@@ -11,13 +11,14 @@ from merilo.judging.kinds.support import Support, SupportVerdict
 from merilo.judging.verdicts import Failure, is_positive, probability_of
 from merilo.metrics.base import Score
 from merilo.metrics.steps import ALL_RETRIEVED, NONE_RETRIEVED
+from merilo.numbers import count
+from merilo.rendering.explain import without_score
 from merilo.rendering.own_words import explain
 from merilo.rendering.page import BLANK, GAP, Page, Span, Tone, cells_of, cut, pad, wrap
 from merilo.rendering.sanitize import clean
-from merilo.rendering.weak import WeakMarks
-from merilo.rendering.wording import count, without_score
 from merilo.results.faults import FAULTS, PLACES, Answer, fault_of, has_faults
 from merilo.results.levels import BY_LABELS
+from merilo.results.means import WeakMarks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from merilo.data.remote import without_secrets
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _INVISIBLE = "\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
@@ -65,3 +71,17 @@ def _code(found: re.Match[str]) -> str:
 def _json_code(found: re.Match[str]) -> str:
     units = found[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def command(*words: str) -> str:
+    """Return a quoted command line that the user can copy and run, without passwords and signatures in addresses."""
+    return shlex.join([_program(), *map(without_secrets, words)])
+
+
+def _program() -> str:
+    """Return how to call this program: its name if it is on PATH, otherwise its path."""
+    typed = Path(sys.argv[0])
+    if typed.name != "merilo" or shutil.which("merilo"):
+        return "merilo"
+    near = typed.absolute()
+    return str(near.relative_to(Path.cwd())) if near.is_relative_to(Path.cwd()) else str(near)

@@ -9,10 +9,29 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.metrics.registry import asks_judge
+from merilo.numbers import between, signed
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.results.basis import Basis
+
+class Basis(StrEnum):
+    """What a mean or difference rests on."""
+
+    NO_JUDGE = "no judge"
+    """Computed without a judge, so there is no judge's error."""
+    JUDGE = "judge alone"
+    """Verdicts of a judge, or imported scores, whose error is not known on this data."""
+    LABELS = "human labels"
+    """Verdicts of a judge, corrected by human labels."""
+
+
+def basis_of(metric: str, *, corrected: bool) -> Basis:
+    """Return what a metric's number rests on. `corrected`: True if human labels correct it."""
+    if corrected:
+        return Basis.LABELS
+    return Basis.JUDGE if asks_judge(metric) else Basis.NO_JUDGE
 
 
 class Verdict(StrEnum):
@@ -59,9 +78,34 @@ class Caveat:
     """Its figures for the JSON."""
 
     @property
+    def in_row(self) -> bool:
+        """True if it is shown next to its number."""
+        return self.level is Level.INFORMS and not self.topic
+
+    @property
     def full(self) -> str:
         """The clause as a sentence."""
         return self.sentence if self.level is Level.WARNS else f"{self.sentence[:1].upper()}{self.sentence[1:]}."
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Samples without a value that could change the conclusion."""
+
+    undefined: int = 0
+    failed: int = 0
+    not_judged: int = 0
+
+    @property
+    def total(self) -> int:
+        """Their number."""
+        return self.undefined + self.failed + self.not_judged
+
+    @property
+    def words(self) -> list[str]:
+        """Each count that is not 0, in words."""
+        named = {"not judged": self.not_judged, "undefined": self.undefined, "failed": self.failed}
+        return [f"{amount:,} {name}" for name, amount in named.items() if amount]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +115,7 @@ class Estimate:
     value: float | None
     interval: tuple[float, float] | None
     samples: int
-    missing: int
-    """Samples without a value that could change the conclusion."""
+    missing: Missing
     basis: Basis
     caveats: tuple[Caveat, ...] = ()
 
@@ -104,11 +147,27 @@ def verdict(found: Estimate, *, higher_is_better: bool) -> Verdict:
     return Verdict.BETTER if (found.sign > 0) == higher_is_better else Verdict.WORSE
 
 
-def signed(value: float | None) -> str:
-    """Return a difference with its sign and three decimals."""
-    return "-" if value is None else f"{value:+.3f}"
+# -- words of several caveats -------------------------------------------------------------------------
+
+BY_JUDGE: Final = "by the judge alone"
+STOPPED = "stopped before its last sample; the numbers cover only the samples so far"
+"""Describes an incomplete run (after "This run was")."""
+REMARKS = "Notes on intervals"
+"""The heading of caveats on some intervals."""
+HUMAN_LABELS = "Human labels"
+"""The heading of corrections by human labels."""
 
 
-def between(ends: tuple[float, float] | None) -> str:
-    """Return the interval of a difference."""
-    return "no interval" if ends is None else f"{signed(ends[0])} to {signed(ends[1])}"
+def covers(sampled: str) -> str:
+    """Return which errors intervals cover without human labels; `sampled`: for example "questions"."""
+    return f"cover sampling of {sampled}, not judge error"
+
+
+OWN_ERROR = covers("questions")
+"""Follows the subject "Intervals" or "Limits"."""
+
+
+def covers_imported(origin: str = "", sampled: str = "questions") -> str:
+    """Return which errors intervals of imported scores cover; `origin`: the program that computed them, if known."""
+    scores = f"the scores imported from {origin}" if origin else "the imported scores"
+    return f"cover sampling of {sampled}, not the error of {scores}"

@@ -286,6 +286,8 @@ class Faults(Mapping[str, int]):
     """Number of samples by what the response does; empty if the run does not judge responses."""
     retrieved: Mapping[bool, int] = field(default_factory=dict[bool, int])
     """Number of samples with and without a retrieved passage that is known to hold the answer."""
+    by_levels: bool = False
+    """True if the verdicts are by levels that human labels set."""
 
     @property
     def checked(self) -> bool:

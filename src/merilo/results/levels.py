@@ -18,6 +18,7 @@ from merilo.judging.json_types import compact
 from merilo.judging.verdicts import NO_EVIDENCE, DecisionVerdict, is_positive, probability_of
 from merilo.metrics.base import Failed
 from merilo.metrics.registry import known_metric
+from merilo.numbers import count, number
 from merilo.results.judged_samples import mark_of, replayed
 from merilo.results.records import grouped
 from merilo.runs.files import OUTCOMES
@@ -140,3 +141,22 @@ def _line(run: Run, store: Store, record: OutcomeRecord, levels: Mapping[str, Le
     result = replayed(metric, text, sample, answer)
     lost = result is None or (isinstance(result.outcome, Failed) and record["outcome"] != "failed")
     return f"{compact(record)}\n" if result is None or lost else result.line()
+
+
+_NEAR_CHANCE: Final = 0.6
+"""Balanced accuracy below which verdicts are of no use, and AUROC above which an order is."""
+
+
+def judge_sentence(found: Agreement, level: Level | None) -> str:
+    """Return one sentence on a judge's use by its agreement with labels; empty if it is usable as it is."""
+    balanced, ranks = found.balanced_accuracy.interval.ends, found.auroc.interval.ends
+    if level is not None:
+        shares = f"{100 * level.before:.0f} -> {100 * level.after:.0f} % right"
+        return f"level set by {count(level.labels, 'label')}: {shares}."
+    if balanced is None or balanced[1] >= _NEAR_CHANCE:
+        return ""
+    same = sum(row[at] for at, row in enumerate(found.confusion.counts))
+    agreed = f"the judge agrees with your labels on {same:,} of {found.items:,}"
+    if ranks is not None and ranks[0] > _NEAR_CHANCE:
+        return f"AUROC {number(found.auroc.value)}, level off: {agreed}."
+    return f"{agreed}: do not use its verdicts."

@@ -14,18 +14,24 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def picked(value: object, names: str) -> dict[str, Any]:  # Any: JSON
-    """Return these attributes, whose names are separated by blanks, as JSON-able fields.
+def picked(value: object, names: str) -> Any:  # Any: JSON
+    """Return these attributes, whose names are separated by blanks, as JSON-able fields; None for None.
 
-    `name=a.b` is the attribute `b` of the attribute `a` under another name; None if `a` is None.
+    `name=a.b` is the attribute, or the value under the key, `b` of the attribute `a` under another name; None if `a` is
+    None.
     """
+    if value is None:
+        return None
     paths = {name: path or name for name, _, path in (each.partition("=") for each in names.split())}
     return {name: _plain(_at(value, path)) for name, path in paths.items()}
 
 
 def _at(value: object, path: str) -> object:
     for name in path.split("."):
-        value = None if value is None else getattr(value, name)
+        if isinstance(value, Mapping):
+            value = cast("Mapping[str, object]", value).get(name)
+        else:
+            value = None if value is None else getattr(value, name)
     return value
 
 

@@ -100,7 +100,7 @@ class SampleTable:
                 Column(f"{name}_status", Kind.TEXT),
                 Column(f"{name}_reason", Kind.TEXT),
             )
-        return cls(run.shown, tuple(columns), tuple(kinds))
+        return cls(run, tuple(columns), tuple(kinds))
 
     def rows(self) -> Iterator[Row]:
         """Yield the cells of each sample, in the order of `columns`; None is a missing value."""

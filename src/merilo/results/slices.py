@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from merilo.data.language import identify_language
 from merilo.errors import UsageError
 from merilo.judging.json_types import compact
-from merilo.renderers import notebook_html, render
 from merilo.results.contents import stored_samples
+from merilo.results.estimate import Caveat, Estimate, Missing, basis_of
 from merilo.results.records import first_of, grouped
 from merilo.stats.intervals import LEVEL, t_quantile
 from merilo.stats.means import MeanEstimate, mean_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -34,6 +34,8 @@ MIN_SAMPLES: Final = 10
 MIN_STARRED: Final = 20
 """Scored samples in a slice and in the rest from which a difference is shown; with fewer, more than 5 % of equal slices
 had one in simulations."""
+DIFFERS: Final = Caveat("differs", "* differs from all other samples (95 %, corrected for the number of values)")
+FEW: Final = Caveat("few", f"fewer than {MIN_SAMPLES} scored samples: no interval")
 MAX_VALUES: Final = 30
 NO_VALUE: Final = "(none)"
 """The slice of samples without the field."""
@@ -92,63 +94,19 @@ class Slice:
     samples: tuple[str, ...]
     """Their ids, in dataset order."""
     faults: Faults
-    means: Mapping[str, MeanEstimate]
+    means: Mapping[str, Estimate]
     """Metric → its mean; without an interval for fewer than 10 scored samples."""
-    differs: frozenset[str]
-    """The metrics whose mean differs from that of all other samples, at 95 %, corrected for the number of slices."""
-    labelled: Mapping[str, int]
-    """Metric → labelled samples, for the means that human labels correct."""
+
+    @property
+    def differs(self) -> frozenset[str]:
+        """The metrics whose mean differs from that of all other samples."""
+        return frozenset(metric for metric, mean in self.means.items() if mean.caveat("differs"))
 
     def __iter__(self) -> Iterator[SampleResult]:
         return self.run.read_samples(frozenset(self.samples))
 
     def __len__(self) -> int:
         return len(self.samples)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Slices(Mapping[str, Slice]):
-    """The slices of a run by one field, the largest first."""
-
-    run: Run = field(repr=False)
-    field: str
-    slices: Mapping[str, Slice]
-
-    def __getitem__(self, value: str) -> Slice:
-        return self.slices[value]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.slices)
-
-    def __len__(self) -> int:
-        return len(self.slices)
-
-    def __str__(self) -> str:
-        return str(render(self, "text"))
-
-    def _repr_html_(self) -> str:
-        """Return the printed text for notebooks."""
-        return notebook_html(self)
-
-    def record(self) -> dict[str, Any]:  # Any: JSON
-        """Return the slices as a JSON-able object."""
-        return {
-            value: {
-                "samples": len(each),
-                "faults": each.faults.counts,
-                "metrics": {
-                    metric: {
-                        "mean": mean.value,
-                        "interval": mean.interval.ends,
-                        "scored": mean.units,
-                        "differs": metric in each.differs,
-                        "labelled": each.labelled.get(metric, 0),
-                    }
-                    for metric, mean in each.means.items()
-                },
-            }
-            for value, each in self.slices.items()
-        }
 
 
 def groups_of(run: Run, field: str) -> dict[str, list[str]]:
@@ -175,10 +133,20 @@ def sliced(run: Run, scores: RunScores, groups: Mapping[str, Sequence[str]], fau
     for value, ids in groups.items():
         inside = [places[sample] for sample in ids]
         here, rest = scores.at(inside), scores.at(sorted({*places.values()}.difference(inside)))
-        means = {metric: mean_of(here, metric) for metric in scores.columns}
-        differs = frozenset(metric for metric, mean in means.items() if _differs(mean, here, rest, metric, level))
-        found[value] = Slice(run, value, tuple(ids), faults.among(ids), means, differs, {})
+        means = {
+            metric: mean_estimate(metric, mean, [DIFFERS] * _differs(mean, here, rest, metric, level))
+            for metric in scores.columns
+            for mean in [mean_of(here, metric)]
+        }
+        found[value] = Slice(run, value, tuple(ids), faults.among(ids), means)
     return found
+
+
+def mean_estimate(metric: str, mean: MeanEstimate, caveats: Sequence[Caveat], *, corrected: bool = False) -> Estimate:
+    """Return a mean over the scored samples of a slice with its caveats."""
+    few = [FEW] if mean.units < MIN_SAMPLES else []
+    basis = basis_of(metric, corrected=corrected)
+    return Estimate(mean.value, mean.interval.ends, mean.units, Missing(), basis, (*caveats, *few))
 
 
 def mean_of(scores: RunScores, metric: str, level: float = LEVEL) -> MeanEstimate:

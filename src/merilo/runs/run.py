@@ -24,10 +24,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
 
-from merilo.errors import MeriloError, RunError, UsageError
-from merilo.renderers import notebook_html, render
+from merilo.errors import RunError, UsageError
 from merilo.runs.directory import local_run
 from merilo.runs.files import (
     LABELS,
@@ -57,9 +56,7 @@ from merilo.runs.outcomes import (
 )
 from merilo.runs.run_metrics import (
     left_out_reasons,
-    metric_to_inspect,
     resolve_metric,
-    worst_scores,
 )
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, publish, stamp
 from merilo.runs.store import Store
@@ -99,7 +96,7 @@ class ByMetric(dict[str, T]):
             raise KeyError(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SampleResult:
     """One sample with the outcomes of all metrics."""
 
@@ -126,24 +123,11 @@ class SampleResult:
         """The score of each metric; None if there is none."""
         return ByMetric({name: record.get("value") for name, record in self.records.items()})
 
-    @property
-    def fault(self) -> str | None:
-        """The key of its fault, such as "invented" (see `Run.faults`); None if the run judges none."""
-        return cast("str | None", render(self, "fault"))
-
     if not TYPE_CHECKING:  # type checkers report an unknown attribute themselves
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise AttributeError that names what was probably meant."""
             raise unknown_attribute("sample", name)
-
-    def __repr__(self) -> str:
-        """Return the fault, the question, the response and each outcome in at most 12 lines."""
-        return str(render(self, "text"))
-
-    def _repr_html_(self) -> str:
-        """Return the outcomes and texts of the sample for notebooks."""
-        return str(render(self, "html"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +154,9 @@ class SampleResults:
         return found
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, init=False)
 class Run:
-    """A finished or interrupted run, read from its directory."""
+    """A finished or interrupted run, read from its directory; `merilo.Run` also draws it."""
 
     path: Path
 
@@ -185,13 +169,20 @@ class Run:
         _ = self.manifest  # raises for a damaged one
 
     @classmethod
-    def open(cls, path: str | PathLike[str], *, labels: bool = True) -> Run:
+    def open(cls, path: str | PathLike[str], *, labels: bool = True) -> Self:
         """Return the run in this directory, or at an address such as s3://bucket/runs/first (a copy is read).
 
         `labels`: False if the attached labels are not read, so that they may differ from the seal. Raises RunError if
         there is no run, or if one of its files differs from its seal.
         """
         return cls(path, labels=labels)
+
+    @classmethod
+    def of(cls, run: Run, **changed: object) -> Self:
+        """Return an open run as one of this class, with what was read of it."""
+        found = object.__new__(cls)
+        found.__dict__.update(run.__dict__, **changed)
+        return found
 
     @cached_property
     def _inspected(self) -> Inspected:
@@ -257,26 +248,22 @@ class Run:
 
     @property
     def shown(self) -> Run:
-        """The run with its verdicts by the levels that its labels set, as pages show them; itself if they set none.
-
-        Its means are those of the judge's own verdicts, and corrected as usual.
-        """
-        return self if self.labels is None or self._view is not None else cast("Run", self._by_labels("shown"))
+        """The run with the verdicts to show: the judge's own. `merilo.Run` has those by the levels of its labels."""
+        return self
 
     @property
-    def _view(self) -> tuple[Path, Callable[[StoredQuestion], StoredQuestion]] | None:
+    def view(self) -> tuple[Path, Callable[[StoredQuestion], StoredQuestion]] | None:
+        """What `with_answers` was given; None for the run as it is stored."""
         found: tuple[Path, Callable[[StoredQuestion], StoredQuestion]] | None = self.__dict__.get("_viewed")
         return found
 
     @property
     def _outcomes(self) -> Path:
-        return self.file(OUTCOMES) if self._view is None else self._view[0]
+        return self.file(OUTCOMES) if self.view is None else self.view[0]
 
     def with_answers(self, outcomes: Path, answered: Callable[[StoredQuestion], StoredQuestion]) -> Run:
         """Return the run with the records of another file of outcomes, and questions with other answers."""
-        found = unchecked_run(self.path)
-        found.__dict__.update(self.__dict__, _viewed=(outcomes, answered))
-        return found
+        return Run.of(self, _viewed=(outcomes, answered))
 
     @property
     def samples(self) -> SampleResults:
@@ -292,29 +279,33 @@ class Run:
     def __getitem__(self, metric: str) -> Aggregate:
         """Return the aggregate of a metric, by name or full text. Raises KeyError for another name.
 
-        It is the one that every page shows: corrected by the human labels attached to the run. `metrics` has the
-        judge's own.
+        `merilo.Run` has the one that every page shows: corrected by the human labels attached to the run.
         """
         try:
-            return self.metrics[metric] if self.labels is None else ByMetric(self._by_labels("corrected"))[metric]
+            return self._reported[metric]
         except KeyError:
             if next(self.records_of([metric]), None) is not None:
                 raise KeyError(f"{metric!r} is a sample: use run.sample({metric!r}).") from None
             raise
+
+    @property
+    def _reported(self) -> ByMetric[Aggregate]:
+        """The aggregates to report."""
+        return self.metrics
 
     def __getattr__(self, name: str) -> Any:  # Any: raises, for every name that the class does not have
         """Raise AttributeError that names what was probably meant."""
         own = not name.startswith("_") and name in self.metrics
         raise unknown_attribute("run", name, f"use run[{name!r}]" if own else "")
 
-    def _by_labels(self, form: str) -> Any:  # Any: what is drawn in this form
-        """Return the run in a form that depends on the labels attached to it; kept until other labels are attached."""
-        kept: dict[str, tuple[object, Any]] = self.__dict__.setdefault("_kept", {})  # Any: as above
+    def kept(self, make: Callable[[Run], T]) -> T:
+        """Return what `make` returns for this run; kept until other labels are attached to it."""
+        kept: dict[object, tuple[object, T]] = self.__dict__.setdefault("_kept", {})
         labels = self.path / LABELS
         state = stamp(labels) if labels.exists() else None
-        if form not in kept or kept[form][0] != state:
-            kept[form] = state, render(self, form)
-        return kept[form][1]
+        if make not in kept or kept[make][0] != state:
+            kept[make] = state, make(self)
+        return kept[make][1]
 
     def mean(self, metric: str) -> float | None:
         """Return the mean of a metric as in `run[metric]`; None if no sample was scored."""
@@ -323,82 +314,6 @@ class Run:
     def values(self, metric: str) -> list[float | None]:
         """Return the score of each sample in dataset order, None if it has none."""
         return [record.get("value") for record in self.shown.brief_records([metric_in(self, metric)])]
-
-    @property
-    def faults(self) -> Any:  # Any: `Faults`, which is defined above this module
-        """The number of samples with each fault, such as {"right": 19, "invented": 3}; a `Faults`.
-
-        `share("invented")` has an interval. `checked` is False while no human labels correct the shares.
-        """
-        return self._by_labels("faults")
-
-    def by(self, field: str) -> Any:  # Any: `Slices`, as above
-        """Return the samples by the value of a field, each slice with its faults and means; a `Slices`.
-
-        `field`: a key of the metadata, "language", "length" (of the response) or "contexts" (how many). Raises
-        UsageError unless it has 2 to 30 values.
-        """
-        return render(self, "slices", field=field)
-
-    def worst(
-        self,
-        of: str | int | None = None,
-        count: int = 5,
-        *,
-        metric: str | None = None,
-        fault: str | None = None,
-        where: Mapping[str, object] | None = None,
-    ) -> list[SampleResult]:
-        """Return the `count` samples with the worst scores of a metric, the worst first.
-
-        `of`: the metric or the count. `metric`: its name or full text; None: the metric whose mean is farthest from
-        its best value. `fault`: only samples with this fault, such as "invented". `where`: only samples whose metadata
-        have these values.
-
-        Raises UsageError if the run has no such metric.
-        """
-        if isinstance(of, int):
-            count = of
-        else:
-            metric = of or metric
-        wanted = metric_to_inspect(self.manifest, self.metrics) if metric is None else metric_in(self, metric)
-        if wanted is None:
-            return []
-        chosen = None if fault is None and where is None else self._chosen(fault, where or {})
-        records = self.shown.brief_records([wanted])
-        if chosen is not None:
-            records = (each for each in records if each["sample"] in chosen)
-        found = worst_scores(self.manifest, records, wanted, count)
-        samples = {each.sample.id: each for each in self.shown.read_samples([sample for sample, _ in found.samples])}
-        return [samples[sample] for sample, _ in found.samples]
-
-    def _chosen(self, fault: str | None, where: Mapping[str, object]) -> set[str]:
-        with closing(open_store(self)) as store:
-            fitting = {
-                each.id
-                for each in store.samples()
-                if all(each.metadata.get(name) == value for name, value in where.items())
-            }
-        if fault is None:
-            return fitting
-        _ = self.faults[fault]
-        return {sample for sample, own in self.faults.samples.items() if own == fault and sample in fitting}
-
-    def compare(self, base: Run | str | PathLike[str], **options: Any) -> Any:  # Any: as `merilo.compare`
-        """Return this run minus the base; see `merilo.compare`."""
-        return render(self, "compare", base=base, **options)
-
-    def gate(self, minimums: Mapping[str, float] | None = None, **options: Any) -> Any:  # Any: as `merilo.gate`
-        """Check this run; see `merilo.gate`."""
-        return render(self, "gate", minimums=minimums, **options)
-
-    def label(self, **options: Any) -> Any:  # Any: as `merilo.label`
-        """Sample items for annotators, or attach their labels; see `merilo.label`."""
-        return render(self, "label", **options)
-
-    def report(self, out: str | PathLike[str] = "report.html", **options: Any) -> Path:  # Any: as `merilo.report`
-        """Write this run as one HTML file and return its path; see `merilo.report`."""
-        return cast("Path", render(self, "report", out=out, **options))
 
     def read_samples(self, wanted: Collection[str] | None = None) -> Iterator[SampleResult]:
         """Yield every sample with outcomes, in dataset order; `samples` is the public way to them.
@@ -424,40 +339,7 @@ class Run:
         """Return the questions under these hex keys, with answers, rubrics and raw replies. Ignores unknown keys."""
         with closing(open_store(self)) as store:
             found = [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
-        return found if self._view is None else [*map(self._view[1], found)]
-
-    def __str__(self) -> str:
-        return str(render(self, "text"))
-
-    def __repr__(self) -> str:
-        """Return the title and the means in at most 12 lines."""
-        try:
-            return str(self._by_labels("repr"))
-        except MeriloError:
-            return short_repr(self, path=self.path)
-
-    def plot(self) -> Any:  # Any: an `IntervalPlot`, which is defined above this module
-        """Return the means with their intervals as a figure (SVG), which a notebook shows and `save(path)` writes."""
-        return render(self, "plot")
-
-    def to_frame(self, backend: str | None = None, *, rows: str = "samples") -> Any:  # Any: a frame of the backend
-        """Return the run as a data frame of pandas, polars or pyarrow; None: the first of these that is installed.
-
-        `rows`: "samples", one row per sample with the columns of `merilo export`: its fields, and per metric M the
-        columns M, `M_status` and `M_reason`. "outcomes", one row per sample and metric: sample, metric, outcome, value,
-        reason.
-
-        Raises UsageError for another value, or if a library is not installed.
-        """
-        return render(self, "frame", backend=backend, rows=rows)
-
-    def to_pandas(self) -> Any:  # Any: a pandas frame
-        """Return the run as a data frame of pandas."""
-        return self.to_frame("pandas")
-
-    def _repr_html_(self) -> str:
-        """Return the printed text for notebooks."""
-        return notebook_html(self)
+        return found if self.view is None else [*map(self.view[1], found)]
 
     def records(self) -> Iterator[OutcomeRecord]:
         """Yield every outcome as a JSON-able record, in dataset order, then metric order."""

@@ -21,8 +21,8 @@ from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
 from merilo.plugins import Group, names_file, plugins
 from merilo.providers.openai import OpenAIEmbeddingsProvider, OpenAIProvider
-from merilo.rendering.overview import command
 from merilo.rendering.page import tell
+from merilo.rendering.sanitize import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

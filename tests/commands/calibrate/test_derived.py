@@ -23,7 +23,7 @@ from merilo.commands.label.run import label_run
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
 from merilo.metrics.formulas import average_precision, ndcg
-from merilo.results.basis import Basis
+from merilo.results.estimate import Basis
 from merilo.results.scores import read_scores
 from merilo.stats.correction import Reported
 

@@ -104,7 +104,7 @@ def test_any_metadata_key_makes_groups_and_samples_without_it_are_one(runs: Sequ
     assert {name: each["items"] for name, each in by(found, "source").items()} == {"news": 60, "wiki": 60}
     assert {name: each["items"] for name, each in by(found, "team").items()} == {"one": 80, None: 40}
     assert by(found, "doc")["7"]["items"] == 4
-    assert "And 10 smaller groups, which --json lists." in words(found)
+    assert "and 10 more: --full" in str(people_page(found, 80))
     assert "(none)" in words(found)
 
 

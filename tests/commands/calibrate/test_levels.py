@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compared import compare_runs
 from labelled_run import fill_in
 
 import merilo
 from merilo.commands.calibrate.levels import judge_sentences
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.calibrate.text import people_page
-from merilo.commands.compare.run import compare_runs
 from merilo.commands.export.run import export_run
 from merilo.commands.label.run import label_run
 from merilo.commands.report.run import report_run
 from merilo.commands.show.cli import show
-from merilo.commands.show.summary import RunView
+from merilo.commands.show.summary import view_of
 from merilo.judging.kinds.noncommittal import Noncommittal
 from merilo.judging.kinds.statements import Statements
 from merilo.judging.kinds.support import Support
@@ -102,10 +102,10 @@ def test_the_stored_run_and_its_means_stay(paths: tuple[Path, Path]) -> None:
     """Files are those of the judge, the corrected mean is computed from them, and --judge-only shows them."""
     run = merilo.Run(paths[0])
     before = [(run.path / name).read_bytes() for name in (OUTCOMES, SUMMARY)]
-    alone = RunView.of(run, judge_only=True)
+    alone = view_of(run, judge_only=True)
     assert dict(alone.faults) == {"supported": 40, "cannot tell": UNJUDGED}
     assert run.metrics[METRIC].mean == 1.0
-    correction = RunView.of(run).corrections[METRIC]
+    correction = view_of(run).corrections[METRIC]
     assert (correction.raw.value, correction.labelled) == (pytest.approx(0.974, abs=0.001), 30)
     assert [(run.path / name).read_bytes() for name in (OUTCOMES, SUMMARY)] == before
     shown = [each.records for each in run]

@@ -29,15 +29,16 @@ from merilo.commands.calibrate.text import people_page, people_record
 from merilo.commands.label.run import label_run
 from merilo.commands.label.tasks import Unit
 from merilo.commands.report.run import report_run
-from merilo.commands.report.run_page import run_page
+from merilo.commands.report.run_page import run_page as report_page
+from merilo.commands.show.summary import record_of, run_page
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision
-from merilo.rendering.correction import corrected_aggregates
-from merilo.rendering.overview import overview_page, overview_record
+from merilo.rendering.run_doc import RunView
+from merilo.results.means import corrected_aggregates
 from merilo.runs.files import LABELS
 from merilo.stats.correction import Reported
 
@@ -328,7 +329,7 @@ def test_labels_of_another_metric_stay_attached(tmp_path: Path) -> None:
 
 
 def test_corrected_means_lie_within_their_bounds(labels: Path, tmp_path: Path) -> None:
-    """The bounds with what is not scored move with the corrected mean, and the counts are named as the judge's."""
+    """The bounds with what is not scored move with the corrected mean."""
     rows = [*ROWS[:-2], *({**row, "retrieved_contexts": []} for row in ROWS[-2:])]
     run = judged_run(tmp_path / "run", rows, ["context_relevance"])
     label_run(run, tmp_path / "t.jsonl", samples=40)
@@ -341,26 +342,25 @@ def test_corrected_means_lie_within_their_bounds(labels: Path, tmp_path: Path) -
     assert abs(moved.mean - own.mean) > 0.05
     share = own.scored / (own.scored + own.undefined)
     assert moved.bounds_with_undefined == pytest.approx((moved.mean * share, moved.mean * share + 1 - share))
-    page = str(overview_page(run, 100, corrections={"context_relevance": found}))
-    assert "Counts over all scored samples by the judge" in page
 
 
 def test_the_summary_reports_the_corrected_mean_once_labels_are_attached(labels: Path, tmp_path: Path) -> None:
     """Page, JSON and browser page give the corrected mean, the judge's own beside it, and no longer the remark."""
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
     remark = "not judge error"
-    assert remark in " ".join(str(overview_page(run, 100)).split())
+    assert remark in " ".join(str(run_page(run, 100, full=True)).split())
     label_agreement(run, labels, attach=True)
     corrections = corrected_of(run)
     estimate = corrections["context_relevance"].corrected
-    page = " ".join(str(overview_page(run, 100, corrections=corrections)).split())
+    page = " ".join(str(run_page(run, 100, full=True)).split())
     assert remark not in page
-    assert f"context_relevance (corrected) {estimate.value:.3f}" in page
-    assert f"corrected, from 40 labelled samples; judge alone: {run.metrics['context_relevance'].mean:.3f}" in page
-    record = overview_record(run, corrections=corrections)["metrics"]["context_relevance"]
+    assert f"context_relevance {estimate.value:.3f}" in page
+    assert "corrected by 40 labelled samples" in page
+    assert f"judge alone: {run.metrics['context_relevance'].mean:.3f}" in page
+    record = record_of(run)["metrics"]["context_relevance"]
     assert record["mean"] == estimate.value
     assert record["correction"]["judge"]["value"] == pytest.approx(run.metrics["context_relevance"].mean)
-    html = run_page(report_run(run))
+    html = report_page(report_run(run))
     assert "Human labels" in html
     assert remark not in html
 
@@ -369,7 +369,7 @@ def test_metrics_without_labels_keep_the_remark(run: merilo.Run, labels: Path) -
     """Where only some means are corrected, the sentence says in which intervals the judge's error is."""
     found = label_agreement(run, labels)
     corrections = {text: each.correction for text, each in found.metrics.items()}
-    page = " ".join(str(overview_page(run, 100, corrections=corrections)).split())
+    page = " ".join(RunView(run, corrections=corrections).legend.split())
     assert "Only those of context_relevance, context_relevance(unit=context) also cover judge error" in page
 
 

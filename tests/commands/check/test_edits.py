@@ -22,9 +22,9 @@ from merilo.commands.check.edits import (
 )
 from merilo.commands.check.items import questions_of
 from merilo.commands.check.options import CheckOptions
-from merilo.commands.check.page import check_page
+from merilo.commands.check.page import JudgeCheck, check_page
 from merilo.commands.check.probes import BY_NAME, PROBES, edit_sample, verdict_of
-from merilo.commands.check.run import JudgeCheck, estimate_check, run_check
+from merilo.commands.check.run import estimate_check, run_check
 from merilo.commands.evaluate.options import Storage
 from merilo.data.labels import Labelled, Task
 from merilo.judges.callables import CallableJudge

@@ -11,8 +11,8 @@ import pytest
 import merilo
 from merilo.commands.check.items import CheckedVerdicts, clusters_of, items_of, label_sample
 from merilo.commands.check.options import CheckOptions
-from merilo.commands.check.page import check_page, check_record
-from merilo.commands.check.run import JudgeCheck, run_check, run_checks
+from merilo.commands.check.page import JudgeCheck, check_page, check_record
+from merilo.commands.check.run import run_check, run_checks
 from merilo.commands.evaluate.options import Limits, Storage
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.errors import DataError, UsageError

@@ -7,8 +7,8 @@ from typing import Any
 from tiny_models import NLI_CARD, nli
 
 from merilo.commands.check.options import CheckOptions
-from merilo.commands.check.page import check_page, check_record
-from merilo.commands.check.run import JudgeCheck, run_check
+from merilo.commands.check.page import JudgeCheck, check_page, check_record
+from merilo.commands.check.run import run_check
 from merilo.commands.evaluate.options import Storage
 from merilo.stats.resampling import Resampling
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compared import compare_runs
 from graded_runs import graded, judge, many
 from labelled_run import by_grade, fill_in, judged_run, strict
 
@@ -13,7 +14,7 @@ import merilo
 from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.compare.record import comparison_record, flat_row
 from merilo.commands.compare.result import Row, RunComparison
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.run import ComparisonRequest
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as full_page
 from merilo.commands.label.run import label_run

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from compared import compare_runs
 from simulated_decisions import Cell, column, drawn, systems
 
 import merilo
 from merilo.commands.calibrate.correction import UsableLabels
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import RunComparison
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.run import ComparisonRequest
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as terminal_page
 from merilo.commands.gate.result import Gates
@@ -85,7 +86,7 @@ def studies(pair: Pair, patched: pytest.MonkeyPatch, labelled: int) -> Iterator[
         for module in ("compare", "gate"):
             patched.setattr(f"merilo.commands.{module}.run.read_scores", read)
         patched.setattr("merilo.commands.gate.run.recompute", lambda _: [])
-        patched.setattr("merilo.commands.compare.text.labels_to_ask", lambda *_: "")
+        patched.setattr("merilo.commands.compare.text.next_step", lambda *_: "")
         patched.setattr("merilo.commands.compare.run.paired_labels", lambda *_, usable=usable: usable)
         compared = compare_runs([pair.base, pair.run], ComparisonRequest(samples=0))
         minimums = {} if labelled else {pair.metric: 0.05 if seed % 2 else 0.95}

@@ -7,14 +7,15 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from compared import compare_runs
 from graded_runs import FAILS, graded, judge, many
 from seals import seal_again
 
 import merilo
-from merilo import api
+import merilo as api
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row, RunComparison
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.run import ComparisonRequest
 from merilo.commands.compare.text import comparison_markdown, comparison_page, verdict_text, why_of
 from merilo.commands.report.run_page import comparison_page as report_page
 from merilo.errors import DataError, RunError, UsageError

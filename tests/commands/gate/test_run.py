@@ -23,7 +23,7 @@ from seals import seal_again
 from server import JudgeServer
 
 import merilo
-from merilo import api
+import merilo as api
 from merilo.commands.gate import recomputed
 from merilo.commands.gate.result import CannotTell, Gate, Gates
 from merilo.commands.gate.run import gate_run
@@ -31,7 +31,7 @@ from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, MeriloError, RunError, UsageError
-from merilo.results.basis import score_affecting_differences
+from merilo.results.comparable import score_affecting_differences
 from merilo.results.scores import read_scores
 from merilo.runs.database import record_digests
 from merilo.runs.files import MANIFEST, OUTCOMES, STORE, SUMMARY

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from compared import compare_runs
 
 from merilo import evaluate
 from merilo.commands.compare.record import comparison_record
-from merilo.commands.compare.run import compare_runs
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as full_page
 from merilo.commands.gate.run import gate_run
@@ -14,9 +14,8 @@ from merilo.commands.gate.suite import suite_from
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.report.run_page import comparison_page
 from merilo.commands.runs.run import list_runs, runs_record
-from merilo.commands.show.summary import worst, worst_page, worst_record
+from merilo.commands.show.summary import record_of, worst, worst_page, worst_record
 from merilo.commands.verify.replay import replay_run
-from merilo.rendering.overview import overview_record
 from merilo.runs.run import Run
 
 WEAK = "answer_relevancy"
@@ -69,11 +68,11 @@ def test_lists_and_worst_samples_mark_weak_metrics(run: Run) -> None:
     """In JSON `weak` says so, on a page the marker."""
     assert runs_record(list_runs(run.path.parent))["runs"][0]["weak"] == [WEAK]
     found, texts = worst(run, WEAK, 2)
-    assert str(worst_page(run, found, texts, 100)).startswith(f"{WEAK} *: ")
+    assert str(worst_page(run, found, texts, 100)).startswith(f"{WEAK} (weak with this judge")
     assert worst_record(run, found, texts)["weak"] is True
 
 
 def test_a_replay_marks_weak_metrics(run: Run, tmp_path: Path) -> None:
     """As the stored run does."""
-    again = overview_record(replay_run(run.path, out=tmp_path / "again").run)["metrics"]
+    again = record_of(replay_run(run.path, out=tmp_path / "again").run)["metrics"]
     assert {name: each["weak"] for name, each in again.items()} == {WEAK: True, "faithfulness": False}

@@ -19,11 +19,12 @@ from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
 from merilo.commands.imports.tables import read_cell
 from merilo.commands.report.run import report_run
-from merilo.commands.report.run_page import comparison_page, run_page
+from merilo.commands.report.run_page import comparison_page
+from merilo.commands.report.run_page import run_page as report_page
+from merilo.commands.show.summary import run_page
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.explain import evidence_groups
-from merilo.rendering.overview import overview_page
 from merilo.results.sample_detail import SampleDetail
 from merilo.results.scores import read_scores
 from merilo.runs.seal import RESULTS
@@ -292,11 +293,11 @@ def test_imported_runs_are_shown_and_clustered(here: Path) -> None:
     """The page says whose scores these are, and no judge; other clusters and levels work on them."""
     file = written("scores.csv", "id,s,doc\n" + "".join(f"q{i},{i % 5 / 5},d{i % 8}\n" for i in range(80)))
     run = import_scores(file, scores=["s"], out=here / "run")
-    page = str(overview_page(run, 100))
+    page = str(run_page(run, 100, full=True))
     assert "scores: 80 samples, scores of scores.csv" in page
     assert "judged by" not in page
     assert "no judge was asked" in page
-    for text in (" ".join(page.split()), page_text(run_page(report_run(run)))):
+    for text in (" ".join(page.split()), page_text(report_page(report_run(run)))):
         assert "the scores imported from scores.csv" in text
         assert "the judge" not in text
     (piece,) = evidence_groups(SampleDetail.of(run, "q1"), "foreign:s")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from command_line import Here
+from compared import compare_runs
 from labelled_run import by_grade, fill_in, grade_of, judged_run, read_tasks
 
 import merilo
@@ -19,7 +20,6 @@ from merilo.commands.calibrate.people import labelling_price
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.calibrate.text import people_page
 from merilo.commands.compare.record import comparison_record
-from merilo.commands.compare.run import compare_runs
 from merilo.commands.compare.text import comparison_page
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import LabelPolicy, Suite
@@ -30,8 +30,7 @@ from merilo.commands.label.tasks import unsealed
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import Relevance
 from merilo.judging.questions import Question
-from merilo.results.basis import Basis
-from merilo.results.estimate import Verdict
+from merilo.results.estimate import Basis, Verdict
 from merilo.stats.gate import GateVerdict
 
 Row = dict[str, Any]

@@ -8,9 +8,9 @@ from command_line import Here
 from each_case import each_case
 from server import JudgeServer
 
-from merilo.commands.plan.run import plan_page, rounded
-from merilo.engine.amounts import Amount, Estimate
-from merilo.rendering.wording import duration, money
+from merilo.commands.plan.run import Estimate, plan_page, rounded
+from merilo.engine.amounts import Amount
+from merilo.numbers import duration, money
 
 DATA = [
     {

@@ -6,10 +6,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from browser import Browser
+from compared import compare_runs
 from faulty_run import METRICS, faulty, rows
 from report_page import check_fits, count, ids, opened_wide, search
 
-from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.run_page import comparison_page
 
 pytestmark = pytest.mark.slow  # they start processes

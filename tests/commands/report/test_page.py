@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compared import compare_runs
 from faulty_run import METRICS, faulty, rows
 from labelled_run import fill_in
 
 import merilo
-from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.run import compared_samples, report_run
 from merilo.commands.report.run_page import comparison_page, run_page
 from merilo.metrics.answer_metrics import AnswerRelevancy
 from merilo.metrics.statement_metrics import Faithfulness
 from merilo.rendering.markup import json_text
-from merilo.rendering.overview import fault_sentence, fault_share
+from merilo.rendering.run_doc import fault_sentence, fault_share
 from merilo.results.faults import DECLINES, FAULTS, PLACES
 
 HOSTILE = "<script>canary()</script><img src=x onerror=canary()></style>'\"&lt;\u202eevil\x1b[31m\u2028</script>"

@@ -43,8 +43,8 @@ def cache(
     """Show the cache, or remove the chosen verdicts."""
     from merilo.engine.cache_file import contents, default_path
     from merilo.engine.cache_file import prune as prune_file
+    from merilo.numbers import count, size_text
     from merilo.rendering.page import page_width, print_result, tell, write
-    from merilo.rendering.wording import count, size_text
 
     if every and older_than is not None:
         raise UsageError("Choose --older-than AGE or --all.")
@@ -78,8 +78,8 @@ def _record(found: Contents) -> dict[str, Any]:  # Any: JSON
 
 
 def _page(found: Contents, width: int) -> Page:
+    from merilo.numbers import count, size_text
     from merilo.rendering.page import Page, Span, Tone, columns
-    from merilo.rendering.wording import count, size_text
 
     page = Page(width)
     page.line(Span(str(found.path), Tone.STRONG))  # never wrapped, so that it can be copied

@@ -20,10 +20,10 @@ from merilo.commands.calibrate.label_matching import (
 from merilo.commands.label.tasks import population_mark
 from merilo.errors import UsageError
 from merilo.metrics.registry import asks_judge
-from merilo.rendering.correction import corrected_aggregates
-from merilo.rendering.overview import command
-from merilo.rendering.wording import count
+from merilo.numbers import count
+from merilo.rendering.sanitize import command
 from merilo.results.judged_samples import judged_samples, with_not_judged
+from merilo.results.means import corrected_aggregates
 from merilo.results.scores import read_scores
 from merilo.stats.corrected_pairs import PairLabels
 from merilo.stats.correction import FEWEST_LABELLED, Correction, Labels, Reported, correct

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.people import labels_by_sample, readable_labels
-from merilo.rendering.correction import judge_sentence
-from merilo.results.levels import by_levels, labelled_kinds
+from merilo.results.levels import by_levels, judge_sentence, labelled_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 
-def shown_run(run: Run) -> Run:
+def levelled(run: Run) -> Run:
     """Return the run with its verdicts by the levels that its labels set; the run itself if they set none."""
     found = labelled_kinds(run, labels_by_sample(readable_labels(run)))
     return by_levels(run, {kind: each.level for kind, each in found.items() if each.level is not None})

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.commands.calibrate.human_labels import labels_of
 from merilo.commands.label.run import label_run, metric_to_label
 from merilo.commands.label.tasks import SETTLED, labelling_time, seconds_per_task
-from merilo.errors import RunError
+from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import probability_of
-from merilo.rendering.overview import command
-from merilo.rendering.page import Span, Tone, cut
-from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import count
+from merilo.numbers import count
+from merilo.rendering.sanitize import command
 from merilo.results.sample_detail import cases_of
 from merilo.runs.run import opened
 from merilo.stats.correction import DECIDING_LABELLED
@@ -26,13 +24,12 @@ if TYPE_CHECKING:
 
     from merilo.commands.calibrate.human_labels import HumanLabel
     from merilo.commands.label.run import Tasks
-    from merilo.rendering.page import Page
     from merilo.results.sample_detail import GivenLabel, HumanVerdict, SampleDetail
     from merilo.runs.run import Run
 
 
-_SHOWN: Final = 10
-_MIN_TEXT: Final = 24
+_PLANS: Final = 2
+"""Maximum number of metrics whose labels are planned to find some that are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +110,6 @@ def _differing(case: SampleDetail) -> Iterator[Disagreement]:
             yield Disagreement(sample.id, sample.user_input or "", about, text, differing)
 
 
-def add_disagreements(page: Page, found: Sequence[Disagreement], *, every: bool) -> None:
-    """Add the disagreements, two lines each: the first ten, unless `every`."""
-    order = ", the judge's most certain first" if found else ""
-    page.heading(f"People and judge differ on {count(len(found), 'verdict')}{order}")
-    for number, each in enumerate(found if every else found[:_SHOWN], start=1):
-        start = f"{number:>2}  {clean(each.sample)}  "
-        page.line(start, Span(cut(each.user_input, max(page.width - len(start), _MIN_TEXT)), Tone.STRONG))
-        room = page.width - len(f"    {each.about}: , {each.words}")
-        quote = f"{cut(each.text, max(room, _MIN_TEXT))}, " if each.text else ""
-        page.text(f"{each.about}: {quote}{each.words}", indent=4)
-
-
 # -- the price of labels ------------------------------------------------------------------------------
 
 
@@ -177,6 +162,21 @@ def labelling_price(runs: Sequence[Run | str | PathLike[str]], metric: str | Non
     typed = command("label", *words) if helps else ""
     minutes = labelling_time(left.to_answer, seconds_of(labels))
     return LabelPrice(left.samples, left.to_answer, minutes, drawn.population, typed)
+
+
+def next_step(runs: Sequence[Run | str | PathLike[str]], metrics: Sequence[str] = ()) -> str:
+    """Return the labels that would decide, as every page names them: the command and what it takes, or why none would.
+
+    `metrics`: those to decide, the clearest first; the one that is labelled by default is chosen if it is among them.
+    """
+    own = [opened(each) for each in runs]
+    try:
+        default = metric_to_label(own)
+        named = sorted(metrics or [default], key=lambda metric: metric != default)[:_PLANS]
+        plans = [labelling_price(own, metric) for metric in named]
+        return next((each for each in plans if each.command), plans[0]).advice
+    except UsageError:  # such as no sample with a score in both runs
+        return command("label", *(str(run.path) for run in own), *(["--metric", metrics[0]] if metrics else []))
 
 
 def seconds_of(labels: Iterable[HumanLabel], annotator: str = "") -> float:

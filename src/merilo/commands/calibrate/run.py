@@ -13,7 +13,7 @@ from merilo.commands.calibrate.label_matching import remarks_of
 from merilo.commands.calibrate.levels import sentences_of
 from merilo.commands.calibrate.people import Disagreement, people_and_judge
 from merilo.errors import DataError
-from merilo.rendering.wording import count
+from merilo.numbers import count
 from merilo.results.judged_samples import with_not_judged
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened

@@ -10,9 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from merilo.metrics.answering import Answering, Category
+from merilo.numbers import count
+from merilo.rendering.slices import Slices
+from merilo.results.estimate import Caveat
 from merilo.results.faults import FAITHFULNESS, Faults, judged_metrics, judgements
 from merilo.results.scores import read_scores
-from merilo.results.slices import Slices, groups_of, sliced
+from merilo.results.slices import groups_of, mean_estimate, sliced
 from merilo.stats.column import Column, Missing
 from merilo.stats.correction import DECIDING_LABELLED
 
@@ -33,6 +36,15 @@ _UNIT = (0.0, 1.0)
 _CATEGORIES = frozenset(map(str, Category))
 
 
+def shown_run(run: Run) -> Run:
+    """Return the run with its verdicts by the levels that its labels set, as pages show them; itself without."""
+    if run.labels is None or run.view is not None:
+        return run
+    from merilo.commands.calibrate.levels import levelled
+
+    return run.kept(levelled)
+
+
 def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
     """Return the faults of a run. `judge_only`: leave human labels out.
 
@@ -41,7 +53,8 @@ def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
     """
     samples, orders = dict[str, str](), dict[str, float]()
     answers, retrieved = Counter["Answer"](), Counter[bool]()
-    for sample, found in judgements(run if judge_only else run.shown):
+    shown = run if judge_only else shown_run(run)
+    for sample, found in judgements(shown):
         samples[sample], orders[sample] = found.fault, found.order
         answers[found.answer] += 1
         if found.retrieved is not None:
@@ -54,7 +67,7 @@ def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
     scores = read_scores(run, metrics=judged[:1])
     joint = next((text for text in judged if text.partition("(")[0] == Answering.name), None)
     corrected = {} if joint is None or judge_only else _corrected_shares(scores, joint)
-    return Faults(samples, scores.clusters, corrected, orders, answers, retrieved)
+    return Faults(samples, scores.clusters, corrected, orders, answers, retrieved, shown is not run)
 
 
 def _corrected_shares(scores: RunScores, joint: str) -> dict[str, MeanEstimate]:
@@ -96,7 +109,7 @@ def slices_by(run: Run, fields: Sequence[str], *, judge_only: bool = False) -> t
     from merilo.commands.calibrate.people import readable_labels
     from merilo.results.judged_samples import with_not_judged
 
-    scores, faults = read_scores(run), faults_of(run if judge_only else run.shown, judge_only=True)
+    scores, faults = read_scores(run), faults_of(run if judge_only else shown_run(run), judge_only=True)
     labels = [] if judge_only else readable_labels(run)
     every = with_not_judged(scores) if labels else scores
     matched = match_if_fitting(every, labels, tuple(scores.columns))
@@ -116,7 +129,7 @@ def _corrected(own: Slice, scores: RunScores, matched: dict[str, MatchedLabels])
     """Return the slice with corrected means. A uniform draw from all samples is uniform in a slice."""
     from merilo.commands.calibrate.correction import correction_of
 
-    inside, means, labelled = frozenset(own.samples), dict(own.means), dict[str, int]()
+    inside, means = frozenset(own.samples), dict(own.means)
     for text, every in matched.items():
         here = [place for place, sample in enumerate(every.samples) if sample in inside]
         if len(here) < DECIDING_LABELLED:
@@ -128,6 +141,7 @@ def _corrected(own: Slice, scores: RunScores, matched: dict[str, MatchedLabels])
             judge=[every.judge[at] for at in here],
         )
         if (estimate := correction_of(scores, text, part).estimate) is not None:
-            means[text], labelled[text] = estimate, len(here)
-    # A star compares the judge's own means, so it goes if human labels replace one of them.
-    return replace(own, means=means, labelled=labelled, differs=own.differs - labelled.keys())
+            # A star compares the judge's own means, so it goes if human labels replace one of them.
+            labelled = Caveat("labelled", count(len(here), "label"), facts={"labelled": len(here)})
+            means[text] = mean_estimate(text, estimate, [labelled], corrected=True)
+    return replace(own, means=means)

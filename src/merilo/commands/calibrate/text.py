@@ -1,235 +1,165 @@
-"""A run compared with human labels, as a page and as a JSON object."""
+"""A run compared with human labels, as a document and as a JSON object."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.calibrate.people import add_disagreements
-from merilo.rendering.correction import (
-    agreement_lines,
-    annotator_lines,
-    correction_record,
-    correction_table,
-    measured_record,
-    measurement_text,
-)
-from merilo.rendering.overview import command
-from merilo.rendering.page import Page, Span, Tone, columns, cut
-from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import NONE, count, number, percent, span
+from merilo.numbers import NONE, count, measured, number, percent, span
+from merilo.rendering.doc import Doc, Line, Part, doc_page
+from merilo.rendering.sanitize import command
+from merilo.results.means import MEASURED, correction_record
 from merilo.results.records import picked
 from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
-    from merilo.commands.calibrate.agreement import FieldRates, ItemAgreement
+    from merilo.commands.calibrate.agreement import ItemAgreement
     from merilo.commands.calibrate.run import LabelledMetric, LabelledRun
-    from merilo.stats.agreement import Confusion
-    from merilo.stats.agreement_intervals import GroupRates
+    from merilo.rendering.page import Page
     from merilo.stats.resampling import Measurement
 
-_WHAT: Final[Mapping[str, str]] = {"items": "some items of each", "whole": "whole samples", "value": "the value itself"}
+_SHOWN: Final = 10
+_GROUPS: Final = 20
+_MEASURES: Final = ("kappa", "ac1", "alpha", "accuracy", "balanced_accuracy", "sensitivity", "specificity", "auroc")
+_GRADES: Final = {"kappa_quadratic": "kappa", "kappa_linear": "kappa_linear", "alpha_ordinal": "alpha"}
+_HEAD: Final = ("kind of question", "agree", "kappa", "sensitivity", "specificity")
+_LEGEND: Final = (
+    f"Intervals ({percent(LEVEL)}) cover the sampling of questions; human labels are taken as correct. sensitivity: "
+    "fraction of yes that the judge found; specificity: fraction of no that it found. A grade of at least 1 is a yes."
+)
+
+
+def people_page(found: LabelledRun, width: int, *, full: bool = False) -> Page:
+    """Return the page; `full`: with all verdicts on which people and the judge differ, and each metric's estimates."""
+    return doc_page(people_doc(found, full=full), width, rows=None if full else _GROUPS)
+
+
+def people_doc(found: LabelledRun, *, full: bool = False) -> Doc:
+    """Return the verdicts on which people and the judge differ, and the judge's agreement with them."""
+    runs = [found, *([] if found.other is None else [found.other])]
+    differ = {  # runs share contexts
+        (each.sample, each.text, each.words): replace(each, about=f"{each.about} of {run.run.path.name}")
+        for run in reversed(runs)
+        for each in run.differ
+    }
+    order = ", the judge's most certain first" if differ else ""
+    chosen = sorted(differ.values(), key=lambda each: -each.people[0].certainty)[: None if full else _SHOWN]
+    rows = tuple(Line((each.sample, f"{each.about}: {each.words}", each.text or each.user_input)) for each in chosen)
+    paths = [str(each.run.path) for each in runs]
+    stored = ("The labels are stored with the run", "show") if len(runs) == 1 else ("Stored with both runs", "compare")
+    return Doc(
+        title=f"{found.run.path.name}: judge compared with human labels",
+        parts=(
+            Part(f"People and judge differ on {count(len(differ), 'verdict')}{order}", (), (), rows),
+            *(part for each in runs for part in _parts(each, full=full)),
+        ),
+        legend=_LEGEND,
+        cautions=tuple(dict.fromkeys(sentence for each in runs for sentence in each.remarks)),
+        next=(
+            f"{stored[0]}: {command(stored[1], *paths)}",
+            f"All of them, and all measures: {command('show', paths[0], '--people', '--full')}",
+        ),
+    )
+
+
+def _parts(found: LabelledRun, *, full: bool) -> Iterator[Part]:
+    """Yield the agreement by kind of question, by the groups of each field, and the estimates of each metric."""
+    every = sorted((each for own in found.metrics.values() for each in own.agreement), key=lambda each: each.items)
+    kinds = {each.kind: each for each in every}.values()  # the one with the most items
+    why = dict.fromkeys((*found.judge, *(text for each in found.metrics.values() for text in _why_not(each))))
+    rows = tuple(_row(each.kind, f"{each.agreed:,} of {each.items:,}", each) for each in kinds)
+    yield Part(f"{found.run.path.name}: judge compared with human labels", tuple(why), _HEAD, rows)
+    for rates in (rates for each in kinds for rates in each.groups):
+        head = (f"Errors by {rates.field}", "yes", "sensitivity", "no", "specificity")
+        cells = (
+            (each.group or "(none)", f"{each.yes:,}", _cell(each.sensitivity), f"{each.no:,}", _cell(each.specificity))
+            for each in rates.groups
+        )
+        yield Part("", (), head, tuple(map(Line, cells)))
+    for each in found.metrics.values() if full else ():
+        own = each.correction
+        named = {"judge alone": own.raw, "labels alone": own.human, "corrected": own.corrected}
+        rows = tuple(
+            Line((name, number(of.value), span(of.interval.ends)), "reported" if of is own.estimate else "")
+            for name, of in named.items()
+        )
+        drawn = f"{own.labelled:,} of {count(each.scored, 'scored sample')} labelled, {count(each.labels, 'label')}"
+        yield Part(each.metric, (f"{drawn}. {own.reason}",), ("", "mean", f"{percent(LEVEL)} interval"), rows)
+
+
+def _why_not(each: LabelledMetric) -> Iterator[str]:
+    """Yield notes on the labels of a metric, and what is missing for them to decide."""
+    yield from (f"{each.metric}: {remark}" for remark in each.remarks)
+    if each.correction.estimate is None:
+        yield f"{each.metric}: {each.correction.reason}"
+    if each.scored < DECIDING_LABELLED:
+        have = f"this run has {each.scored:,}"
+        yield f"{DECIDING_LABELLED} labelled samples are needed to decide; {have}. Evaluate more questions."
+
+
+def _row(name: str, agreed: str, each: ItemAgreement) -> Line:
+    yes, other = each.yes_or_no, each.grades or each.nominal
+    if yes is None:
+        alpha = "" if other is None else f"alpha {_cell(other.alpha)}"
+        return Line((name, agreed, NONE, NONE, NONE), alpha)
+    return Line((name, agreed, *map(_cell, (yes.kappa, yes.sensitivity, yes.specificity))))
+
+
+def _cell(found: Measurement) -> str:
+    """Return a measurement with its interval; the reason if it has no value."""
+    return found.interval.note or NONE if found.value is None else measured(found.value, found.interval.ends)
+
+
+# -- JSON ----------------------------------------------------------------------------------------------
 
 
 def people_record(found: LabelledRun) -> dict[str, Any]:  # Any: JSON
     """Return the comparison as a JSON-able object."""
     return {
-        "run": str(found.run.path),
+        **picked(found, "run=run.path attached told=has_estimate judge remarks"),
         "level": LEVEL,
-        "attached": found.attached,
-        "told": found.has_estimate,
         "metrics": {text: _metric_record(each) for text, each in found.metrics.items()},
-        "judge": list(found.judge),
-        "remarks": list(found.remarks),
         "problems": [problem.message for problem in found.problems],
         "differ": [each.record() for each in found.differ],
         "other": None if found.other is None else people_record(found.other),
     }
 
 
-def people_page(found: LabelledRun, width: int, *, full: bool = False) -> Page:
-    """Return a page with the verdicts on which people and the judge differ, and the judge's agreement with them.
-
-    `full`: with all of these verdicts, each metric's estimates, the one to report and why, and all measures.
-    """
-    page = Page(width)
-    runs = [found, *([] if found.other is None else [found.other])]
-    for sentence in dict.fromkeys(sentence for each in runs for sentence in each.remarks):
-        page.text(sentence)
-    differ = {  # runs share contexts
-        (each.sample, each.text, each.words): replace(each, about=f"{each.about} of {clean(run.run.path.name)}")
-        for run in reversed(runs)
-        for each in run.differ
-    }
-    add_disagreements(page, sorted(differ.values(), key=lambda each: -each.people[0].certainty), every=full)
-    for each in runs:
-        _figures(page, each)
-        if full:
-            _tables(page, each)
-    paths = [str(each.run.path) for each in runs]
-    page.heading("Next")
-    page.text(f"All of them, and all measures: {command('show', paths[0], '--people', '--full')}", indent=2)
-    stored = ("The labels are stored with the run", "show") if len(runs) == 1 else ("Stored with both runs", "compare")
-    page.text(f"{stored[0]}: {command(stored[1], *paths)}", indent=2)
-    return page
-
-
-def _figures(page: Page, found: LabelledRun) -> None:
-    """Add the share of equal verdicts, kappa and rates of each kind of question, and why a mean is not corrected."""
-    page.heading(f"{clean(found.run.path.name)}: judge compared with human labels")
-    every = [agreement for each in found.metrics.values() for agreement in each.agreement]
-    for each in {each.kind: each for each in sorted(every, key=lambda each: each.items)}.values():  # most items
-        yes = each.yes_or_no
-        at_least = " (a grade of at least 1 is a yes)" if each.grades is not None and yes is not None else ""
-        parts = [f"judge and people agree on {each.agreed:,} of {each.items:,}{at_least}"]
-        if yes is not None:
-            rates = {"kappa": yes.kappa, "sensitivity": yes.sensitivity, "specificity": yes.specificity}
-            parts += [f"{name} {measurement_text(value)}" for name, value in rates.items()]
-        page.text(f"{each.kind}: {'; '.join(parts)}", indent=2)
-    why_not = (sentence for each in found.metrics.values() for sentence in _why_not(each))
-    for sentence in dict.fromkeys((*found.judge, *why_not)):
-        page.text(sentence, indent=2)
-
-
-def _why_not(each: LabelledMetric) -> Iterator[str]:
-    """Yield notes on the labels of a metric, and what is missing for them to decide."""
-    yield from (f"{clean(each.metric)}: {remark}" for remark in each.remarks)
-    if each.correction.estimate is None:
-        yield f"{clean(each.metric)}: {each.correction.reason}"
-    if each.scored < DECIDING_LABELLED:
-        have = f"this run has {each.scored:,}"
-        yield f"{DECIDING_LABELLED} labelled samples are needed to decide; {have}. Evaluate more questions."
-
-
-def _tables(page: Page, found: LabelledRun) -> None:
-    """Add each metric's estimates and all measures of agreement."""
-    shown: list[tuple[ItemAgreement, ...]] = []
-    for each in found.metrics.values():
-        _metric(page, each)
-        if any(each.agreement is other for other in shown):
-            page.text("Agreement: as above, from the same labels.", indent=2)
-            continue
-        shown.append(each.agreement)
-        for agreement in each.agreement:
-            _agreement(page, agreement)
-    page.blank()
-    page.text(
-        "Intervals cover the sampling of questions; human labels are taken as correct. The interval of the corrected "
-        "mean includes judge error, the interval of the judge alone does not."
-    )
-
-
-def _metric(page: Page, each: LabelledMetric) -> None:
-    page.heading(clean(each.metric))
-    labelled = f"{each.correction.labelled:,} of {count(each.scored, 'scored sample')} labelled"
-    drawn = "" if each.drawn_for == each.metric else f", drawn for {each.drawn_for}"
-    page.text(f"{labelled} ({_WHAT[each.unit]}), {count(each.labels, 'label')}{drawn}", indent=2)
-    correction_table(page, each.correction)
-    for sentence in each.remarks:
-        page.text(sentence, indent=2)
-
-
-def _agreement(page: Page, found: ItemAgreement) -> None:
-    page.text(f"Judge and human labels on {count(found.items, 'item')} ({found.kind}):", indent=2)
-    rows = list(agreement_lines(found.yes_or_no, found.grades))
-    if found.nominal is not None:
-        rows += annotator_lines(found.nominal)
-    page.entries(rows, indent=4)
-    if found.yes_or_no is not None and not found.yes_or_no.has_both:
-        page.text("All human labels are equal, so there are rates and no kappa.", indent=4)
-    if found.yes_or_no is not None:
-        _group_tables(page, found.groups, graded=found.grades is not None)
-    if found.annotators is not None:
-        both = count(found.annotators.items, "item")
-        page.text(f"Annotators with each other on {both} with several labels ({found.disputed:,} disputed):", indent=2)
-        page.entries(annotator_lines(found.annotators), indent=4)
-
-
 def _metric_record(each: LabelledMetric) -> dict[str, Any]:  # Any: JSON
     return {
         **correction_record(each.correction),
-        "scored_samples": each.scored,
-        **picked(each, "labels unit drawn_for"),
+        **picked(each, "scored_samples=scored labels unit drawn_for remarks"),
         "agreement": {found.kind: _agreement_record(found) for found in each.agreement},
-        "remarks": list(each.remarks),
     }
 
 
 def _agreement_record(found: ItemAgreement) -> dict[str, Any]:  # Any: JSON
-    record: dict[str, Any] = {"items": found.items, "labels": list(found.labels), "disputed": found.disputed}
+    """Return the measures; rows of a confusion are human labels, columns the judge's."""
+    record: dict[str, Any] = picked(found, "items labels disputed")
     if (yes := found.yes_or_no) is not None:
-        names = ("kappa", "ac1", "alpha", "accuracy", "balanced_accuracy", "sensitivity", "specificity", "auroc")
-        record |= {"yes": yes.yes, "confusion": _confusion(yes.confusion, ("no", "yes"))}
-        record |= {name: measured_record(getattr(yes, name)) for name in names}
+        record |= {"yes": yes.yes, "confusion": {"labels": ["no", "yes"], **picked(yes, "counts=confusion.counts")}}
+        record |= {name: picked(getattr(yes, name), MEASURED) for name in _MEASURES}
     if found.groups:
-        record["by"] = {each.field: [_group_record(group) for group in each.groups] for each in found.groups}
-    if (grades := found.grades) is not None:
-        record["grades"] = {
-            "kappa_quadratic": measured_record(grades.kappa),
-            "kappa_linear": measured_record(grades.kappa_linear),
-            "alpha_ordinal": measured_record(grades.alpha),
-            "confusion": _confusion(grades.confusion, found.labels),
+        rates = ("sensitivity", "specificity")
+        record["by"] = {
+            each.field: [
+                {
+                    **picked(group, "group items yes no yes_found no_found"),
+                    **{name: picked(getattr(group, name), MEASURED) for name in rates},
+                }
+                for group in each.groups
+            ]
+            for each in found.groups
         }
+    if (grades := found.grades) is not None:
+        record["grades"] = {name: picked(getattr(grades, of), MEASURED) for name, of in _GRADES.items()}
+        counts = picked(grades, "counts=confusion.counts")
+        record["grades"]["confusion"] = {"labels": list(found.labels), **counts}
     for name, several in (("judge_and_people", found.nominal), ("annotators", found.annotators)):
         if several is not None:
-            alpha, ac1 = measured_record(several.alpha), measured_record(several.ac1)
-            record[name] = {**picked(several, "items ratings"), "alpha": alpha, "ac1": ac1}
+            measures = {measure: picked(getattr(several, measure), MEASURED) for measure in ("alpha", "ac1")}
+            record[name] = {**picked(several, "items ratings"), **measures}
     return record
-
-
-def _confusion(found: Confusion, labels: tuple[str, ...]) -> dict[str, Any]:  # Any: JSON
-    """Return the counts; rows are human labels, columns the judge's."""
-    return {"labels": list(labels), "counts": [list(row) for row in found.counts]}
-
-
-_SHOWN: Final = 20
-_WIDEST: Final = 24
-
-
-def _group_tables(page: Page, found: Sequence[FieldRates], *, graded: bool) -> None:
-    """Add a table for each field. `graded`: True if labels are grades, of which those from 1 on count as yes."""
-    for each in found:
-        page.text(f"Errors by {clean(each.field)}:", indent=4)
-        shown = each.groups[:_SHOWN]
-        rows = [("", "yes", "sensitivity", "no", "specificity"), *map(_row, shown)]
-        for place, line in enumerate(columns(rows, left=frozenset({0}))):
-            page.line("      ", Span(line.rstrip(), Tone.PLAIN if place else Tone.STRONG))
-        if more := len(each.groups) - len(shown):
-            page.text(f"And {count(more, 'smaller group')}, which --json lists.", indent=6)
-    if found:
-        meant = " (a grade of at least 1)" if graded else ""
-        page.text(
-            f"yes, no: number of items with that human label{meant}. sensitivity: fraction of yes that the judge "
-            f"found; specificity: fraction of no that it found; {percent(LEVEL)} intervals, at least 10 labels each.",
-            indent=4,
-            tone=Tone.QUIET,
-        )
-
-
-def _group_record(found: GroupRates) -> dict[str, Any]:  # Any: JSON
-    """Return a group as a JSON-able object."""
-    return {
-        **picked(found, "group items yes no yes_found no_found"),
-        "sensitivity": measured_record(found.sensitivity),
-        "specificity": measured_record(found.specificity),
-    }
-
-
-def _row(found: GroupRates) -> tuple[str, ...]:
-    return (
-        "(none)" if found.group is None else cut(found.group, _WIDEST),
-        f"{found.yes:,}",
-        _rate(found.sensitivity),
-        f"{found.no:,}",
-        _rate(found.specificity),
-    )
-
-
-def _rate(found: Measurement) -> str:
-    if found.value is None:
-        return found.interval.note or NONE
-    ends = found.interval.ends
-    return f"{number(found.value)} ({'no interval' if ends is None else span(ends)})"

@@ -19,7 +19,7 @@ from merilo.commands.option import Flag, OptionGroup
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.commands.check.run import JudgeCheck
+    from merilo.commands.check.page import JudgeCheck
     from merilo.judges.base import Judge
 
 HELP = """Try judges, measure them against people, and test how edits of their input change their verdicts.
@@ -177,8 +177,8 @@ def _download(text: str, *, yes: bool, quiet: bool, json: bool) -> None:
     from merilo.errors import Interrupted
     from merilo.judges.local.card import CARD_NAME, forbids_commercial_use
     from merilo.judges.local.find import card_for, fetched_folder
+    from merilo.numbers import size_text
     from merilo.rendering.page import Page, Tone, page_width, show, tell
-    from merilo.rendering.wording import size_text
 
     if quiet or not sys.stderr.isatty():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # read when huggingface_hub is imported

@@ -5,54 +5,119 @@ Equal input gives equal bytes of JSON, except under `usage`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.check.items import MIN_OF_EACH, SEEN, label_id
 from merilo.commands.check.probes import Effect, verdict_of
 from merilo.data.labels import Task
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.rendering.correction import judge_sentence
-from merilo.rendering.page import Page, Tone
+from merilo.numbers import NONE, count, measured, spent_text
+from merilo.rendering.doc import MARKS, Doc, Line, Part, doc_page
+from merilo.rendering.explain import said
+from merilo.rendering.page import Tone
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import NONE, count, said, spent_text
+from merilo.results.levels import judge_sentence
+from merilo.results.means import ENDS
 from merilo.results.records import picked
+from merilo.short_repr import short_repr
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from merilo.commands.check.items import Figures, Item, TaskTable
     from merilo.commands.check.probes import Result
-    from merilo.commands.check.run import JudgeCheck
+    from merilo.judges.base import Judge
+    from merilo.judges.local.model import GoldenCheck
     from merilo.metrics.base import Outcome
-    from merilo.stats.intervals import Interval
-    from merilo.stats.resampling import Measurement
+    from merilo.rendering.page import Page
 
     JSON = dict[str, Any]  # Any: JSON
 
 _WORST: Final = 3
-_HEADS: Final = ("task", "agree", "kappa", "95 %", "balanced", "95 %", "AUROC")
-_GAPS: Final = (2, 1, 2, 1)
-_TONES: Final = {GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.PLAIN, GateVerdict.PASS: Tone.GOOD}
+_HEADS: Final = ("task", "agree", "kappa, 95 %", "balanced", "AUROC")
+_LEGEND: Final = (
+    "Intervals are at 95 % and cover sampling of questions and texts; human labels are taken as correct. By task: "
+    f"means over sources with at least {MIN_OF_EACH} yes and {MIN_OF_EACH} no, without sources of the judge's "
+    f"training data {SEEN}; others are dimmed. An edit passes if the one-sided 95 % upper limit of its effect "
+    '("up to") is at most its limit, and fails if the lower limit is above it. unfit: the verdict before the edit '
+    "cannot show its effect. none: without a verdict; limits count them as worst and best case."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCheck:
+    """The result of checking a judge."""
+
+    judge: Judge
+    files: Sequence[Mapping[str, object]]
+    """Name (`file`), `sha256` and number of `records` of each label file."""
+    kinds: Mapping[str, Outcome]
+    """Kind of question → the outcome of its trial; empty if it was not asked for."""
+    golden: GoldenCheck | None
+    """How the logits of a local model differ from those in its card; None if there are none."""
+    tables: Mapping[str, TaskTable]
+    """Agreement with human labels, by task."""
+    constructed: int
+    """Number of records with rule-generated labels that were left out."""
+    edits: tuple[Result, ...]
+    left_out: Mapping[str, str]
+    """Task, edit or kind that was left out → reason."""
+    usage: Mapping[str, Any]  # Any: numbers and nulls
+    """Requests, tokens, cost and seconds."""
+    items: Mapping[str, Sequence[Item]]
+    """All labels with the verdicts of the judge, by task."""
+    failed: tuple[int, int] = (0, 0)
+    """Number of items with a question that got no verdict, and number of items asked about."""
+    stopped: str | None = None
+    """The limit that was reached before all questions were asked, as a sentence."""
+
+    @property
+    def works(self) -> bool:
+        """True if no trial question failed, and the golden logits agree; a judge may state that it cannot judge one."""
+        return not any(isinstance(each, Failed) for each in self.kinds.values()) and (
+            self.golden is None or self.golden.agree
+        )
+
+    @property
+    def worst(self) -> list[Item]:
+        """The labels on which judge and annotators differ, the most certain verdicts first."""
+        every = [item for own in self.items.values() for item in own]
+        differ = [item for item in every if item.judge is not None and (item.judge >= 1) != (item.people >= 1)]
+        return sorted(differ, key=lambda item: -abs((0.5 if item.probability is None else item.probability) - 0.5))
+
+    def __str__(self) -> str:
+        return str(check_page(self))
+
+    def __repr__(self) -> str:
+        shown = {name: getattr(self, name) for name in ("files", "tables", "edits", "stopped")}
+        return short_repr(self, judge=type(self.judge).__name__, **shown)
 
 
 def check_page(*checks: JudgeCheck, width: int = 80, full: bool = False) -> Page:
     """Return what was found: agreement with labels by task and judge, effects of edits, the worst items and cost."""
-    page = Page(width)
-    for check in checks:
-        page.text(_headline(check), tone=Tone.STRONG)
-        _remarks(page, check)
-    _agreement(page, checks, full=full)
-    for check in checks:
-        page.blank()
-        if len(checks) > 1:
-            page.text(check.judge.name, tone=Tone.STRONG)
-        page.entries(_entries(check, full=full), indent=0)
-        if check.stopped is not None:
-            page.text(check.stopped, tone=Tone.BAD)
-        if full:
-            _full(page, check)
-    return page
+    return doc_page(check_doc(*checks, full=full), width, rows=None)
+
+
+def check_doc(*checks: JudgeCheck, full: bool = False) -> Doc:
+    """Return the document; `full`: with every table."""
+    heads = [_headline(check) for check in checks]
+    rows = tuple(_rows(checks, full=full))
+    return Doc(
+        title=heads[0],
+        parts=(
+            Part("", tuple(heads), _HEADS if rows else (), rows),
+            *(part for check in checks if full for part in _tables(check)),
+        ),
+        warnings=tuple(text for check in checks for text in _warnings(check)),
+        legend=_LEGEND if full else "",
+        cautions=tuple(
+            f"{f'{check.judge.name}, ' * (len(checks) > 1)}{name}: {text}"
+            for check in checks
+            for name, text in _entries(check, full=full)
+        ),
+    )
 
 
 def _headline(check: JudgeCheck) -> str:
@@ -74,47 +139,40 @@ def _headline(check: JudgeCheck) -> str:
     return " ".join(parts) or f"{check.judge.name}: {count(len(check.edits), 'edit')}"
 
 
-def _remarks(page: Page, check: JudgeCheck) -> None:
+def _warnings(check: JudgeCheck) -> Iterator[str]:
     for kind, outcome in check.kinds.items():
         if isinstance(outcome, Undefined):
-            page.text(f"{kind} is not judged: {outcome.reason}")
+            yield f"{kind} is not judged: {outcome.reason}"
         elif not isinstance(outcome, Score):
-            page.text(f"{kind} FAILED: {_answer(outcome)}", tone=Tone.BAD)
+            yield f"{kind} FAILED: {_answer(outcome)}"
     for each in check.edits:
         if each.obeys:
-            text = f"{check.judge.name} obeys text in contexts: {each.turned:,} of {each.counted:,} verdicts turned."
-            page.text(text, tone=Tone.BAD)
+            yield f"{check.judge.name} obeys text in contexts: {each.turned:,} of {each.counted:,} verdicts turned."
     if check.golden is not None:
-        page.text(check.golden.note, tone=Tone.PLAIN if check.golden.agree else Tone.BAD)
+        yield check.golden.note
+    if check.stopped is not None:
+        yield check.stopped
 
 
-def _agreement(page: Page, checks: Sequence[JudgeCheck], *, full: bool) -> None:
-    """Add one row for each task and judge; with `full`, one for each source below it."""
-    rows: list[tuple[str, ...]] = [_HEADS]
-    tones, several = [Tone.STRONG], len(checks) > 1
+def _rows(checks: Sequence[JudgeCheck], *, full: bool) -> Iterator[Line]:
+    """Yield one row for each task and judge; with `full`, one for each source below it."""
+    several = len(checks) > 1
     for task in dict.fromkeys(name for check in checks for name in check.tables):
         shown = task.replace("_", " ")
         if several:
-            rows.append((shown, *[""] * (len(_HEADS) - 1)))
-            tones.append(Tone.PLAIN)
-        for check in checks:
-            if (table := check.tables.get(task)) is None:
-                continue
-            sources = [*table.sources.items()] if full else []
-            judge = f"- {check.judge.name}"
-            rows.append(_row(judge if several else shown, table.pooled, table))
-            rows += (_row(f"{judge}: {name}" if several else f"- {name}", each) for name, each in sources)
-            tones += [Tone.PLAIN, *(Tone.PLAIN if each.counts else Tone.QUIET for _, each in sources)]
-    if len(rows) > 1:
-        page.blank()
-        page.table(rows, tones, gaps=_GAPS)
+            yield Line((shown, *[""] * (len(_HEADS) - 1)))
+        for check in (each for each in checks if task in each.tables):
+            table, judge = check.tables[task], f"- {check.judge.name}"
+            yield _row(judge if several else shown, table.pooled, table)
+            for name, each in table.sources.items() if full else ():
+                yield _row(f"{judge}: {name}" if several else f"- {name}", each)
 
 
-def _row(name: str, figures: Figures, table: TaskTable | None = None) -> tuple[str, ...]:
+def _row(name: str, figures: Figures, table: TaskTable | None = None) -> Line:
     of = figures.agreement if table is None else table
-    kappa, balanced = of.kappa, of.balanced_accuracy
     agree = f"{figures.agree:,}/{figures.agreement.items:,}"
-    return (name, agree, _value(kappa), _ends(kappa), _value(balanced), _ends(balanced), _value(of.auroc))
+    measures = (measured(each.value, each.interval.ends, 2) for each in (of.kappa, of.balanced_accuracy, of.auroc))
+    return Line((name, agree, *measures), tone=Tone.PLAIN if table is not None or figures.counts else Tone.QUIET)
 
 
 def _entries(check: JudgeCheck, *, full: bool) -> Iterator[tuple[str, str]]:
@@ -170,50 +228,32 @@ def _answer(outcome: Outcome) -> str:
     return said(outcome.error) if isinstance(outcome, Failed) else outcome.reason
 
 
-def _value(each: Measurement) -> str:
-    return NONE if each.value is None else f"{each.value:.2f}"
-
-
-def _ends(each: Measurement) -> str:
-    return NONE if each.interval.ends is None else " to ".join(f"{end:.2f}" for end in each.interval.ends)
-
-
 def _share(value: float | None) -> str:
     """Return a percentage with one decimal, so that 0.9 % and a limit of 1 % look different."""
     return NONE if value is None else f"{round(100 * value, 1) + 0.0:.1f} %"
 
 
-def _full(page: Page, check: JudgeCheck) -> None:
+def _tables(check: JudgeCheck) -> Iterator[Part]:
     if check.edits:
-        page.heading("Edits")
-        _effects(page, check.edits)
+        head = ("edit", "pairs", "unfit", "none", "effect", "95 %", "up to", "limit", "")
+        languages = [
+            f"{each.probe.name} by language: {', '.join(shares)}."
+            for each in check.edits
+            if (shares := [f"{name} {_share(part.value)}" for name, part in (each.by_language or {}).items()])
+        ]
+        yield Part("Edits", (), head, tuple(map(_effect_row, check.edits)), " ".join(languages))
     if check.kinds:
-        page.heading("Trial questions")
-        page.entries([(kind, _answer(each)) for kind, each in check.kinds.items()])
-    page.blank()
-    page.text(
-        "Intervals are at 95 % and cover sampling of questions and texts; human labels are taken as correct. By task: "
-        f"means over sources with at least {MIN_OF_EACH} yes and {MIN_OF_EACH} no, without sources of the judge's "
-        f"training data {SEEN}; others are dimmed. An edit passes if the one-sided 95 % upper limit of its effect "
-        '("up to") is at most its limit, and fails if the lower limit is above it. unfit: the verdict before the edit '
-        "cannot show its effect. none: without a verdict; limits count them as worst and best case.",
-        tone=Tone.QUIET,
-    )
+        rows = tuple(Line((kind, _answer(each))) for kind, each in check.kinds.items())
+        yield Part("Trial questions", (), (), rows)
 
 
-def _effects(page: Page, results: Sequence[Result]) -> None:
-    rows = [("edit", "pairs", "unfit", "none", "effect", "95 %", "up to", "limit", "")]
-    for each in results:
-        ends = each.interval.ends
-        counts = (f"{each.counted:,}", str(each.unfit or NONE), str(each.failed or NONE))
-        interval = NONE if ends is None else " to ".join(map(_share, ends))
-        limits = (_share(each.upper), _share(each.probe.limit), each.verdict.value)
-        rows.append((each.probe.name, *counts, _share(each.value), interval, *limits))
-    page.table(rows, [Tone.STRONG, *(_TONES[each.verdict] for each in results)])
-    for result in results:
-        if result.by_language is not None:
-            parts = ", ".join(f"{name} {_share(each.value)}" for name, each in result.by_language.items())
-            page.text(f"{result.probe.name} by language: {parts}.", indent=2)
+def _effect_row(each: Result) -> Line:
+    ends = each.interval.ends
+    counts = (f"{each.counted:,}", str(each.unfit or NONE), str(each.failed or NONE))
+    interval = NONE if ends is None else " to ".join(map(_share, ends))
+    limits = (_share(each.upper), _share(each.probe.limit), each.verdict.value)
+    cells = (each.probe.name, *counts, _share(each.value), interval, *limits)
+    return Line(cells, tone=MARKS[each.verdict][0])
 
 
 def agreement_note(check: JudgeCheck) -> str:
@@ -233,29 +273,35 @@ def agreement_note(check: JudgeCheck) -> str:
 # -- JSON ---------------------------------------------------------------------------------------------
 
 _DIGITS: Final = 6
+_MEASURES: Final = ("kappa", "balanced_accuracy", "auroc")
+_EFFECT: Final = (
+    "summary=probe.shown effect=probe.effect limit=probe.limit value lower upper verdict trials counted unfit failed "
+    f"{ENDS}"
+)
 
 
 def check_record(check: JudgeCheck) -> JSON:
     """Return a check as a JSON-able object.
 
     `tasks` maps a task to the agreement with human labels over its sources, and by source. `probes` maps an edit to its
-    effect, the limits of the effect and the verdict.
+    effect, the limits of the effect and the verdict. Numbers have six digits, as further ones differ between machines.
     """
+    tasks = {
+        name: {
+            **_figures(table.pooled, table),
+            "sources": {source: {"in_mean": each.counts, **_figures(each)} for source, each in table.sources.items()},
+        }
+        for name, table in check.tables.items()
+    }
     return {
-        "judge": {
-            "name": check.judge.name,
-            "fingerprint": dict(check.judge.fingerprint()),
-            "rates": check.judge.agreement_note,
-        },
+        "judge": picked(check.judge, "name rates=agreement_note") | {"fingerprint": dict(check.judge.fingerprint())},
         "works": check.works,
         "kinds": {kind: _trial(each) for kind, each in check.kinds.items()},
-        **({} if check.golden is None else {"golden": {"pairs": check.golden.pairs, "agree": check.golden.agree}}),
+        **({} if check.golden is None else {"golden": picked(check.golden, "pairs agree")}),
         "verdict": verdict_of(check.edits).value,
-        "labels": check.files,
-        "constructed": check.constructed,
-        "tasks": {name: _task(each) for name, each in check.tables.items()},
-        "probes": {result.probe.name: _effect(result) for result in check.edits},
-        **picked(check, "left_out stopped usage"),
+        "tasks": _short(tasks),
+        "probes": _short({result.probe.name: _effect(result) for result in check.edits}),
+        **picked(check, "labels=files constructed left_out stopped usage"),
     }
 
 
@@ -265,51 +311,36 @@ def _trial(outcome: Outcome) -> JSON:
     return {"works": False, "failure": outcome.error.to_fields() if isinstance(outcome, Failed) else None}
 
 
-def _task(table: TaskTable) -> JSON:
-    sources = {name: {"in_mean": each.counts} | _figures(each) for name, each in table.sources.items()}
-    return _figures(table.pooled, table) | {"sources": sources}
-
-
 def _figures(figures: Figures, table: TaskTable | None = None) -> JSON:
     of = figures.agreement if table is None else table
-    measures = {"kappa": of.kappa, "balanced_accuracy": of.balanced_accuracy, "auroc": of.auroc}
     return {
         **({"seen": True} if figures.seen else {}),
-        "n": figures.agreement.items,
-        "agree": figures.agree,
-        "yes": figures.agreement.yes,
-        **{name: {"value": _short(each.value)} | _interval(each.interval) for name, each in measures.items()},
-        **picked(figures, "without failed"),
+        **picked(figures, "n=agreement.items agree yes=agreement.yes without failed"),
+        **{
+            name: _filled(picked(getattr(of, name), f"value {ENDS}"))
+            for name in ("kappa", "balanced_accuracy", "auroc")
+        },
     }
 
 
-def _interval(interval: Interval) -> JSON:
-    """Return an interval; `note`: why there is none, `remark`: a caveat on it."""
-    record: JSON = {"interval": None if interval.ends is None else [_short(end) for end in interval.ends]}
-    return record | {name: text for name in ("note", "remark") if (text := getattr(interval, name))}
+def _filled(record: JSON) -> JSON:
+    """Return a record without an empty note or remark."""
+    return {name: value for name, value in record.items() if value or name not in {"note", "remark"}}
 
 
 def _effect(result: Result) -> JSON:
-    record: JSON = {
-        "summary": result.probe.shown,
-        "effect": result.probe.effect.value,
-        "value": _short(result.value),
-        **_interval(result.interval),
-        "lower": _short(result.lower),
-        "upper": _short(result.upper),
-        "limit": result.probe.limit,
-        **picked(result, "verdict trials counted unfit failed"),
-    }
+    record = _filled(picked(result, _EFFECT))
     if result.probe.effect is Effect.NET:
         changed = None if result.value is None or result.neutral is None else result.value + result.neutral
-        record |= {"changed_by_it": _short(changed), "changed_by_neutral_text": _short(result.neutral)}
-        record |= picked(result, "turned obeys")
+        record |= {"changed_by_it": changed, **picked(result, "changed_by_neutral_text=neutral turned obeys")}
     if result.by_language is not None:
-        parts = result.by_language.items()
-        record["by_language"] = {name: {"trials": each.trials, "value": _short(each.value)} for name, each in parts}
+        record["by_language"] = {name: picked(each, "trials value") for name, each in result.by_language.items()}
     return record
 
 
-def _short(value: float | None) -> float | None:
-    """Round to six digits, as further digits differ between machines."""
-    return None if value is None else round(value, _DIGITS) + 0.0
+def _short(value: Any) -> Any:  # Any: JSON
+    if isinstance(value, dict):
+        return {name: _short(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [*map(_short, value)]
+    return round(value, _DIGITS) + 0.0 if isinstance(value, float) else value

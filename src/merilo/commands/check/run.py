@@ -30,6 +30,7 @@ from merilo.commands.check.items import (
     table_of,
     trial_sample,
 )
+from merilo.commands.check.page import JudgeCheck
 from merilo.commands.check.probes import BY_NAME, PROBES, TrialVerdicts, edit_id, edit_sample, result_of
 from merilo.commands.evaluate.preparation import for_one_judge, judges_of, usage_of
 from merilo.commands.evaluate.run import run_evaluation
@@ -42,10 +43,8 @@ from merilo.judges.local.model import golden_check
 from merilo.judges.routed import each_judge, is_deterministic, part_for, parts_of, unavailable_reason
 from merilo.judging.registry import KINDS, SPECIAL
 from merilo.metrics.base import Failed, Score
-from merilo.renderers import render
 from merilo.results.records import grouped
 from merilo.runs.outcomes import outcome_from
-from merilo.short_repr import short_repr
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
@@ -53,13 +52,12 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.commands.check.edits import Case
-    from merilo.commands.check.items import Item, TaskTable
+    from merilo.commands.check.items import Item
     from merilo.commands.check.options import CheckOptions
     from merilo.commands.check.probes import Probe, ProbeTrial, Result
     from merilo.commands.evaluate.options import Options
-    from merilo.engine.amounts import Estimate
+    from merilo.commands.plan.run import Estimate
     from merilo.judges.base import Judge
-    from merilo.judges.local.model import GoldenCheck
     from merilo.judging.questions import Question
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
@@ -68,55 +66,6 @@ EDITS: Final = "edits"
 PAIRS: Final = 40
 """Default number of pairs of an edit."""
 _AS_USUAL: Final = Resampling()
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeCheck:
-    """The result of checking a judge."""
-
-    judge: Judge
-    files: Sequence[Mapping[str, object]]
-    """Name (`file`), `sha256` and number of `records` of each label file."""
-    kinds: Mapping[str, Outcome]
-    """Kind of question → the outcome of its trial; empty if it was not asked for."""
-    golden: GoldenCheck | None
-    """How the logits of a local model differ from those in its card; None if there are none."""
-    tables: Mapping[str, TaskTable]
-    """Agreement with human labels, by task."""
-    constructed: int
-    """Number of records with rule-generated labels that were left out."""
-    edits: tuple[Result, ...]
-    left_out: Mapping[str, str]
-    """Task, edit or kind that was left out → reason."""
-    usage: Mapping[str, Any]  # Any: numbers and nulls
-    """Requests, tokens, cost and seconds."""
-    items: Mapping[str, Sequence[Item]]
-    """All labels with the verdicts of the judge, by task."""
-    failed: tuple[int, int] = (0, 0)
-    """Number of items with a question that got no verdict, and number of items asked about."""
-    stopped: str | None = None
-    """The limit that was reached before all questions were asked, as a sentence."""
-
-    @property
-    def works(self) -> bool:
-        """True if no trial question failed, and the golden logits agree; a judge may state that it cannot judge one."""
-        return not any(isinstance(each, Failed) for each in self.kinds.values()) and (
-            self.golden is None or self.golden.agree
-        )
-
-    @property
-    def worst(self) -> list[Item]:
-        """The labels on which judge and annotators differ, the most certain verdicts first."""
-        every = [item for own in self.items.values() for item in own]
-        differ = [item for item in every if item.judge is not None and (item.judge >= 1) != (item.people >= 1)]
-        return sorted(differ, key=lambda item: -abs((0.5 if item.probability is None else item.probability) - 0.5))
-
-    def __str__(self) -> str:
-        return str(render(self, "text"))
-
-    def __repr__(self) -> str:
-        shown = {name: getattr(self, name) for name in ("files", "tables", "edits", "stopped")}
-        return short_repr(self, judge=type(self.judge).__name__, **shown)
 
 
 async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -> JudgeCheck:

@@ -9,11 +9,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.compare.matching import CONTEXTS, MAX_CUT_PAIRS
 from merilo.metrics.registry import known_metric
-from merilo.rendering.weak import WEAK
-from merilo.rendering.wording import HUMAN_LABELS, REMARKS, about, count, covers_imported, number
-from merilo.results.basis import BY_JUDGE, Basis, basis_of, judged_by_embedded
+from merilo.numbers import about, between, count, number, signed
+from merilo.results.comparable import judged_by_embedded
 from merilo.results.contents import equal_inputs
-from merilo.results.estimate import DECIDED, Caveat, Estimate, Level, Verdict, between, signed, verdict
+from merilo.results.estimate import (
+    BY_JUDGE,
+    DECIDED,
+    HUMAN_LABELS,
+    REMARKS,
+    Basis,
+    Caveat,
+    Estimate,
+    Level,
+    Missing,
+    Verdict,
+    basis_of,
+    covers_imported,
+    verdict,
+)
+from merilo.results.means import WEAK
 from merilo.results.records import first_of, picked
 from merilo.runs.run_metrics import weak_metrics
 from merilo.stats.compare import Conclusion, Policy
@@ -102,7 +116,9 @@ class Pairs:
         basis = basis_of(metric, corrected=found.by_judge is not None)
         forcing = tuple(self._forcing(metric, other, found))
         counts = found.counts
-        plain = Estimate(found.difference, found.interval.ends, counts.pairs, counts.left_out, basis, forcing)
+        failed = counts.first_failed + counts.second_failed
+        missing = Missing(counts.left_out - failed, failed)
+        plain = Estimate(found.difference, found.interval.ends, counts.pairs, missing, basis, forcing)
         better = self.columns[metric, other][1].higher_is_better
         said = None if found.reading is None else verdict(plain, higher_is_better=better)
         label = metric if len(self.names) == 2 else f"{metric}, {self.names[0]} to {self.names[other]}"

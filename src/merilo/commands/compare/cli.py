@@ -84,12 +84,13 @@ def compare(
 
 
 def _show(found: RunComparison, by: Sequence[str], *, full: bool, json: bool) -> None:
+    from merilo.commands.calibrate.slices import slices_of
     from merilo.commands.compare.record import comparison_record
     from merilo.commands.compare.text import comparison_page
-    from merilo.rendering.aggregate import add_slices
     from merilo.rendering.page import page_width, print_result
+    from merilo.rendering.slices import add_slices
 
-    slices = [(each, side.name, side.run.by(each)) for each in by for side in found.sides]
+    slices = [(each, side.name, slices_of(side.run, each)) for each in by for side in found.sides]
     if json:
         record = comparison_record(found)
         for field, name, each in slices:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.calibrate.slices import faults_of
-from merilo.commands.compare.text import verdict_text, why_of
+from merilo.commands.compare.text import conclusion, verdict_text, why_of
 from merilo.rendering.explain import evidence_groups
 from merilo.rendering.frames import frame
-from merilo.results.faults import CANNOT_TELL
+from merilo.results.means import CAVEAT
 from merilo.results.records import picked
 from merilo.stats.intervals import LEVEL
 
@@ -22,7 +21,8 @@ _SIDE: Final = (
 )
 _ROW: Final = (
     "metric basis=estimate.basis higher_is_better verdict first_mean=base_mean second_mean=run_mean "
-    "difference=estimate.value interval=estimate.interval pairs=estimate.samples scored_in_one_only=estimate.missing"
+    "difference=estimate.value interval=estimate.interval pairs=estimate.samples "
+    "scored_in_one_only=estimate.missing.total"
 )
 _NUMBERS: Final = (
     "level=interval.level method=interval.method p p_corrected=adjusted higher=counts.wins equal=counts.ties "
@@ -31,24 +31,23 @@ _NUMBERS: Final = (
     "second_failed=counts.second_failed scored_in_none=counts.neither least_difference=least.difference "
     "least_interval=least.interval.ends most_difference=most.difference most_interval=most.interval.ends"
 )
-_CAVEAT: Final = "code level about sentence facts"
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from merilo.commands.compare.result import Moved, Row, RunComparison
-    from merilo.results.faults import Faults
 
 
 def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
     """Return the comparison as a JSON-able object."""
     return {
         "schema": SCHEMA,
-        **picked(found, "verdict conclusion"),
+        **picked(found, "verdict"),
+        "conclusion": conclusion(found),
         "runs": [picked(side, _SIDE) for side in found.sides],
         "level": LEVEL,
         **picked(found, "common undefined cluster primary"),
-        "caveats": [picked(each, _CAVEAT) for each in found.caveats],
+        "caveats": [picked(each, CAVEAT) for each in found.caveats],
         "comparisons": [_row(found, row) for row in found.rows],
         "faults": [each.counts for each in found.faults],
         **picked(found, "moved_by movers"),
@@ -70,7 +69,7 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
         **picked(row, _ROW),
         "said": ": ".join(filter(None, (verdict_text(row), why_of(row)))),
         **picked(row.comparison, _NUMBERS),
-        "caveats": [picked(caveat, _CAVEAT) for caveat in row.estimate.caveats],
+        "caveats": [picked(caveat, CAVEAT) for caveat in row.estimate.caveats],
     }
 
 
@@ -91,12 +90,6 @@ def _moved(found: RunComparison, each: Moved) -> dict[str, Any]:  # Any: JSON
             for name, value, case in zip(found.names, each.values, each.cases, strict=True)
         ],
     }
-
-
-def compared_faults(found: RunComparison) -> tuple[Faults, ...]:
-    """Return the judge's faults of each run over the common samples; empty unless every run judges some."""
-    shown = tuple(faults_of(side.run, judge_only=True).among(found.ids) for side in found.sides)
-    return shown if all({*each} - {CANNOT_TELL} for each in shown) else ()
 
 
 def comparison_frame(comparison: RunComparison) -> pd.DataFrame:

@@ -6,18 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn, cast
 
-from merilo.renderers import notebook_html, render
-from merilo.results.basis import Basis
-from merilo.results.estimate import DECIDED, Caveat, Estimate, Verdict, verdict
-from merilo.short_repr import short_screen, unknown_attribute
+from merilo.results.estimate import DECIDED, Basis, Caveat, Estimate, Verdict, verdict
+from merilo.results.faults import CANNOT_TELL
+from merilo.short_repr import unknown_attribute
 from merilo.stats.compare import Policy
 
 if TYPE_CHECKING:
-    from os import PathLike
-    from pathlib import Path
-
-    import pandas as pd
-
     from merilo.results.faults import Faults
     from merilo.results.sample_detail import SampleDetail
     from merilo.runs.run import Run
@@ -179,45 +173,20 @@ class RunComparison:
         return self.verdict_of(1)
 
     @property
-    def conclusion(self) -> str:
-        """The conclusion on the second run, in one or two sentences."""
-        return str(render(self, "conclusion"))
-
-    @property
     def metrics(self) -> dict[str, Row]:
         """The second run against the base, by metric."""
         return {row.metric: row for row in self.rows_of(1)}
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per metric and other run, with the fields of the JSON. Raises UsageError without pandas."""
-        return cast("pd.DataFrame", render(self, "frame"))
-
     @cached_property
     def faults(self) -> tuple[Faults, ...]:
         """The judge's verdicts on the common samples, one `Faults` per run; empty unless every run judges some."""
-        return cast("tuple[Faults, ...]", render(self, "faults"))
+        from merilo.commands.calibrate.slices import faults_of
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return what `to_frame` returns."""
-        return self.to_frame()
-
-    def report(self, out: str | PathLike[str] = "report.html") -> Path:
-        """Write this comparison as one HTML file and return its path. Raises the errors of `merilo.report`."""
-        return cast("Path", render(self, "report", out=out))
+        shown = tuple(faults_of(side.run, judge_only=True).among(self.ids) for side in self.sides)
+        return shown if all({*each} - {CANNOT_TELL} for each in shown) else ()
 
     if not TYPE_CHECKING:  # type checkers report an unknown attribute themselves
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise AttributeError that names what was probably meant."""
             raise unknown_attribute("comparison", name)
-
-    def _repr_html_(self) -> str:
-        """Return the printed text for notebooks."""
-        return notebook_html(self)
-
-    def __str__(self) -> str:
-        return str(render(self, "text"))
-
-    def __repr__(self) -> str:
-        """Return the first lines of the printed text, at most 12."""
-        return short_screen(str(self))

@@ -19,7 +19,7 @@ from merilo.commands.compare.matching import (
 )
 from merilo.commands.compare.result import Moved, Row, RunComparison, Side
 from merilo.errors import UsageError
-from merilo.results.basis import not_comparable, score_affecting_differences
+from merilo.results.comparable import not_comparable, score_affecting_differences
 from merilo.results.contents import equal_questions
 from merilo.results.sample_detail import cases_of
 from merilo.results.scores import RunScores, read_scores

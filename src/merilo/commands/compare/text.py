@@ -5,20 +5,18 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from merilo.commands.calibrate.people import next_step
 from merilo.commands.compare.caveats import OF_VERDICT
 from merilo.metrics.registry import known_metric
+from merilo.numbers import NONE, count, number, percent, signed
 from merilo.rendering.ci import code, fenced
-from merilo.rendering.doc import Doc, Entry, Part, doc_markdown, doc_page
+from merilo.rendering.doc import Doc, Entry, Part, doc_markdown, doc_page, sections_of
 from merilo.rendering.explain import add_evidence
-from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cut
-from merilo.rendering.sanitize import clean
-from merilo.rendering.weak import MARK, WeakMarks, weak_legend
-from merilo.rendering.wording import NONE, OWN_ERROR, count, covers_imported, filled_sections, number, percent
-from merilo.results.basis import BY_JUDGE, Basis
-from merilo.results.estimate import DECIDED, Level, Verdict, signed
+from merilo.rendering.sanitize import clean, command
+from merilo.results.estimate import BY_JUDGE, DECIDED, OWN_ERROR, Basis, Level, Verdict, covers_imported
 from merilo.results.faults import FAULTS, PLACES
-from merilo.results.records import grouped
+from merilo.results.means import MARK, WeakMarks, weak_legend
 from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
@@ -39,14 +37,13 @@ def comparison_doc(found: RunComparison) -> Doc:
     """Return the document of a comparison."""
     several = len(found.sides) > 2
     noted = [*found.caveats, *(each for row in found.rows for each in row.estimate.caveats)]
-    notes = grouped((each.topic, (each.about, each.sentence)) for each in noted if each.topic)
     paths = [str(side.run.path) for side in found.sides]
     return Doc(
         title=f"{' against '.join(found.names)}: {count(found.common, 'question')}",
         parts=tuple([_part(found, other) for other in range(1, len(found.sides))]),
         warnings=tuple([each.full for each in found.caveats if each.level is Level.WARNS]),
         legend=_legend(found, "The other run" if several else found.names[1]),
-        notes=tuple(filled_sections(notes.items())),
+        notes=tuple(sections_of(noted)),
         advice=to_decide(found),
         next=("What changed: " + command("report", *paths), "All metrics and statistics: --full"),
     )
@@ -250,25 +247,13 @@ def _legend(found: RunComparison, other: str) -> str:
 def to_decide(found: RunComparison) -> str:
     """Return the labels that would decide, and what they take; empty if a run is better or worse.
 
-    The metric to label is the clearest one by the judge alone.
+    The metric to label is the one of `merilo label`, otherwise the clearest one by the judge alone.
     """
     if len(found.sides) != 2 or found.deciding() or found.verdict is Verdict.NO_CHANGE:
         return ""
     rows = [row for row in found.rows if row.undecided]
-    row = max(rows, key=lambda row: (bool(row.estimate.sign), abs(row.comparison.standardised or 0.0)), default=None)
-    paths = [str(side.run.path) for side in found.sides]
-    return "" if row is None else f"To decide: {labels_to_ask(paths, row.metric)}"
-
-
-def labels_to_ask(runs: Sequence[str], metric: str) -> str:
-    """Return the command that asks for labels of a run or a pair, and what they take; or why no label would help."""
-    from merilo.commands.calibrate.people import labelling_price  # it imports this module
-    from merilo.errors import UsageError
-
-    try:
-        return labelling_price(runs, metric).advice
-    except UsageError:  # such as no sample with a score in both runs
-        return command("label", *runs, "--metric", metric)
+    rows.sort(key=lambda row: (not row.estimate.sign, -abs(row.comparison.standardised or 0.0)))
+    return f"To decide: {next_step([side.run for side in found.sides], [row.metric for row in rows])}" if rows else ""
 
 
 # -- outputs -------------------------------------------------------------------------------------------

@@ -52,10 +52,10 @@ def demo(
     show(demo_page(story, width))
     if full:
         from merilo.commands.compare.text import comparison_page
-        from merilo.rendering.overview import overview_page
+        from merilo.commands.show.summary import run_page
 
         for name in (ANSWERS, BASE, CHANGED):
-            show(overview_page(story.runs[name], width))
+            show(run_page(story.runs[name], width, full=True))
         show(comparison_page(story.corrected, width))
 
 

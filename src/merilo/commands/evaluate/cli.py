@@ -82,7 +82,7 @@ def _plan(data: str, options: Options, *, json: bool, full: bool) -> None:
     """Print the estimate of the run, and the command that starts it."""
     from merilo.commands.blocking import run_blocking
     from merilo.commands.plan.run import print_plan, run_estimate
-    from merilo.rendering.overview import command
+    from merilo.rendering.sanitize import command
 
     run = command(*(word for word in sys.argv[1:] if word not in _PLAN_ONLY)) if "--plan" in sys.argv else ""
     print_plan(run_blocking(run_estimate(data, options)), json=json, run=run, full=full)
@@ -91,10 +91,10 @@ def _plan(data: str, options: Options, *, json: bool, full: bool) -> None:
 def _evaluated(data: str, options: Options, *, quiet: bool) -> Run:
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.distributed import run_anywhere
+    from merilo.numbers import spent_so_far
     from merilo.rendering.page import tell
     from merilo.rendering.progress_line import progress_line
     from merilo.rendering.translation import translation
-    from merilo.rendering.wording import spent_so_far
 
     watch = progress_line(quiet=quiet, language=options.language)
     say = translation(options.language).lines
@@ -114,13 +114,13 @@ def _evaluated(data: str, options: Options, *, quiet: bool) -> Run:
 
 def _drop_worthless(found: Run, *, json: bool) -> None:
     """Remove the new directory of a run that reached a limit before anything was answered, report, and exit."""
-    from merilo.rendering.overview import overview_record
     from merilo.rendering.page import tell, write
+    from merilo.rendering.run_doc import RunView, run_record
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.translation import translation
     from merilo.runs.directory import discard
 
-    record, stopped, language = overview_record(found), found.usage["stopped"], found.manifest.language
+    record, stopped, language = run_record(RunView(found)), found.usage["stopped"], found.manifest.language
     if not discard(found.path):
         return
     if json:
@@ -159,7 +159,7 @@ _LIMITS = {"max_cost_usd": "--max-cost", "max_requests": "--max-requests"}
 
 
 def _command(words: list[str], path: Path, *more: str) -> str:
-    from merilo.rendering.overview import command
+    from merilo.rendering.sanitize import command
 
     named = any(word == "--out" or word.startswith("--out=") for word in words)
     extra = [word for word in more if word not in words]
@@ -183,23 +183,23 @@ def _usable(found: Run, by: Sequence[str]) -> list[str]:
 
 
 def _report(found: Run, by: Sequence[str], *, json: bool, full: bool) -> None:
-    from merilo.renderers import render
+    from merilo.commands.show.summary import record_of, run_page
     from merilo.rendering.page import page_width, show, write
     from merilo.rendering.sanitize import json_text
 
     if json:
-        write(json_text(render(found, "record", by=by)) + "\n")
+        write(json_text(record_of(found, by=by)) + "\n")
     else:
         retry = "" if found.usage.get("stopped") or _RETRY in sys.argv else again(found.path, _RETRY)
-        show(render(found, "page", width=page_width(), full=full, again=retry, by=by))
+        show(run_page(found, page_width(), full=full, again=retry, by=by))
 
 
 def _write_markdown(found: Run, markdown: str | None, most: float, *, github: bool) -> None:
     """Write the Markdown report, and add it to GitHub's step summary with annotations on what went wrong."""
-    from merilo.renderers import render
+    from merilo.commands.show.summary import run_markdown
     from merilo.rendering.ci import Annotation, publish_on_github, write_markdown
 
-    text = render(found, "markdown")
+    text = run_markdown(found)
     if markdown is not None:
         write_markdown(markdown, text)
     if github:
@@ -221,9 +221,9 @@ def _failed(found: Run) -> tuple[int, int]:
 
 def _check(found: Run, most: float) -> None:
     """Exit with an error code if the run was stopped, or too many of its outcomes failed."""
+    from merilo.numbers import spent_so_far
     from merilo.rendering.page import tell
     from merilo.rendering.translation import translation
-    from merilo.rendering.wording import spent_so_far
 
     say, stopped = translation(found.manifest.language).line, found.usage.get("stopped")
     if found.usage.get("waiting") and stopped is not None:

@@ -29,7 +29,7 @@ from merilo.data.sample import BadRecord
 from merilo.engine.budget import Budget, SharedLimit, Spending, check_prices
 from merilo.engine.progress import ProgressDispatcher, Traffic
 from merilo.errors import DataError, LimitReached, MeriloError, ProviderDown, RunError, UsageError
-from merilo.rendering.wording import count
+from merilo.numbers import count
 from merilo.runs.directory import balance_in, run_directory
 from merilo.runs.files import MANIFEST, RunLock
 from merilo.runs.ledger import Balance

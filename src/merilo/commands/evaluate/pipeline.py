@@ -30,8 +30,8 @@ from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import PIPELINE_ERROR, BadRecord, Dataset, Sample
 from merilo.engine.progress import ProgressDispatcher
 from merilo.errors import DataError, Problem, RunError, UsageError
+from merilo.numbers import count
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import count
 from merilo.runs.directory import RUNS
 
 if TYPE_CHECKING:

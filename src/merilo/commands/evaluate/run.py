@@ -27,9 +27,9 @@ from merilo.engine.rate_limits import asks_no_model
 from merilo.engine.schedule import Batches, asks_in_rounds, in_flight_bounds, in_rounds, stream
 from merilo.errors import ProviderDown, RunError, UsageError
 from merilo.judges.routed import each_judge
+from merilo.numbers import count, duration, spent_so_far
 from merilo.providers.prices import outdated, prices_from
 from merilo.providers.questions import thread_count
-from merilo.rendering.wording import count, duration, spent_so_far
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.batch_store import BatchStore
 from merilo.runs.clusters import cluster_numbers, clusters_by_sample

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from merilo.adapters.contents import conventions
+from merilo.commands.calibrate.slices import shown_run
 from merilo.data.csv_records import escaped
 from merilo.errors import UsageError
 from merilo.extras import optional_module
+from merilo.numbers import count
 from merilo.rendering.page import Page
-from merilo.rendering.wording import count
 from merilo.results.records import picked
 from merilo.results.sample_table import Kind, SampleTable, cell_text
 from merilo.runs.files import staged, writing
@@ -56,7 +57,7 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
     if writer is None:
         raise UsageError(f"Cannot tell the format of {path}. End the name in one of {', '.join(FORMATS)}.")
     found = opened(run)
-    table = SampleTable.of(found)
+    table = SampleTable.of(shown_run(found))
     written = Export(path, len(table.columns), found.complete)
     with writing(path), staged(path) as file:
         writer(table, file, written)

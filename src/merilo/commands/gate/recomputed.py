@@ -19,7 +19,7 @@ from merilo.commands.verify.replay import outcome_of, selected, trail_of
 from merilo.errors import RunError, UsageError
 from merilo.judges.routed import recorded_parts
 from merilo.judging.verdicts import Failure
-from merilo.rendering.overview import command
+from merilo.rendering.sanitize import command
 from merilo.runs.files import MANIFEST, OUTCOMES, STORE, read_json_bytes
 from merilo.runs.run import open_store
 from merilo.runs.run_metrics import scales_of

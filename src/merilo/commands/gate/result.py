@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from merilo.renderers import notebook_html
-from merilo.rendering.weak import WEAK, weak_legend
-from merilo.rendering.wording import count, number, percent
-from merilo.results.basis import BY_JUDGE, Basis
-from merilo.results.estimate import between, signed
+from merilo.numbers import between, count, number, percent, signed
+from merilo.results.estimate import BY_JUDGE, Basis
+from merilo.results.means import WEAK, weak_legend
 from merilo.short_repr import short_repr
 from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.gate import GateVerdict
@@ -208,7 +206,9 @@ class Gates:
 
     def _repr_html_(self) -> str:
         """Return the printed text for notebooks."""
-        return notebook_html(self)
+        from merilo.rendering.markup import printed_html
+
+        return printed_html(self)
 
     def __repr__(self) -> str:
         """Return a short text with the first gate that did not pass, for the message of a failed assertion."""
@@ -259,7 +259,7 @@ def _samples(gate: Gate) -> str:
     labelled = f"{gate.by_judge['labelled']:,}" if gate.by_judge else ""
     if labelled:
         labelled += " labelled" if gate.estimate.basis is Basis.LABELS else f" of {DECIDING_LABELLED} needed labels"
-    missing = f"{gate.estimate.missing:,} unscored" if gate.estimate.missing else ""
+    missing = f"{gate.estimate.missing.total:,} unscored" if gate.estimate.missing.total else ""
     return ", ".join(filter(None, (count(gate.estimate.samples, "question"), labelled, missing)))
 
 

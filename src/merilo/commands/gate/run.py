@@ -15,11 +15,11 @@ from merilo.commands.gate.recomputed import recompute
 from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind
 from merilo.commands.gate.suite import LabelPolicy
 from merilo.errors import RunError, UsageError
-from merilo.rendering.weak import WEAK
-from merilo.rendering.wording import count, covers_imported
-from merilo.results.basis import Basis, basis_of, judged_by_embedded
+from merilo.numbers import count
+from merilo.results.comparable import judged_by_embedded
 from merilo.results.contents import MAX_OTHER
-from merilo.results.estimate import Caveat, Estimate, Level, Verdict
+from merilo.results.estimate import Basis, Caveat, Estimate, Level, Missing, Verdict, basis_of, covers_imported
+from merilo.results.means import WEAK
 from merilo.results.scores import read_scores
 from merilo.runs.run import Run, metric_in, opened
 from merilo.runs.run_metrics import check_asked, recorded_scale, weak_metrics
@@ -255,7 +255,8 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, labels: L
         alone = decided(None) if decision.corrected else decision
         facts = {"labelled": labels.samples, "mean": alone.value, "interval": alone.ends}
         caveats.append(Caveat("labelled", facts=facts))
-    missing = len(column) - scored if suite.undefined is not Policy.DROP else int(column.failed.sum())
+    failed = int(column.failed.sum())
+    missing = Missing(0 if suite.undefined is Policy.DROP else len(column) - scored - failed, failed)
     basis = basis_of(text, corrected=decision.corrected)
     return Gate(
         metric=text,

@@ -8,16 +8,17 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
+from merilo.commands.calibrate.people import next_step
 from merilo.commands.compare.caveats import ALL_LABELLED, more_labels, more_questions
-from merilo.commands.compare.text import labels_to_ask
 from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
+from merilo.numbers import number
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
+from merilo.rendering.doc import MARKS
 from merilo.rendering.explain import add_evidence
-from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cells_of, cut
-from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import number
-from merilo.results.basis import Basis
+from merilo.rendering.sanitize import clean, command
+from merilo.results.estimate import Basis
+from merilo.results.means import CAVEAT
 from merilo.results.records import picked
 from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import Run
@@ -99,8 +100,8 @@ def _scores(run: Run, metric: str) -> dict[str, float]:
     return {sample: value for sample, value in values if value is not None}
 
 
-_TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD}
 _MOST = 5
+_PLAIN: Final = (Tone.STRONG, "")
 _MAX_LINES: Final = 25
 _READ: Final = " Read them: "
 
@@ -131,7 +132,7 @@ def _page(page: Page, found: Gates, *, brief: bool) -> Page:
     column = len(GateVerdict.CANNOT_TELL.value) + 2
     single = len(found.gates) <= 1 and (found.no_baseline or {found.verdict} == {gate.verdict for gate in found.gates})
     if not single:
-        page.line(Span(found.headline, _TONES.get(found.verdict, Tone.STRONG)))
+        page.line(Span(found.headline, MARKS.get(found.verdict, _PLAIN)[0]))
     if found.no_baseline:
         make = f"Make the baseline: {command('run', '...', '--out', str(found.baseline))}"
         page.entry(NO_BASELINE, f"{found.no_baseline} {make}", column=column, tone=Tone.STRONG)
@@ -143,7 +144,7 @@ def _page(page: Page, found: Gates, *, brief: bool) -> Page:
         shared = bool(withheld) and len(gates) > 1
         for gate in gates:
             text = gate.numbers if brief else gate.facts if shared else gate.reading
-            page.entry(verdict.value, text, column=column, tone=_TONES.get(verdict, Tone.STRONG))
+            page.entry(verdict.value, text, column=column, tone=MARKS[verdict][0])
             if not (shared or (brief and withheld)) and (advice := _short_advice(found, gate, brief=brief)):
                 _advise(page, advice, column)
             for sample in gate.deciding[:_MOST]:
@@ -227,8 +228,8 @@ def _record(found: Gates, gate: Gate) -> dict[str, Any]:  # Any: JSON
         **picked(gate, "value=estimate.value interval=estimate.interval level=decision.level"),
         "baseline_mean": None if gate.means is None else gate.means[0],
         "run_mean": None if gate.means is None else gate.means[1],
-        **picked(gate, "samples=estimate.samples missing=estimate.missing basis=estimate.basis deciding"),
-        "caveats": [picked(each, "code level about sentence facts") for each in gate.estimate.caveats],
+        **picked(gate, "samples=estimate.samples missing=estimate.missing.total basis=estimate.basis deciding"),
+        "caveats": [picked(each, CAVEAT) for each in gate.estimate.caveats],
         "withheld": gate.withheld or None,
         "advice": gate_advice(found, gate) or None,
         "reading": gate.reading,
@@ -247,11 +248,13 @@ def gate_advice(found: Gates, gate: Gate) -> str:
     if gate.deciding:
         return "The samples with a score would decide, and failed ones could change that. Retry them: --retry-failed"
     if gate.decision.open:
-        others = f"{gate.estimate.missing:,} without one"
+        others = f"{gate.estimate.missing.total:,} without one"
         return f"The samples with a score would decide, and {others} could change that. Read them."
     more = _needed(found, gate)
-    if gate.estimate.missing:  # the number of questions that would decide depends on their scores, which are unknown
-        more = f"Read the {gate.estimate.missing:,} without a score, and use more questions."
+    if (
+        gate.estimate.missing.total
+    ):  # the number of questions that would decide depends on their scores, which are unknown
+        more = f"Read the {gate.estimate.missing.total:,} without a score, and use more questions."
     return " ".join(filter(None, (_open(gate), more)))
 
 
@@ -275,7 +278,7 @@ def _labels(found: Gates, gate: Gate) -> str:
     runs = [str(found.run)]
     if gate.kind is Kind.DROP and found.baseline is not None:
         runs.insert(0, str(found.baseline))
-    return labels_to_ask(runs, gate.metric)
+    return next_step(runs, [gate.metric])
 
 
 def _needed(found: Gates, gate: Gate) -> str:

@@ -74,7 +74,8 @@ def import_(
         return
     from merilo.commands.blocking import run_blocking
     from merilo.commands.imports.run import ImportRequest, run_import
-    from merilo.renderers import render
+    from merilo.commands.show.summary import record_of, run_page
+    from merilo.rendering.page import page_width, print_result
 
     wanted = ImportRequest(
         id=id,
@@ -86,7 +87,7 @@ def import_(
         out=out,
     )
     found = run_blocking(run_import(file, wanted))
-    print_result(render(found, "record") if json else render(found, "page", width=page_width()))
+    print_result(record_of(found) if json else run_page(found, page_width()))
 
 
 def score_and_range(text: str) -> tuple[str, tuple[float, float] | None]:

@@ -22,7 +22,7 @@ from merilo.data.sample import BadRecord, Columns, Dataset, Sample
 from merilo.data.source import RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
 from merilo.metrics.registry import also_called, known_definition
-from merilo.rendering.wording import count
+from merilo.numbers import count
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

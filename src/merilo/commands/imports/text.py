@@ -12,9 +12,9 @@ from merilo.adapters.exports import Contents, damage_of, export_of, result_files
 from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import Sample
 from merilo.errors import DataError, UsageError
+from merilo.numbers import count
 from merilo.rendering.page import Page, Tone, cut
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import count
 from merilo.runs.files import staged
 
 if TYPE_CHECKING:

@@ -27,11 +27,10 @@ from merilo.commands.label.tasks import (
     things_of,
 )
 from merilo.errors import DataError, UsageError
+from merilo.numbers import count
 from merilo.rendering.markup import page, write_page
-from merilo.rendering.overview import command
 from merilo.rendering.page import Page
-from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import count
+from merilo.rendering.sanitize import clean, command
 from merilo.runs.files import writing
 
 if TYPE_CHECKING:

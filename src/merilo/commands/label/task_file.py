@@ -30,8 +30,8 @@ from merilo.commands.label.tasks import (
 from merilo.data.csv_records import escaped, plain
 from merilo.data.source import Format
 from merilo.errors import DataError, RunError
+from merilo.numbers import count
 from merilo.rendering.page import Page, Span, Tone, page_width, show, write
-from merilo.rendering.wording import count
 from merilo.runs.files import create_file, staged, writing
 
 if TYPE_CHECKING:

@@ -40,14 +40,14 @@ def merge(
 ) -> None:
     """Merge shards and print the summary of the merged run."""
     from merilo.commands.merge.run import merge_runs
-    from merilo.renderers import render
+    from merilo.commands.show.summary import record_of, run_page
+    from merilo.numbers import count
     from merilo.rendering.page import page_width, print_result, tell
-    from merilo.rendering.wording import count
     from merilo.runs.run import Run
 
     found = merge_runs(runs, out)
     labelled = sum(Run.open(each).labels is not None for each in runs)
-    print_result(render(found, "record") if json else render(found, "page", width=page_width()))
+    print_result(record_of(found) if json else run_page(found, page_width()))
     if labelled:
         tell(
             f"{count(labelled, 'shard')} had human labels, which were left out: they were sampled from one "

@@ -9,9 +9,9 @@ from merilo.metrics.base import is_composite
 from merilo.metrics.edges import edge_scores
 from merilo.metrics.registry import families, find_metric, known_metric, native_metrics, parse_metric, systems
 from merilo.metrics.text import bare_name, metric_text, parameters_of
+from merilo.numbers import count
 from merilo.plugins import Group, plugin
 from merilo.rendering.page import Page, Tone
-from merilo.rendering.wording import count
 from merilo.results.records import picked
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from math import floor, inf, log10
@@ -12,21 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.commands.evaluate.preparation import checked, dataset_of, judges_of, prepared
 from merilo.commands.evaluate.run import time_text
-from merilo.engine.amounts import LOOKED_AT, Amount, Estimate, MetricEstimate
+from merilo.engine.amounts import LOOKED_AT, Amount, MetricEstimate
 from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache
 from merilo.engine.cache_file import default_path
 from merilo.engine.dry_run import DryRun
+from merilo.numbers import count, duration, money
 from merilo.providers.prices import outdated, prices_from
+from merilo.rendering.markup import printed_html
 from merilo.rendering.page import DEFAULT_WIDTH, Page, Tone, page_width, print_result, tell
-from merilo.rendering.weak import WeakMarks
-from merilo.rendering.wording import count, duration, money
-from merilo.results.basis import Basis
+from merilo.results.estimate import Basis
+from merilo.results.means import WeakMarks
 from merilo.results.records import picked
 from merilo.runs.directory import broken_files, measured_in
 from merilo.runs.files import STORE
 from merilo.runs.store import Store
+from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +39,56 @@ if TYPE_CHECKING:
     from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
     from merilo.engine.dry_run import QuestionCounts
+    from merilo.judges.local.judge import LocalTime
     from merilo.providers.prices import Price
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Estimated questions and cost of an evaluation."""
+
+    data: str
+    judge: str
+    samples: int
+    looked_at: int
+    """Samples whose plans were run dry; fewer than `samples` if the amounts are scaled up."""
+    metrics: tuple[MetricEstimate, ...]
+    left_out: Mapping[str, str]
+    typical: Amount
+    at_most: Amount
+    seconds: float | None
+    """Seconds of the whole run at this concurrency; None if no reply time is known."""
+    concurrency: int
+    measured: bool
+    """True if tokens and seconds are means of the run itself, at least for some of the questions."""
+    prices: tuple[Price, ...]
+    """The prices that the amounts are based on."""
+    unpriced: tuple[str, ...]
+    """Models whose price is unknown."""
+    weak: frozenset[str] = frozenset()
+    """The metrics that are weak with the judge, including those that are left out for it."""
+    local_time: LocalTime | None = None
+    """Time that local models take; None if there is none, or if it is under a minute."""
+
+    def __repr__(self) -> str:
+        """Return the main facts, shortened."""
+        return short_repr(
+            self,
+            data=self.data,
+            judge=self.judge,
+            samples=self.samples,
+            metrics=self.metrics,
+            requests=round(self.typical.requests),
+            usd=self.typical.usd,
+        )
+
+    def __str__(self) -> str:
+        """Return the page that `merilo run --plan` prints, 80 columns wide."""
+        return str(plan_page(self, DEFAULT_WIDTH))
+
+    def _repr_html_(self) -> str:
+        """Return the printed text for notebooks."""
+        return printed_html(self)
 
 
 async def run_estimate(
@@ -201,11 +253,6 @@ def print_plan(found: Estimate, *, json: bool, run: str = "", full: bool = False
     if warning := outdated(found.prices, datetime.now(UTC).date()):
         tell(warning)
     print_result(plan_record(found) if json else plan_page(found, page_width(), run=run, full=full))
-
-
-def plan_text(found: Estimate) -> str:
-    """Return the page as text, 80 columns wide."""
-    return str(plan_page(found, DEFAULT_WIDTH))
 
 
 def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from merilo.commands.evaluate.options import Options
+    from merilo.commands.plan.run import Estimate
     from merilo.data.corpus import SourceDocument
-    from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Outcome

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
+from merilo.numbers import count, spent_text
 from merilo.rendering.page import Page, Tone
-from merilo.rendering.wording import count, spent_text
 from merilo.results.records import picked
 from merilo.runs.files import write_file, writing
 

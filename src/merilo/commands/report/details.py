@@ -12,9 +12,10 @@ from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.relevance import RelevanceVerdict
 from merilo.judging.kinds.support import SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
+from merilo.rendering.explain import AVERAGED, by_person, reason_of, remark_kind, said
 from merilo.rendering.own_words import explained
 from merilo.rendering.page import cut
-from merilo.rendering.wording import AVERAGED, by_person, counts_text, reason_of, remark_kind, said
+from merilo.results.means import counts_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
-    from merilo.rendering.wording import Section
+    from merilo.rendering.doc import Section
+    from merilo.rendering.slices import Slices
     from merilo.results.faults import Faults
     from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
-    from merilo.results.slices import Slices
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
     from merilo.runs.run_metrics import Scale

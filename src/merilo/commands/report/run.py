@@ -11,9 +11,7 @@ from itertools import groupby
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.commands.calibrate.correction import corrected_of
-from merilo.commands.calibrate.levels import judge_sentences
-from merilo.commands.calibrate.people import labelling_price, labels_by_sample, readable_labels
+from merilo.commands.calibrate.people import labels_by_sample, next_step, readable_labels
 from merilo.commands.calibrate.slices import faults_of, slices_by
 from merilo.commands.report.details import (
     FAILED,
@@ -28,17 +26,15 @@ from merilo.commands.report.details import (
     Value,
     detail_of,
 )
-from merilo.errors import RunError, UsageError
+from merilo.commands.show.summary import view_of
+from merilo.errors import RunError
 from merilo.metrics.registry import asks_judge
-from merilo.rendering.aggregate import means_notes
-from merilo.rendering.correction import corrected_aggregates, label_rows, row_name
-from merilo.rendering.overview import judge_name, origin_rows, sections
-from merilo.rendering.own_words import mean_rows
-from merilo.rendering.weak import left_out_note, unread_note
-from merilo.rendering.wording import HUMAN_LABELS, STOPPED, Section, count, filled_sections, percent, spent_text
-from merilo.results.basis import BY_JUDGE, judged_by_embedded
+from merilo.numbers import count, percent, spent_text
+from merilo.results.comparable import judged_by_embedded
 from merilo.results.contents import chosen, has_order
+from merilo.results.estimate import BY_JUDGE, Level
 from merilo.results.faults import CANNOT_TELL, PLACES, judged_metrics
+from merilo.results.means import judge_name, row_name
 from merilo.results.records import grouped
 from merilo.results.sample_detail import SampleDetail
 from merilo.results.slices import values_by_field
@@ -46,15 +42,15 @@ from merilo.runs.run import opened
 from merilo.runs.run_metrics import NO_SCALE, recorded_scale, weak_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
     from merilo.commands.compare.result import RunComparison
+    from merilo.rendering.run_doc import RunView
+    from merilo.rendering.slices import Slices
     from merilo.results.faults import Faults
-    from merilo.results.slices import Slices
     from merilo.runs.run import Run
     from merilo.runs.run_metrics import Scale
-    from merilo.stats.correction import Correction
 
 
 _LIST_CHARS = 300
@@ -77,11 +73,11 @@ def report_run(
     this = opened(run)
     metrics = tuple(this.manifest.metrics)
     scales = [recorded_scale(this.manifest, metric) for metric in metrics]
-    corrections: Mapping[str, Correction] = {} if judge_only else corrected_of(this)
-    faults = faults_of(this, judge_only=judge_only)
+    view = view_of(this, judge_only=judge_only)
+    faults = view.faults
     orders = faults.orders
-    labelled = bool({*_corrected(corrections)} & {*judged_metrics(metrics)})
-    all_rows, pages = RowTotals(scales), this if judge_only else this.shown
+    labelled = bool({*view.corrected} & {*judged_metrics(metrics)})
+    all_rows, pages = RowTotals(scales), view.verdicts
     rows = heapq.nsmallest(
         most,
         all_rows.counted(rows_of(pages, metrics, faults)),
@@ -93,15 +89,15 @@ def report_run(
     return RunReport(
         run=this,
         facts=_facts(this),
-        cautions=_cautions(this, corrections, [] if judge_only else judge_sentences(this)),
-        cards=_cards(this, all_rows, corrections),
+        cautions=_cautions(view),
+        cards=_cards(view, all_rows),
         faults=faults,
         components=labelled or not judged_by_embedded(this.manifest),
         slices=_slices(this, by, judge_only=judge_only),
         samples=all_rows.samples,
         entries=entries,
         passages=passages.listed(),
-        notes=tuple(_notes(this, corrections)),
+        notes=(("How to read the numbers", [("intervals", view.legend)]), *view.notes),
     )
 
 
@@ -120,10 +116,7 @@ def _slices(run: Run, by: str | None = None, *, judge_only: bool = False) -> tup
 def _spread(found: Slices) -> float:
     """Return the largest difference between two slices' means of one metric; 0 without two that have intervals."""
     known = grouped(
-        (metric, mean.value or 0.0)
-        for each in found.values()
-        for metric, mean in each.means.items()
-        if mean.interval.ends
+        (metric, mean.value or 0.0) for each in found.values() for metric, mean in each.means.items() if mean.interval
     )
     return max((max(values) - min(values) for values in known.values()), default=0.0)
 
@@ -213,10 +206,11 @@ def _entry(row: Row, case: SampleDetail, passages: Passages, *, replies: bool) -
     )
 
 
-def _cards(run: Run, rows: RowTotals, corrections: Mapping[str, Correction]) -> tuple[Card, ...]:
+def _cards(view: RunView, rows: RowTotals) -> tuple[Card, ...]:
+    run, corrections = view.run, view.corrections
     weak, places = weak_metrics(run.manifest), {metric: at for at, metric in enumerate(run.manifest.metrics)}
     found: list[Card] = []
-    for each in corrected_aggregates(tuple(run.metrics.values()), corrections):
+    for each in view.aggregates:
         at = places.get(each.metric)  # None for a composite, which has no value per sample
         scale = NO_SCALE if at is None else recorded_scale(run.manifest, each.metric)
         bins = () if at is None else rows.bins_of(at)
@@ -242,53 +236,17 @@ def _facts(run: Run) -> tuple[str, ...]:
     return tuple(filter(None, facts))
 
 
-def _corrected(corrections: Mapping[str, Correction]) -> list[str]:
-    """Return the metrics whose means human labels correct."""
-    return [metric for metric, each in corrections.items() if each.estimate is not None]
-
-
-def _cautions(run: Run, corrections: Mapping[str, Correction], judge: Sequence[str]) -> tuple[Caution, ...]:
-    """Return what limits the numbers: an unfinished run, a judge without human labels, and languages."""
-    manifest, corrected = run.manifest, _corrected(corrections)
-    alone = [metric for metric in manifest.metrics if asks_judge(metric) and metric not in corrected]
-    found = [] if run.complete else [Caution("Unfinished.", f"This run was {STOPPED}.")]
-    if corrected:
+def _cautions(view: RunView) -> tuple[Caution, ...]:
+    """Return what limits the numbers: warnings, a judge without human labels, cautions."""
+    run, manifest = view.run, view.run.manifest
+    alone = [metric for metric in manifest.metrics if asks_judge(metric) and metric not in view.corrected]
+    found = [Caution("Unfinished.", each.full) for each in view.caveats if each.level is Level.WARNS]
+    if view.corrected:
         own = f" {BY_JUDGE[0].upper()}{BY_JUDGE[1:]}: {', '.join(alone)}." if alone else ""
-        found.append(Caution("Corrected by human labels:", f"{', '.join(corrected)}.{own}"))
+        found.append(Caution("Corrected by human labels:", f"{', '.join(view.corrected)}.{own}"))
     elif alone and manifest.origin is None:
-        found.append(Caution("Not checked on this data.", _to_label(run)))
-    found += [Caution("Judge:", sentence) for sentence in judge]
-    if unread := unread_note(manifest):
-        found.append(Caution("Languages.", unread))
-    return tuple(found)
-
-
-def _to_label(run: Run) -> str:
-    """Return how to check the judge, and the time that it takes; empty if no metric of the run can be labelled."""
-    try:
-        price = labelling_price([run])
-    except UsageError:
-        return ""
-    return (
-        f"Label {count(price.questions, 'sample')} ({price.minutes}): {price.command}" if price.command else str(price)
-    )
-
-
-def _notes(run: Run, corrections: Mapping[str, Correction]) -> list[Section]:
-    """Return the notes on the numbers of a run in groups; groups without an entry are left out."""
-    manifest, corrected = run.manifest, _corrected(corrections)
-    aggregates = corrected_aggregates(tuple(run.metrics.values()), corrections)
-    notes = [*means_notes(manifest, aggregates, corrected=corrected), left_out_note(manifest)]
-    reading = " ".join(each for each in notes if each and each != unread_note(manifest))  # a caution says that
-    skipped = count(len(manifest.skipped), "invalid record") if manifest.skipped else ""
-    return filled_sections(
-        [
-            ("How to read the numbers", [("means and intervals", reading), *mean_rows(run)]),
-            (HUMAN_LABELS, label_rows(corrections)),
-            *sections(run, aggregates, corrections),
-            ("This run", [*origin_rows(run), ("skipped", skipped)]),
-        ]
-    )
+        found.append(Caution("Not checked on this data.", next_step([run])))
+    return (*found, *(Caution("Note.", each) for each in view.cautions()))
 
 
 # -- samples that compared runs share -----------------------------------------------------------------

@@ -17,15 +17,13 @@ from merilo.commands.report.run import compared_samples, report_run
 from merilo.engine.event_loop import rare_collections
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
-from merilo.rendering.aggregate import mean_cell, shown_faults, slice_notes
+from merilo.numbers import between, count, number, signed
 from merilo.rendering.doc import MARKS
 from merilo.rendering.markup import packed, page, write_page
-from merilo.rendering.overview import embedded_counts, fault_sentence, fault_share
 from merilo.rendering.page import Tone
+from merilo.rendering.run_doc import embedded_counts, fault_sentence, fault_share
 from merilo.rendering.sanitize import visible
-from merilo.rendering.weak import WEAK
-from merilo.rendering.wording import count, number
-from merilo.results.estimate import between, signed
+from merilo.rendering.slices import mean_cell, shown_faults, slice_notes
 from merilo.results.faults import (
     CANNOT_TELL,
     FAITHFULNESS,
@@ -37,6 +35,7 @@ from merilo.results.faults import (
     has_faults,
     judged_metrics,
 )
+from merilo.results.means import WEAK
 from merilo.results.records import picked
 
 if TYPE_CHECKING:
@@ -48,8 +47,8 @@ if TYPE_CHECKING:
     from merilo.commands.report.run import ComparedSamples
     from merilo.rendering.doc import Entry as Difference
     from merilo.rendering.doc import Part
+    from merilo.rendering.slices import Slices
     from merilo.results.faults import Fault
-    from merilo.results.slices import Slices
     from merilo.runs.run import Run
     from merilo.runs.run_metrics import Scale
 
@@ -430,4 +429,4 @@ def _forest(part: Part) -> tuple[str, list[str | _Values]]:
             "chip": (colour or "none", glyph, entry.said),
         }
 
-    return f"{reach:.3f}", [each if isinstance(each, str) else row(each) for each in part.rows]
+    return f"{reach:.3f}", [each if isinstance(each, str) else row(each) for each in part.compared]

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import RunError, UsageError
+from merilo.numbers import NONE, count, money, number
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, pad
 from merilo.rendering.sanitize import clean
-from merilo.rendering.weak import WeakMarks, weak_legend
-from merilo.rendering.wording import NONE, count, money, number
-from merilo.results.basis import Basis, recorded_judge
+from merilo.results.comparable import recorded_judge
+from merilo.results.estimate import Basis
+from merilo.results.means import WeakMarks, weak_legend
 from merilo.results.records import first_of, picked
 from merilo.runs.directory import RUNS
 from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular, is_locked

@@ -56,7 +56,7 @@ def show(
     check_reports(markdown=markdown, json=json, github=False)
     listed = worst is not None or metric is not None
     _check_parts(sample, listed=listed, people=people, by=by, reports=markdown is not None)
-    from merilo.commands.show.summary import RunView
+    from merilo.commands.show.summary import record_of, run_page
     from merilo.rendering.page import page_width, print_result
     from merilo.runs.run import Run
 
@@ -67,8 +67,19 @@ def show(
     elif listed:
         shown = _worst(run, worst or _WORST, metric, language, json=json)
     else:
-        view = RunView.of(Run.open(run), judge_only=judge_only)
-        shown = view.record(by or ()) if json else view.page(page_width(), full=full, language=language, by=by or ())
+        opened, own = Run.open(run), by or ()
+        if json:
+            shown = record_of(opened, by=own, judge_only=judge_only)
+        else:
+            shown = run_page(
+                opened,
+                page_width(),
+                full=full,
+                by=own,
+                short=bool(own) and not full,
+                language=language,
+                judge_only=judge_only,
+            )
     if markdown is not None:
         _write_markdown(run, markdown, judge_only=judge_only)
     if markdown != "-":
@@ -79,15 +90,16 @@ def _sample(
     path: str, sample: str, language: str | None, *, json: bool, full: bool
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.people import labels_by_sample, readable_labels
+    from merilo.commands.calibrate.slices import shown_run
     from merilo.rendering.explain import case_page
     from merilo.rendering.page import page_width
     from merilo.rendering.sample_page import sample_page
-    from merilo.rendering.weak import WeakMarks
+    from merilo.results.means import WeakMarks
     from merilo.results.sample_detail import SampleDetail, case_record
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    case = SampleDetail.of(run.shown, sample, labels_by_sample(readable_labels(run)).get(sample, ()))
+    case = SampleDetail.of(shown_run(run), sample, labels_by_sample(readable_labels(run)).get(sample, ()))
     if json:
         return case_record(run, case)
     page = case_page if full else sample_page
@@ -97,18 +109,19 @@ def _sample(
 def _worst(
     path: str, most: int, metric: str | None, language: str | None, *, json: bool
 ) -> Page | dict[str, Any]:  # Any: JSON
+    from merilo.commands.calibrate.slices import shown_run
     from merilo.commands.show.summary import metric_of, worst, worst_page, worst_record
     from merilo.rendering.page import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    found, texts = worst(run.shown, metric_of(run, metric), most)
+    found, texts = worst(shown_run(run), metric_of(run, metric), most)
     return worst_record(run, found, texts) if json else worst_page(run, found, texts, page_width(), language)
 
 
 def _people(path: str, by: Sequence[str], *, full: bool, json: bool) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.human_labels import attached_file
-    from merilo.commands.calibrate.people import labelling_price
+    from merilo.commands.calibrate.people import next_step
     from merilo.commands.calibrate.run import label_agreement
     from merilo.commands.calibrate.text import people_page, people_record
     from merilo.metrics.registry import asks_judge
@@ -116,10 +129,8 @@ def _people(path: str, by: Sequence[str], *, full: bool, json: bool) -> Page | d
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    judged = [text for text in run.manifest.metrics if asks_judge(text)]
-    if run.labels is None and judged:
-        advice = labelling_price([run], judged[0]).advice
-        raise UsageError(f"No human labels are stored with {run.path}. To label some: {advice}")
+    if run.labels is None and any(map(asks_judge, run.manifest.metrics)):
+        raise UsageError(f"No human labels are stored with {run.path}. To label some: {next_step([run])}")
     found = label_agreement(run, attached_file(run), by=by)
     return people_record(found) if json else people_page(found, page_width(), full=full or bool(by))
 

@@ -60,7 +60,7 @@ def verify(
         from merilo.commands.verify.replay import replay_run
 
         again = replay_run(run, metrics=metric_texts(metrics) if metrics else None, out=out, reread=reread)
-        print_result(_replay_record(again, out) if json else _replay_page(again, kept=out is not None))
+        print_result(_replay_record(again, out) if json else _replay_page(again))
         if not again.same:
             raise typer.Exit(Exit.GATE_FAILED)
         return
@@ -81,9 +81,9 @@ def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
 
 def _page(found: Verification) -> Page:
     from merilo.commands.verify.replay import State
+    from merilo.numbers import count
     from merilo.rendering.page import Page, Span, Tone, page_width
     from merilo.rendering.sanitize import clean
-    from merilo.rendering.wording import count
 
     page = Page(page_width())
     tone = {State.VERIFIED: Tone.GOOD, State.CANNOT_TELL: Tone.STRONG}.get(found.state, Tone.BAD)
@@ -133,11 +133,11 @@ def _outcome(record: OutcomeRecord) -> str:
 
 
 def _replay_record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JSON
-    from merilo.rendering.overview import overview_record
+    from merilo.rendering.run_doc import RunView, run_record
 
     again = found.reread
     return {
-        **overview_record(found.run),
+        **run_record(RunView(found.run)),
         "run": out,
         "replay": {
             **picked(found, "source same equal different"),
@@ -148,12 +148,12 @@ def _replay_record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JS
     }
 
 
-def _replay_page(found: Replay, *, kept: bool) -> Page:
-    from merilo.rendering.overview import overview_page
+def _replay_page(found: Replay) -> Page:
+    from merilo.commands.show.summary import run_page
+    from merilo.numbers import count
     from merilo.rendering.page import page_width
-    from merilo.rendering.wording import count
 
-    page, total = overview_page(found.run, page_width(), kept=kept), found.equal + found.different
+    page, total = run_page(found.run, page_width(), full=True, commands=False), found.equal + found.different
     page.heading("Recomputed from stored answers")
     rows = [("source", str(found.source)), *_results(total, total, found)]
     if found.new:

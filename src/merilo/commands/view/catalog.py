@@ -28,11 +28,11 @@ from merilo.commands.runs.run import ListedRun, State, listed_run, run_directori
 from merilo.engine.budget import spent_record
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
-from merilo.rendering.correction import corrected_aggregates
+from merilo.numbers import count, duration, money
 from merilo.rendering.progress_line import ProgressMeter
-from merilo.rendering.wording import count, duration, money
-from merilo.results.basis import score_affecting_differences
+from merilo.results.comparable import score_affecting_differences
 from merilo.results.contents import questions_digest
+from merilo.results.means import corrected_aggregates
 from merilo.results.records import grouped
 from merilo.runs.directory import balance_in
 from merilo.runs.files import (

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.commands.runs.run import State
 from merilo.commands.view.catalog import MOST, changes
 from merilo.metrics.registry import asks_judge
+from merilo.numbers import count, money, number
 from merilo.rendering.markup import page
-from merilo.rendering.weak import WeakMarks, weak_legend
-from merilo.rendering.wording import count, money, number
-from merilo.results.basis import BY_JUDGE
+from merilo.results.estimate import BY_JUDGE
+from merilo.results.means import WeakMarks, weak_legend
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ from merilo.data.lines import ForeignRecords
 from merilo.engine.budget import providers_of, spent_record
 from merilo.errors import DataError, UsageError
 from merilo.judges.routed import is_deterministic
-from merilo.results.basis import not_comparable, score_affecting_differences
+from merilo.results.comparable import not_comparable, score_affecting_differences
 from merilo.runs.directory import balance_in, judge_difference
 from merilo.runs.run import Run, metric_in
 from merilo.runs.run_metrics import recorded_scale, weak_metrics

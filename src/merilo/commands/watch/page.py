@@ -13,9 +13,9 @@ from merilo.commands.watch.evidence import DAY_S
 from merilo.commands.watch.journal import Journal
 from merilo.commands.watch.look import TRAFFIC, run_of
 from merilo.commands.watch.report import FIELDS, watch_record
+from merilo.numbers import number
 from merilo.rendering.markup import page
 from merilo.rendering.page import cut
-from merilo.rendering.wording import number
 from merilo.runs.run import Run
 from merilo.runs.run_metrics import Scale, worst_scores
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.commands.watch.evidence import SCORED, State
 from merilo.commands.watch.journal import Journal
 from merilo.commands.watch.look import LEARNED, LEARNED_DAYS, TRAFFIC
-from merilo.rendering.page import Page, Tone
+from merilo.numbers import count, number
+from merilo.rendering.doc import Doc, Line, Part, doc_page
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import count, number
 
 if TYPE_CHECKING:
     from merilo.commands.watch.evidence import Evidence
     from merilo.commands.watch.look import Watcher
+    from merilo.rendering.page import Page
 
 Record = dict[str, Any]  # Any: JSON
 FIELDS: Final = {
@@ -82,35 +83,34 @@ def time_text(at: float) -> str:
 
 def watch_page(found: Record, width: int) -> Page:
     """Return the lines of a look: counts, each metric, and what changed."""
-    page, counts = Page(width), found["counts"]
-    last_judged: int = found["look"]["judged"] if found["look"] else 0
-    seen, judged = counts.get("seen", 0), counts.get("judged", 0)
-    last = f"{last_judged:,} in the last look"
-    head = f"{found['at'][:16].replace('T', ' ')}  {seen:,} seen  {judged:,} judged ({last})"
+    return doc_page(watch_doc(found), width, rows=len(found["metrics"]))
+
+
+def watch_doc(found: Record) -> Doc:
+    """Return the document of a look."""
+    counts, last = found["counts"], (found["look"] or {"judged": 0})["judged"]
+    head = f"{found['at'][:16].replace('T', ' ')}  {counts.get('seen', 0):,} seen  {counts.get('judged', 0):,} judged"
+    names, rows = [name for name in FIELDS if name != "evidence_ratio"], list[Line]()
     if (learning := found["learning"]) is not None:
         days = f" and {learning['days']} days" if learning["days"] else ""
-        page.text(f"{head}  learning {learning['units']:,} of {learning['of']:,} units{days}")
+        state = f"learning {learning['units']:,} of {learning['of']:,} units{days}"
     else:
-        tone = Tone.BAD if found["alarm"] else Tone.GOOD
-        page.text(f"{head}  evidence {100 * found['evidence_ratio']:.0f} %  {found['state']}", tone=tone)
-        names = [name for name in FIELDS if name != "evidence_ratio"]
-        rows = [("metric", *(FIELDS[name][0] for name in names))]
-        rows += [
-            (clean(each["metric"]), *(number(each[name]) for name in names))
+        state = f"evidence {100 * found['evidence_ratio']:.0f} %  {found['state']}"
+        rows = [
+            Line((each["metric"], *(number(each[name]) for name in names)))
             for each in found["metrics"]
             if not each["slice"] and (each["metric"] != SCORED or each["mean"] != 1)
         ]
-        page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * (len(rows) - 1)])
-    if found["waiting"]:
-        page.text(f"{count(found['waiting'], 'new unit')} wait for the next look.")
-    if counts.get("damaged"):
-        page.text(
-            f"{count(counts['damaged'], 'line')} of the source could not be read and were left out.", tone=Tone.BAD
-        )
-    for text in (found["alarm"] and found["alarm"]["text"], found["problem"]):
-        if text:
-            page.text(text, tone=Tone.BAD)
-    return page
+    waiting, damaged = found["waiting"], counts.get("damaged", 0)
+    cautions = [f"{count(waiting, 'new unit')} wait for the next look."] * bool(waiting)
+    cautions += [f"{count(damaged, 'line')} of the source could not be read and were left out."] * bool(damaged)
+    table = ("metric", *(FIELDS[name][0] for name in names)) if rows else ()
+    return Doc(
+        title=f"{head} ({last:,} in the last look)  {state}",
+        parts=(Part("", (f"{head} ({last:,} in the last look)  {state}",), table, tuple(rows)),),
+        warnings=tuple(filter(None, (found["alarm"] and found["alarm"]["text"], found["problem"]))),
+        cautions=tuple(cautions),
+    )
 
 
 def _alarm_text(alarm: Record) -> str:

@@ -1,11 +1,7 @@
-"""What a number of a run rests on: no judge, the judge alone, or the judge corrected by human labels.
-
-And whether two runs are comparable: same judges, rubrics, metric versions, sentence splitter and language.
-"""
+"""The judges of a run, and whether runs are comparable: judges, rubrics, versions, sentence splitter, language."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from itertools import chain
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +10,8 @@ from merilo.errors import UsageError
 from merilo.judges.routed import recorded_parts
 from merilo.judging.registry import SPECIAL
 from merilo.metrics.base import Score
-from merilo.metrics.registry import asks_judge, known_metric
+from merilo.metrics.registry import known_metric
+from merilo.results.estimate import Basis
 from merilo.runs.directory import judge_difference
 from merilo.runs.outcomes import outcome_from
 from merilo.stats.corrected_pairs import variance_components
@@ -28,26 +25,7 @@ if TYPE_CHECKING:
 
     Judge = Mapping[str, object]
 
-BY_JUDGE: Final = "by the judge alone"
 EMBEDDED: Final = "embedded"
-
-
-class Basis(StrEnum):
-    """What a mean or difference rests on."""
-
-    NO_JUDGE = "no judge"
-    """Computed without a judge, so there is no judge's error."""
-    JUDGE = "judge alone"
-    """Verdicts of a judge, or imported scores, whose error is not known on this data."""
-    LABELS = "human labels"
-    """Verdicts of a judge, corrected by human labels."""
-
-
-def basis_of(metric: str, *, corrected: bool) -> Basis:
-    """Return what a metric's number rests on. `corrected`: True if human labels correct it."""
-    if corrected:
-        return Basis.LABELS
-    return Basis.JUDGE if asks_judge(metric) else Basis.NO_JUDGE
 
 
 def recorded_judge(manifest: Manifest) -> str | None:
