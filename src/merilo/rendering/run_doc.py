@@ -12,7 +12,7 @@ from merilo.numbers import count, number, percent, span
 from merilo.rendering.doc import Line, Part, sections_of
 from merilo.rendering.own_words import mean_rows
 from merilo.rendering.page import Tone
-from merilo.results.comparable import EMBEDDED, judge_noise, noise_record
+from merilo.results.comparable import EMBEDDED
 from merilo.results.estimate import BY_JUDGE, Caveat, Estimate, Level
 from merilo.results.faults import CANNOT_TELL, FAITHFULNESS, FAULTS, PLACES, Answer, Faults, Held, judged_metrics
 from merilo.results.means import (
@@ -28,7 +28,6 @@ from merilo.results.means import (
     of_run,
 )
 from merilo.results.records import grouped, picked
-from merilo.runs.run_metrics import unread_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -257,7 +256,8 @@ def run_record(view: RunView) -> dict[str, Any]:  # Any: JSON
     `stopped`: the limit, interruption or error that ended the last command, as a sentence; None if nothing did.
     `raise_to`: the limit that was reached, with a value that probably suffices.
     """
-    run, faults, estimates = view.run, view.faults, view.estimates
+    run, faults, estimates, own = view.run, view.faults, view.estimates, [*of_run(view.run)]
+    noise = {each.about: each.facts for each in own if each.code == "noise"}
     judged = any(asks_judge(metric) for metric in run.metrics)
     shares = {key: picked(faults.share(key), ESTIMATE) for key in faults.corrected}
     answers = {key.value: faults.answers[key] for key in _ANSWERS if key in faults.answers}
@@ -275,9 +275,9 @@ def run_record(view: RunView) -> dict[str, Any]:  # Any: JSON
         },
         **({**found, "answers": answers, "gold": gold} if faults else {}),
         **({"fault_shares": shares} if shares else {}),
-        **({"judge_noise": noise_record(run, noise)} if (noise := judge_noise(run)) else {}),
+        **({"judge_noise": noise} if noise else {}),
         **({"wordings": dict(run.manifest.wordings)} if run.manifest.wordings else {}),
-        "unread": unread_metrics(run.manifest),
-        "caveats": [picked(each, CAVEAT) for each in of_run(run) if each.level is not Level.INFORMS],
+        "unread": next((each.facts for each in own if each.code == "unread"), {}),
+        "caveats": [picked(each, CAVEAT) for each in own if each.level is not Level.INFORMS],
         **picked(run.usage, _USAGE),
     }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from math import sqrt
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
 from merilo.judges.routed import recorded_parts
@@ -60,19 +59,6 @@ def judge_noise(run: Run) -> dict[str, VarianceComponents | None]:
         if record["metric"] in values and isinstance(outcome := outcome_from(record), Score):
             values[record["metric"]].append(outcome.draws)
     return {text: variance_components(each) for text, each in values.items()}
-
-
-def noise_record(run: Run, noise: Mapping[str, VarianceComponents | None]) -> dict[str, Any]:  # Any: JSON
-    """Return the judge noise as a JSON-able object; null standard deviations mean that it cannot be estimated."""
-    return {
-        text: {
-            "draws": run.manifest.draws[text],
-            "samples": None if each is None else each.samples,
-            "deviation_within": None if each is None else sqrt(each.within),
-            "deviation_between": None if each is None else sqrt(each.between),
-        }
-        for text, each in noise.items()
-    }
 
 
 # -- runs that can be compared -------------------------------------------------------------------------

@@ -268,12 +268,15 @@ def of_run(run: Run) -> Iterator[Caveat]:
     for metric, reason in manifest.left_out.items():
         yield Caveat("left-out", reason, topic="Left out", about=metric)
     for metric, noise in judge_noise(run).items():
-        draws = f"{manifest.draws[metric]} draws"
-        text = f"fewer than two scored samples; {draws}"
+        draws = manifest.draws[metric]
+        within, between = (None, None) if noise is None else (sqrt(noise.within), sqrt(noise.between))
+        text = f"fewer than two scored samples; {draws} draws"
         if noise is not None:
-            within, between = number(sqrt(noise.within)), number(sqrt(noise.between))
-            text = f"standard deviation {within} within a sample, {between} between samples; mean of {draws}"
-        yield Caveat("noise", text, topic="Judge noise", about=metric)
+            deviations = f"{number(within)} within a sample, {number(between)} between samples"
+            text = f"standard deviation {deviations}; mean of {draws} draws"
+        facts: dict[str, float | None] = {"draws": draws, "samples": None if noise is None else noise.samples}
+        facts |= {"deviation_within": within, "deviation_between": between}
+        yield Caveat("noise", text, topic="Judge noise", about=metric, facts=facts)
     for name, text in _made_with(run):
         yield Caveat("made-with", text, topic=THIS_RUN, about=name)
 

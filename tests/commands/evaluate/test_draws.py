@@ -136,6 +136,7 @@ def test_the_judge_noise_is_shown(here: Here) -> None:
     assert noise["deviation_between"] == pytest.approx(between**0.5)
     assert (noise["draws"], noise["samples"]) == (2, 6)
     page = " ".join(here.merilo("show", "two", "--full").stdout.split())
-    assert f"standard deviation {within**0.5:.3f} within a sample, {between**0.5:.3f} between samples; 2 draws" in page
+    deviations = f"{within**0.5:.3f} within a sample, {between**0.5:.3f} between samples"
+    assert f"standard deviation {deviations}; mean of 2 draws" in page
     assert "judge_noise" not in here.json("show", "one")
     assert "Judge noise" not in here.merilo("show", "one").stdout
