@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from merilo.numbers import between, signed
 from merilo.rendering.ci import blocks_within, code, markdown_table
-from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, cut_id
+from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, cut_id, wrap
 from merilo.rendering.sanitize import clean
 from merilo.results.estimate import Verdict
 from merilo.results.records import grouped
@@ -167,7 +167,7 @@ def _page(page: Page, doc: Doc, rows: int | None, details: Callable[[Page], None
     if rows is None:
         _notes(page, doc, details)
     typed, opened, price = doc.advice.rpartition(" (")
-    _lines(page, [doc.advice], [typed, f"  ({price}"] if opened else [doc.advice])
+    _lines(page, [doc.advice], [typed, f"  ({price}"] if opened else wrap(doc.advice, page.width))
     follow = [page.translation.line(each) for each in doc.next if rows is not None or "--full" not in each]
     _lines(page, [(" " * 6).join(follow)], follow)
     return page

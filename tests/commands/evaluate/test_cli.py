@@ -19,42 +19,49 @@ SUMMARY = """\
 4 answers: 3 not supported, 1 declined.
 By scripted:script.jsonl, not checked on this data.
 
-metric              mean  95 % interval  scored undef failed
-context_relevance  0.250  0.000 - 1.000       2     1      1
-faithfulness       0.167  0.000 - 0.884       3     1      0
-context_precision  0.500  0.000 - 1.000       2     1      1
+metric              mean  95 % interval  scored
+faithfulness       0.167  0.000 - 0.884       3  1 undefined
+context_relevance  0.250  0.000 - 1.000       2  1 undefined; 1 failed
+context_precision  0.500  0.000 - 1.000       2  1 undefined; 1 failed
+
+Read first
+  river  Not supported  How long is the river?
+  lost   Not supported  What is lost?
+  tower  Not supported  When was the tower completed?
+
+2 outcomes failed: It will not.
 
 Intervals cover sampling of questions, not judge error.
 
-Counts over all scored samples and shares with their intervals
-  context_relevance  relevant: 1 of 3 contexts, 0.333 (0.000 - 1.000)
-                     fully relevant: 1 of 3 contexts, 0.333 (0.000 - 1.000)
-                     evidence sentences: 1 of 4 sentences, 0.250 (0.000 - 1.000)
-  faithfulness       contradicted not distinguished by this judge
-                     supported: 1 of 4 statements, 0.250 (0.000 - 1.000)
-  context_precision  relevant: 1 of 3 contexts, 0.333 (0.000 - 1.000)
-
-Not scored (excluded from the means above)
-  context_relevance, context_precision
-      1 undefined, 1 failed: It will not (1); no context was retrieved (1)
-  faithfulness
-      1 undefined: the response declines to answer and makes no claim (1)
-
-Bounds of the means, if unscored samples had the worst or the best value
-  context_relevance  0.167 - 0.500 with failed samples, 0.125 - 0.625 with
-                     undefined samples too
-  faithfulness       0.125 - 0.375 with undefined samples
-  context_precision  0.333 - 0.667 with failed samples, 0.250 - 0.750 with
-                     undefined samples too
-
 This run
-  judge      scripted:script.jsonl; agreement with human labels unknown
-  cost       0 requests, free of charge, 0.0 s
-  stored in  out
+  judge  scripted:script.jsonl; agreement with human labels unknown
+  cost   0 requests, free of charge, 0.0 s
 
-Next
-  merilo show out --worst 5 --metric context_relevance
-  merilo show out --sample river
+Not scored, and not in the means
+  faithfulness  1 undefined: the response declines to answer and makes no claim
+                (1)
+  context_relevance, context_precision
+                1 undefined, 1 failed: It will not (1); no context was retrieved
+                (1)
+
+Bounds of the means, if these samples were worst or best
+  faithfulness       0.125 - 0.375 with undefined samples
+  context_relevance  0.167 - 0.500 with failed samples, 0.125 - 0.625 with
+                     undefined samples
+  context_precision  0.333 - 0.667 with failed samples, 0.250 - 0.750 with
+                     undefined samples
+
+Counts by the judge, and shares with their intervals
+  faithfulness       contradicted not distinguished by this judge; supported 1
+                     of 4 statements, 0.250 (0.000 - 1.000)
+  context_relevance  relevant 1 of 3 contexts, 0.333 (0.000 - 1.000); fully
+                     relevant 1 of 3 contexts, 0.333 (0.000 - 1.000); evidence
+                     sentences 1 of 4 sentences, 0.250 (0.000 - 1.000)
+  context_precision  relevant 1 of 3 contexts, 0.333 (0.000 - 1.000)
+
+To check the judge: 20 labelled samples are needed; 3 can be labelled here.
+Evaluate more questions.
+Report: merilo report out      Read it: merilo show out --sample river
 """
 PROMISED = {
     "run", "judge", "samples", "skipped", "metrics", "left_out", "requests", "cached",
@@ -141,7 +148,7 @@ def test_bad_records_refuse_the_data_or_are_named(here: Here) -> None:
     assert "--skip-invalid" in refused.stderr
     found = here.json("run", "data.jsonl", "--out", "out", "--skip-invalid")
     assert (found["samples"], found["skipped"], len(found["skipped_records"])) == (1, 2, 2)
-    assert "Skipped: 2 invalid records" in here.merilo("show", "out").stdout
+    assert "Skipped 2 invalid records" in here.merilo("show", "out").stdout
 
 
 def test_data_from_standard_input_and_a_mapped_column(here: Here) -> None:
@@ -183,7 +190,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(here: Here, how: signal.S
         asked = server.count
         done = here.merilo(*command[1:])
         assert done.returncode == 0
-        assert re.search(r"context_relevance .* 40  retrieved text that helps$", done.stdout, re.MULTILINE)
+        assert re.search(r"context_relevance .* 40$", done.stdout, re.MULTILINE)
         assert server.count <= 40 + 2 * 2  # in the air, or just arrived, when it was stopped
         assert server.count > asked
 

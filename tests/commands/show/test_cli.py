@@ -81,7 +81,7 @@ def test_the_worst_samples(run: Here) -> None:
     """--worst lists the lowest values first, and says how many samples have none."""
     shown = run.merilo("show", "out", "--worst", "2", "--metric", "faithfulness").stdout
     assert shown.startswith("faithfulness: the 2 lowest of 3 scored\nNot listed: 1 undefined and 0 failed")
-    assert "0.000  river   How long is the river?\n0.000  lost    What is lost?\n" in shown
+    assert "  river  0.000  How long is the river?\n  lost   0.000  What is lost?\n" in shown
     assert shown.endswith("merilo show out --sample river\n")
     found = run.json("show", "out", "--worst", "5", "--metric", "context_precision")
     assert (found["metric"], found["undefined"], found["failed"]) == ("context_precision", 1, 1)
