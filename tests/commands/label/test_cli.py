@@ -263,14 +263,14 @@ def test_attached_labels_are_said_to_be_kept(tasks: Here) -> None:
     shown = tasks.merilo("show", "out")
     assert "at least 10 labelled samples are needed" in " ".join(shown.stdout.split())
     assert tasks.json("show", "out")["metrics"]["faithfulness"]["correction"]["reported"] == "nothing"
-    assert "Judge and human labels" in tasks.merilo("show", "out", "--people", "--full").stdout
+    assert "judge compared with human labels" in tasks.merilo("show", "out", "--people", "--full").stdout
     again = tasks.json("show", "out", "--people")["metrics"]["faithfulness"]
     assert again == tasks.json("label", "out", "--labels", "tasks.jsonl")["metrics"]["faithfulness"]
 
 
 def test_people_are_shown_if_there_are_labels(run: Here) -> None:
     """Without labels the message says what they take, or what they need."""
-    needed = "20 labelled samples are needed; 2 can be labelled here. Evaluate more questions."
+    needed = "20 labelled samples are needed; 3 can be labelled here. Evaluate more questions."
     done = run.merilo("show", "out", "--people")
     assert (done.returncode, done.stdout) == (2, "")
     assert needed in done.stderr
