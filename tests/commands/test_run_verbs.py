@@ -68,7 +68,7 @@ def test_a_plot_is_svg_with_every_interval(run: merilo.Run, tmp_path: Path) -> N
     """The figure is well-formed, has each metric with its mean and interval, and its lines are where the ends are."""
     figure = run.plot()
     root = ET.fromstring(figure.save(tmp_path / "means.svg").read_text(encoding="utf-8"))  # noqa: S314  our own file
-    assert figure.svg == figure._repr_svg_() == (tmp_path / "means.svg").read_text(encoding="utf-8").rstrip()
+    assert figure.svg == figure._repr_svg_() == (tmp_path / "means.svg").read_text(encoding="utf-8")
     texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
     lines = [each for each in root.iter("{http://www.w3.org/2000/svg}line") if each.get("stroke-width") == "4"]
     known = [metric for metric in run.metrics.values() if metric.interval is not None]
