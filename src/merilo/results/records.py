@@ -42,7 +42,7 @@ def _plain(found: object) -> object:
         return str(found)
     if isinstance(found, Mapping):
         found = dict(cast("Mapping[str, object]", found))
-    return list(cast("tuple[object, ...]", found)) if isinstance(found, tuple) else found
+    return [*map(_plain, cast("tuple[object, ...]", found))] if isinstance(found, tuple) else found
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:

@@ -19,6 +19,6 @@ def test_groups_are_named_by_repeated_options(tmp_path: Path) -> None:
     options = ["show", "a", "--people", "--by", "language", "--by", "length"]
     done = here.merilo(*options)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [f"Errors by {name}:" in done.stdout for name in ("language", "length")] == [True] * 2
+    assert [f"Errors by {name}" in done.stdout for name in ("language", "length")] == [True] * 2
     assert [*here.json(*options)["metrics"]["context_relevance"]["agreement"]["relevance"]["by"]] == options[4::2]
     assert all((tmp_path / name / "labels.jsonl").exists() for name in ("a", "b"))
