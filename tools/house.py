@@ -36,7 +36,7 @@ _MIN_TOKENS = 50
 _NAMED = re.compile(rf"(?:{CORE}|{PUBLISHED})(?:\.\w+)+(?=:\w+$|$)")
 """A string that names a module, or a name in it: `merilo.api:gate`."""
 _ROOMS = (
-    r"errors|plugins|version|extras|lazy|short_repr|bounded_cache|cancellation",
+    r"errors|plugins|version|extras|lazy|numbers|short_repr|bounded_cache|cancellation",
     r"(stats|data|adapters|judging|providers)\b.*",
     r"metrics\b.*",
     r"(judges|runs)\b.*",
@@ -48,7 +48,7 @@ _ROOMS = (
     r"commands\.(evaluate|plan|questions|imports|merge|demo)\b.*",
     r"commands\.(check|watch|diagnose)\b.*",
     r"rendering\b.*|commands\.(report|view|show|metrics|export|runs|verify)\b.*|commands\.\w+\.(text|page|record|html)",
-    r"commands\.\w+\.cli|commands\.(command|project_file)|cli|api|testing|pytest_plugin|compat|__main__",
+    r"commands\.\w+\.cli|commands\.(command|project_file)|cli|api|shown|testing|pytest_plugin|compat|__main__",
 )
 """The rooms from the lowest to the highest, by their modules, of which the highest match counts; a module may import
 those of its own room and of lower ones."""

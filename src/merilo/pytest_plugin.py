@@ -119,8 +119,8 @@ def _joined(parts: Path) -> list[str]:
 
 def _means(path: str) -> str:
     """Return the screen of a run; the error if the run is no longer readable."""
+    from merilo.data.sanitize import command
     from merilo.errors import MeriloError
-    from merilo.rendering.sanitize import command
     from merilo.runs.run import Run
 
     try:

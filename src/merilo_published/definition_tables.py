@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
+from merilo.data.sanitize import command
 from merilo.errors import UsageError
 from merilo.metrics.base import Score
 from merilo.metrics.text import metric_text
 from merilo.numbers import NONE, count, number, span
 from merilo.rendering.explain import without_score
 from merilo.rendering.page import Page, Span, Tone
-from merilo.rendering.sanitize import command
 from merilo.results.estimate import OWN_ERROR
 from merilo.results.means import MARK, counts_text, judge_name, missing_text, weak_legend
 from merilo.results.records import grouped, picked

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from merilo.data.sanitize import _BROKEN_LINE, _SHOWN_AS_CODE, clean, json_text, visible
 from merilo.rendering import markup
 from merilo.rendering.page import Page, columns, cut, wrap
-from merilo.rendering.sanitize import _BROKEN_LINE, _SHOWN_AS_CODE, clean, json_text, visible
 
 
 @each_case(

@@ -13,8 +13,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from merilo.data.sanitize import clean
 from merilo.errors import RunError, UsageError
-from merilo.rendering.sanitize import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from merilo.data.sanitize import clean
 from merilo.numbers import between, signed
 from merilo.rendering.ci import blocks_within, code, markdown_table
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, cut_id, wrap
-from merilo.rendering.sanitize import clean
 from merilo.results.estimate import Verdict
 from merilo.results.records import grouped
 from merilo.stats.gate import GateVerdict

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.history import shown_history
+from merilo.data.sanitize import clean
 from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.support import Support
 from merilo.judging.verdicts import DecisionVerdict, Failure, is_not_judged, listed
@@ -15,7 +16,6 @@ from merilo.metrics.text import FOREIGN
 from merilo.numbers import count, number
 from merilo.rendering.own_words import explain
 from merilo.rendering.page import Page, Span, Tone, cut, wrap
-from merilo.rendering.sanitize import clean
 from merilo.results.faults import FAULTS, PLACES, sample_fault
 from merilo.results.means import WeakMarks, counts_text
 from merilo.results.sample_detail import bare, named_texts, rubric_name

@@ -15,10 +15,10 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, cast
 
+from merilo.data.sanitize import visible
 from merilo.numbers import count, number, span
 from merilo.rendering.explain import sample_texts, values
 from merilo.rendering.page import Page, cut
-from merilo.rendering.sanitize import visible
 from merilo.results.means import WeakMarks
 from merilo.runs.files import write_file, writing
 from merilo.version import version

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from rich.cells import cell_len
 
-from merilo.rendering.sanitize import clean, clean_lines, harmless, json_text
+from merilo.data.sanitize import clean, clean_lines, harmless, json_text
 from merilo.rendering.translation import translation
 
 if TYPE_CHECKING:

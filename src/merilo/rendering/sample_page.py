@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data.history import shown_history
+from merilo.data.sanitize import clean
 from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.sufficiency import SufficiencyVerdict
 from merilo.judging.kinds.support import Support, SupportVerdict
@@ -15,7 +16,6 @@ from merilo.numbers import count
 from merilo.rendering.explain import without_score
 from merilo.rendering.own_words import explain
 from merilo.rendering.page import BLANK, GAP, Page, Span, Tone, cells_of, cut, pad, wrap
-from merilo.rendering.sanitize import clean
 from merilo.results.faults import FAULTS, PLACES, Answer, fault_of, has_faults
 from merilo.results.levels import BY_LABELS
 from merilo.results.means import WeakMarks

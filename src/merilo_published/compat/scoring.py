@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from merilo.api import aevaluate
 from merilo.commands.evaluate.options import Limits, Storage
+from merilo.data.sanitize import command
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import UsageError
 from merilo.judges.callables import is_chat_model, judge_of_model
@@ -22,7 +23,6 @@ from merilo.metrics.text import metric_text
 from merilo.plugins import Group, names_file, plugins
 from merilo.providers.openai import OpenAIEmbeddingsProvider, OpenAIProvider
 from merilo.rendering.page import tell
-from merilo.rendering.sanitize import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,10 +18,10 @@ from merilo.commands.calibrate.label_matching import (
     usable_for,
 )
 from merilo.commands.label.tasks import population_mark
+from merilo.data.sanitize import command
 from merilo.errors import UsageError
 from merilo.metrics.registry import asks_judge
 from merilo.numbers import count
-from merilo.rendering.sanitize import command
 from merilo.results.judged_samples import judged_samples, with_not_judged
 from merilo.results.means import corrected_aggregates
 from merilo.results.scores import read_scores

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.calibrate.agreement import LabelledItem, consensus
 from merilo.commands.label.tasks import Unit, population_mark, side_mark
+from merilo.data.sanitize import clean
 from merilo.numbers import count
-from merilo.rendering.sanitize import clean
 from merilo.results.records import grouped
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.commands.calibrate.human_labels import labels_of
 from merilo.commands.label.run import label_run, metric_to_label
 from merilo.commands.label.tasks import SETTLED, labelling_time, seconds_per_task
+from merilo.data.sanitize import command
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import probability_of
 from merilo.numbers import count
-from merilo.rendering.sanitize import command
 from merilo.results.sample_detail import cases_of
 from merilo.runs.run import opened
 from merilo.stats.correction import DECIDING_LABELLED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.data.sanitize import command
 from merilo.numbers import NONE, count, measured, number, percent, span
 from merilo.rendering.doc import Doc, Line, Part, doc_page
-from merilo.rendering.sanitize import command
 from merilo.results.means import MEASURED, correction_record
 from merilo.results.records import picked
 from merilo.stats.correction import DECIDING_LABELLED

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.commands.check.items import MIN_OF_EACH, SEEN, label_id
 from merilo.commands.check.probes import Effect, verdict_of
 from merilo.data.labels import Task
+from merilo.data.sanitize import clean
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.numbers import NONE, count, measured, spent_text
 from merilo.rendering.doc import MARKS, Doc, Line, Part, doc_page
 from merilo.rendering.explain import said
 from merilo.rendering.page import Tone
-from merilo.rendering.sanitize import clean
 from merilo.results.levels import judge_sentence
 from merilo.results.means import ENDS
 from merilo.results.records import picked

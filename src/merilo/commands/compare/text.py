@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.people import next_step
 from merilo.commands.compare.caveats import OF_VERDICT
+from merilo.data.sanitize import clean, command
 from merilo.metrics.registry import known_metric
 from merilo.numbers import NONE, count, number, percent, signed
 from merilo.rendering.ci import code, fenced
 from merilo.rendering.doc import Doc, Entry, Part, doc_markdown, doc_page, sections_of
 from merilo.rendering.explain import add_evidence
 from merilo.rendering.page import Page, Span, Tone, cut
-from merilo.rendering.sanitize import clean, command
 from merilo.results.estimate import BY_JUDGE, DECIDED, OWN_ERROR, Basis, Level, Verdict, covers_imported
 from merilo.results.faults import FAULTS, PLACES
 from merilo.results.means import MARK, WeakMarks, weak_legend

@@ -7,12 +7,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.calibrate.slices import faults_of
+from merilo.data.sanitize import command
 from merilo.judging.kinds.support import SupportVerdict
 from merilo.metrics.base import Failed
 from merilo.numbers import number
 from merilo.rendering.page import Page, Span, Tone, cut, wrap
 from merilo.rendering.run_doc import fault_sentence
-from merilo.rendering.sanitize import command
 from merilo.results.faults import CANNOT_TELL
 from merilo.results.sample_detail import SampleDetail
 

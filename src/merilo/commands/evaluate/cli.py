@@ -82,7 +82,7 @@ def _plan(data: str, options: Options, *, json: bool, full: bool) -> None:
     """Print the estimate of the run, and the command that starts it."""
     from merilo.commands.blocking import run_blocking
     from merilo.commands.plan.run import print_plan, run_estimate
-    from merilo.rendering.sanitize import command
+    from merilo.data.sanitize import command
 
     run = command(*(word for word in sys.argv[1:] if word not in _PLAN_ONLY)) if "--plan" in sys.argv else ""
     print_plan(run_blocking(run_estimate(data, options)), json=json, run=run, full=full)
@@ -114,9 +114,9 @@ def _evaluated(data: str, options: Options, *, quiet: bool) -> Run:
 
 def _drop_worthless(found: Run, *, json: bool) -> None:
     """Remove the new directory of a run that reached a limit before anything was answered, report, and exit."""
+    from merilo.data.sanitize import json_text
     from merilo.rendering.page import tell, write
     from merilo.rendering.run_doc import RunView, run_record
-    from merilo.rendering.sanitize import json_text
     from merilo.rendering.translation import translation
     from merilo.runs.directory import discard
 
@@ -159,7 +159,7 @@ _LIMITS = {"max_cost_usd": "--max-cost", "max_requests": "--max-requests"}
 
 
 def _command(words: list[str], path: Path, *more: str) -> str:
-    from merilo.rendering.sanitize import command
+    from merilo.data.sanitize import command
 
     named = any(word == "--out" or word.startswith("--out=") for word in words)
     extra = [word for word in more if word not in words]
@@ -184,8 +184,8 @@ def _usable(found: Run, by: Sequence[str]) -> list[str]:
 
 def _report(found: Run, by: Sequence[str], *, json: bool, full: bool) -> None:
     from merilo.commands.show.summary import record_of, run_page
+    from merilo.data.sanitize import json_text
     from merilo.rendering.page import page_width, show, write
-    from merilo.rendering.sanitize import json_text
 
     if json:
         write(json_text(record_of(found, by=by)) + "\n")

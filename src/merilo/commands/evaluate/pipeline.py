@@ -28,10 +28,10 @@ from merilo.data.load import load
 from merilo.data.messages import ASKED, Message, are_messages, messages_in, streamed
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import PIPELINE_ERROR, BadRecord, Dataset, Sample
+from merilo.data.sanitize import clean
 from merilo.engine.progress import ProgressDispatcher
 from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.numbers import count
-from merilo.rendering.sanitize import clean
 from merilo.runs.directory import RUNS
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.verify.answers import Recorded, Reread
 from merilo.commands.verify.replay import outcome_of, selected, trail_of
+from merilo.data.sanitize import command
 from merilo.errors import RunError, UsageError
 from merilo.judges.routed import recorded_parts
 from merilo.judging.verdicts import Failure
-from merilo.rendering.sanitize import command
 from merilo.runs.files import MANIFEST, OUTCOMES, STORE, read_json_bytes
 from merilo.runs.run import open_store
 from merilo.runs.run_metrics import scales_of

@@ -11,12 +11,12 @@ from xml.etree import ElementTree as ET
 from merilo.commands.calibrate.people import next_step
 from merilo.commands.compare.caveats import ALL_LABELLED, more_labels, more_questions
 from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
+from merilo.data.sanitize import clean, command
 from merilo.numbers import number
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
 from merilo.rendering.doc import MARKS
 from merilo.rendering.explain import add_evidence
 from merilo.rendering.page import Page, Span, Tone, cells_of, cut
-from merilo.rendering.sanitize import clean, command
 from merilo.results.estimate import Basis
 from merilo.results.means import CAVEAT
 from merilo.results.records import picked

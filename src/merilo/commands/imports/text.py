@@ -11,10 +11,10 @@ from merilo.adapters.contents import SpanFile, conventions
 from merilo.adapters.exports import Contents, damage_of, export_of, result_files
 from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import Sample
+from merilo.data.sanitize import clean
 from merilo.errors import DataError, UsageError
 from merilo.numbers import count
 from merilo.rendering.page import Page, Tone, cut
-from merilo.rendering.sanitize import clean
 from merilo.runs.files import staged
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ from merilo.commands.label.tasks import (
     read_seconds,
     things_of,
 )
+from merilo.data.sanitize import clean, command
 from merilo.errors import DataError, UsageError
 from merilo.numbers import count
 from merilo.rendering.markup import page, write_page
 from merilo.rendering.page import Page
-from merilo.rendering.sanitize import clean, command
 from merilo.runs.files import writing
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_doc, weak_of
 from merilo.commands.report.details import Caution
 from merilo.commands.report.run import compared_samples, report_run
+from merilo.data.sanitize import visible
 from merilo.engine.event_loop import rare_collections
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
@@ -22,7 +23,6 @@ from merilo.rendering.doc import MARKS
 from merilo.rendering.markup import packed, page, write_page
 from merilo.rendering.page import Tone
 from merilo.rendering.run_doc import embedded_counts, fault_sentence, fault_share
-from merilo.rendering.sanitize import visible
 from merilo.rendering.slices import mean_cell, shown_faults, slice_notes
 from merilo.results.faults import (
     CANNOT_TELL,

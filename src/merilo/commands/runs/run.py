@@ -15,10 +15,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.data.sanitize import clean
 from merilo.errors import RunError, UsageError
 from merilo.numbers import NONE, count, money, number
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, pad
-from merilo.rendering.sanitize import clean
 from merilo.results.comparable import recorded_judge
 from merilo.results.estimate import Basis
 from merilo.results.means import WeakMarks, weak_legend

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.calibrate.slices import faults_of, shown_run, slices_of
+from merilo.data.sanitize import clean, command
 from merilo.errors import RunError, UsageError
 from merilo.metrics.registry import asks_judge
 from merilo.numbers import count, money, number, spent_text
@@ -17,7 +18,6 @@ from merilo.rendering.ci import details
 from merilo.rendering.doc import Doc, Line, Part, doc_markdown, doc_page
 from merilo.rendering.page import Page, cut
 from merilo.rendering.run_doc import RunView, lead, run_record, title_text
-from merilo.rendering.sanitize import clean, command
 from merilo.rendering.slices import add_slices
 from merilo.results.comparable import EMBEDDED
 from merilo.results.estimate import Level

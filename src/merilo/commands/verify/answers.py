@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from merilo.data.sanitize import clean
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.judges.decisions import reread
@@ -14,7 +15,6 @@ from merilo.judges.routed import recorded_parts
 from merilo.judging.digests import digest_json, digest_of
 from merilo.judging.registry import SPECIAL
 from merilo.judging.verdicts import Failure
-from merilo.rendering.sanitize import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -81,9 +81,9 @@ def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
 
 def _page(found: Verification) -> Page:
     from merilo.commands.verify.replay import State
+    from merilo.data.sanitize import clean
     from merilo.numbers import count
     from merilo.rendering.page import Page, Span, Tone, page_width
-    from merilo.rendering.sanitize import clean
 
     page = Page(page_width())
     tone = {State.VERIFIED: Tone.GOOD, State.CANNOT_TELL: Tone.STRONG}.get(found.state, Tone.BAD)

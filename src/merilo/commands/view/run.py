@@ -12,11 +12,11 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
+from merilo.data.sanitize import clean
 from merilo.errors import UsageError
 from merilo.extras import optional_module
 from merilo.rendering.markup import drawn
 from merilo.rendering.page import write
-from merilo.rendering.sanitize import clean
 from merilo.runs.directory import RUNS
 
 if TYPE_CHECKING:

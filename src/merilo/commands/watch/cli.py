@@ -174,8 +174,8 @@ class _Looks(NamedTuple):
 
     def _write(self, found: dict[str, Any]) -> None:  # Any: JSON
         from merilo.commands.watch.report import prometheus_text, watch_page
+        from merilo.data.sanitize import json_text
         from merilo.rendering.page import page_width, show, write
-        from merilo.rendering.sanitize import json_text
         from merilo.runs.files import write_file
 
         if self.json:
@@ -193,8 +193,8 @@ class _Looks(NamedTuple):
                 ) from error
 
     def _notify(self, command: str, alarm: dict[str, Any]) -> None:  # Any: JSON
+        from merilo.data.sanitize import json_text
         from merilo.rendering.page import tell
-        from merilo.rendering.sanitize import json_text
 
         try:  # the user's own command, without a shell
             words = shlex.split(command)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.commands.watch.evidence import SCORED, State
 from merilo.commands.watch.journal import Journal
 from merilo.commands.watch.look import LEARNED, LEARNED_DAYS, TRAFFIC
+from merilo.data.sanitize import clean
 from merilo.numbers import count, number
 from merilo.rendering.doc import Doc, Line, Part, doc_page
-from merilo.rendering.sanitize import clean
 
 if TYPE_CHECKING:
     from merilo.commands.watch.evidence import Evidence

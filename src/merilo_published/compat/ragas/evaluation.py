@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from merilo.commands.blocking import run_blocking
+from merilo.data.sanitize import clean
 from merilo.errors import UsageError
-from merilo.rendering.sanitize import clean
 from merilo_published.ragas_v0_0 import ragas_score
 
 from ..scoring import RunSettings, score, tell_report, why_none
