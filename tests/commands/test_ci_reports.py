@@ -83,8 +83,8 @@ def test_a_run_is_written_for_a_comment(ci: Here) -> None:
     done = ci.merilo("run", "old.jsonl", "--metrics", "id_recall", "--out", "third", "--markdown", "run.md")
     assert done.returncode == 0, done.stderr
     text = (ci.path / "run.md").read_text(encoding="utf-8")
-    assert text.startswith("### `old`: 30 samples, `no judge`")
-    assert re.search(r"^\| `id_recall` \| 1\.000 \| 0\.\d{3} - 1\.000 \| 30 \| 0 \| 0 \|$", text, re.MULTILINE)
+    assert text.startswith("### `old: 30 samples, no judge`")
+    assert re.search(r"^\| `id_recall` \| 1\.000 \| 0\.\d{3} - 1\.000 \| 30 \|  \|$", text, re.MULTILINE)
     assert ci.merilo("show", "third", "--markdown", "-").stdout == text
 
 

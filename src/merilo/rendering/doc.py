@@ -31,7 +31,7 @@ MARKS: Final[dict[Verdict | GateVerdict | None, tuple[Tone, str]]] = {
     Verdict.CANNOT_TELL: (Tone.PLAIN, "?"),
 }
 """Verdict → tone and character in every output; the others are plain, with `=`."""
-_MIN_ROWS: Final = 4
+_MIN_ROWS: Final = 1
 _WIDEST_ID: Final = 36
 _WIDEST_NAME: Final = 10
 """Maximum width of a column's name on a page of 80 columns; on a wider one, a quarter of the rest is added."""
@@ -255,8 +255,8 @@ def doc_markdown(doc: Doc, last: Sequence[str] = (), optional: Sequence[str] = (
     """Return the document for a comment, with as many of the `optional` blocks as fit into 60,000 characters."""
     blocks = [f"### {code(doc.title)}"]
     for part in doc.parts:
-        strong = [f"**{code(each)}**" for each in part.sentences[:1]]
-        blocks += [" ".join([*strong, *map(code, part.sentences[1:])])] if strong else []
+        strong = [f"**{code(each)}**" for each in part.sentences[:1] if each != doc.title]
+        blocks += filter(None, [" ".join([*strong, *map(code, part.sentences[1:])])])
     blocks += [code(doc.advice)] if doc.advice else []
     blocks += [f"> **Warning:** {code(sentence)}" for sentence in doc.warnings]
     for part in doc.parts:

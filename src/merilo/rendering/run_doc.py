@@ -30,7 +30,7 @@ from merilo.results.means import (
 from merilo.results.records import grouped, picked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from merilo.rendering.doc import Section
     from merilo.runs.manifest import Aggregate
@@ -144,34 +144,34 @@ class RunView:
 # -- the first sentences -------------------------------------------------------------------------------
 
 
-def lead(run: Run, faults: Faults, corrected: Collection[str] = (), shown: Callable[[str], str] = str) -> list[str]:
+def lead(run: Run, faults: Faults, corrected: Collection[str] = ()) -> list[str]:
     """Return the first sentences on a run: how many samples have each fault, and who judged; otherwise its title.
 
-    `corrected`: metrics whose means human labels correct. `shown`: how the names of data and judge are written.
+    `corrected`: metrics whose means human labels correct.
     """
     if not faults:
-        return [title_text(run, corrected, shown)]
+        return [title_text(run, corrected)]
     if faults.checked:
         return [fault_sentence(faults)]
     counted = "and set the level of these counts" if faults.by_levels else "not these counts"
-    labels = f"Human labels correct {', '.join(map(shown, corrected))}, {counted}."
+    labels = f"Human labels correct {', '.join(corrected)}, {counted}."
     if counts := embedded_counts(run, faults):
         return [*(f"{', '.join(parts)}." for parts in counts), *([labels] if corrected else [])]
     judge = judge_name(run)
-    by = f"By the {judge} judge" if judge == EMBEDDED else f"By {shown(judge)}"
+    by = f"By the {judge} judge" if judge == EMBEDDED else f"By {judge}"
     return [fault_sentence(faults), f"{by}. {labels}" if corrected else f"{by}, not checked on this data."]
 
 
-def title_text(run: Run, corrected: Collection[str] = (), shown: Callable[[str], str] = str) -> str:
-    """Return the title of a run: data, number of samples and judge; arguments as in `lead`."""
+def title_text(run: Run, corrected: Collection[str] = ()) -> str:
+    """Return the title of a run: data, number of samples and judge; `corrected`: as in `lead`."""
     manifest = run.manifest
-    judge = shown(judge_name(run))
+    judge = judge_name(run)
     by = f"judged by {judge}" if manifest.judges else judge
     if manifest.origin:
-        by = f"scores of {shown(manifest.origin)}"
+        by = f"scores of {manifest.origin}"
     elif not corrected and any(asks_judge(text) for text in manifest.metrics):
         by = f"{BY_JUDGE} ({judge})"
-    return f"{shown(manifest.data)}: {count(manifest.samples, 'sample')}, {by}"
+    return f"{manifest.data}: {count(manifest.samples, 'sample')}, {by}"
 
 
 def fault_sentence(faults: Faults) -> str:
