@@ -55,7 +55,7 @@ def test_a_run_without_named_metrics_leaves_weak_ones_out(tmp_path: Path) -> Non
     assert "answer_relevancy" not in run.metrics
     assert weak_left_out(run.manifest) == ("answer_relevancy",)
     shown = run_markdown(run)
-    assert "Left out as weak with this judge (to run one: --metrics NAME): answer_relevancy." in shown
+    assert "`answer_relevancy`: `weak with this judge; run it by name" in shown
     left_out = record_of(run)["left_out"]
     assert left_out["answer_relevancy"] == "weak with this judge; run it by name (--metrics answer_relevancy)"
 
