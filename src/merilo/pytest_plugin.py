@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
     from merilo.data.load import Records
-    from merilo.runs.run import Run
+    from merilo.shown import Run
 
 _PARTS: Final = pytest.StashKey[tuple[str, str | None]]()
 """The folder of the runs of single samples, and the former value of its variable."""
@@ -121,7 +121,7 @@ def _means(path: str) -> str:
     """Return the screen of a run; the error if the run is no longer readable."""
     from merilo.data.sanitize import command
     from merilo.errors import MeriloError
-    from merilo.runs.run import Run
+    from merilo.shown import Run
 
     try:
         return f"{Run.open(path)}Report: {command('report', path)}\n"
@@ -134,7 +134,7 @@ def _evaluated_once(folder: Path, data: str | PathLike[str] | Records, key: str 
 
     from merilo.api import evaluate
     from merilo.errors import UsageError
-    from merilo.runs.run import Run
+    from merilo.shown import Run
 
     if "out" in options:
         raise UsageError("merilo_run chooses the run directory itself. Leave out= away, or call merilo.evaluate.")
