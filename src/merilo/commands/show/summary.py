@@ -104,7 +104,7 @@ def run_page(
 ) -> Page:
     """Return the screen; of a run with many metrics it shows the first ones, unless `full`. Arguments as in `run_doc`.
 
-    `by`: fields whose slices are shown below; `short`: only the first sentences stand above them.
+    `by`: fields whose slices are shown below; `short`: only the first sentences are above them.
     """
     view, page = view_of(run, judge_only=judge_only), Page(width)
     for most in (_WORST, 1):
