@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from merilo.commands.compare import result
 from merilo.commands.keywords import public
@@ -367,7 +367,7 @@ class Run(runs.Run):
         _ = self.faults[fault]
         return {sample for sample, own in self.faults.samples.items() if own == fault and sample in fitting}
 
-    def compare(self, base: runs.Run | str | PathLike[str], **options: Any) -> RunComparison:  # Any: as `compare`
+    def compare(self, base: Run | str | PathLike[str], **options: Any) -> RunComparison:  # Any: as `compare`
         """Return this run minus the base; see `merilo.compare`."""
         return compare(base, self, **options)
 
@@ -377,8 +377,7 @@ class Run(runs.Run):
 
     def label(self, **options: Any) -> Tasks | LabelledRun:  # Any: as `label`
         """Sample items for annotators, or attach their labels; see `merilo.label`."""
-        found: Tasks | LabelledRun = label(self, **options)
-        return found
+        return cast("Tasks | LabelledRun", label(self, **options))  # the options choose the overload
 
     def report(self, out: str | PathLike[str] = "report.html", **options: Any) -> Path:  # Any: as `report`
         """Write this run as one HTML file and return its path; see `merilo.report`."""

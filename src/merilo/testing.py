@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.gate.result import Gates
     from merilo.data.load import Records
-    from merilo.runs.run import Run
+    from merilo.shown import Run
 
 __all__ = ["ContractViolation", "ScriptedJudge", "assert_gate", "check_metric", "samples"]
 

@@ -52,9 +52,9 @@ class ScriptedJudge(JudgeDefaults):
     marks: Mapping[str, object] = field(hash=False)
     """The digest of the answers, or the function's name and version; its code is not read."""
     answers: frozenset[QuestionType] = ALL_KINDS
-    together: frozenset[QuestionType] = frozenset()
+    together: frozenset[QuestionType] = frozenset()  # pyright: ignore[reportIncompatibleMethodOverride]  never set
     """The question types that it accepts in packs, for tests of questions that are judged together."""
-    cacheable: bool = False
+    cacheable: bool = False  # pyright: ignore[reportIncompatibleMethodOverride]  never set
     """True for a file, which its digest identifies, and for a function with a version."""
     deterministic: bool = False
     """True for a file that does not choose answers by the draw."""

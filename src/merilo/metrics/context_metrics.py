@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.kinds.relevance import TOP_GRADE, Relevance
@@ -72,7 +72,7 @@ class ContextRelevance(RetrievalMetric):
     al. 2023, section 3) the judge retypes sentences of all contexts joined; here it names those of one by number.
     """
 
-    name = "context_relevance"
+    name: ClassVar[str] = "context_relevance"
     contexts_judged_alone = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Relevance})
@@ -169,10 +169,10 @@ class ContextPrecision(RetrievalMetric):
     Not monotone in Relevance and Usefulness: relevant flags 1,0,0,0,0 give 1.0, and 1,0,0,0,1 give 0.7.
     """
 
-    name = "context_precision"
+    name: ClassVar[str] = "context_precision"
     contexts_judged_alone = True
-    ranked = True
-    not_monotone_in = frozenset({Relevance, Usefulness})
+    ranked: ClassVar[bool] = True
+    not_monotone_in: ClassVar[Kinds] = frozenset({Relevance, Usefulness})
 
     against: RelevanceTarget = RelevanceTarget.QUESTION
     at: int = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask, ask_each, both, together
 from merilo.judging.kinds.entities import Entities
@@ -77,7 +77,7 @@ class ContextRecall(RetrievalMetric):
     is never a number.
     """
 
-    name = "context_recall"
+    name: ClassVar[str] = "context_recall"
     needs = frozenset({"reference", "retrieved_contexts"})
     asks = Kinds({Statements, Support})
 

@@ -13,7 +13,7 @@ import re
 import zlib
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.sanitize import visible
 from merilo.numbers import count, number, span
@@ -55,9 +55,10 @@ def _templates() -> Environment:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    found.globals |= {"amount": "{:,}".format, "count": count, "number": number, "span": span, "version": version}
+    names: dict[str, Any] = found.globals  # Any: what templates may use
+    names |= {"amount": "{:,}".format, "count": count, "number": number, "span": span, "version": version}
     found.filters["digest"] = _digest
-    found.globals["pieces"] = re.compile(r"(?<=[_(])").split
+    names["pieces"] = re.compile(r"(?<=[_(])").split
     return found
 
 

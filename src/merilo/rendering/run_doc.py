@@ -277,7 +277,7 @@ def run_record(view: RunView) -> dict[str, Any]:  # Any: JSON
         **({"fault_shares": shares} if shares else {}),
         **({"judge_noise": noise} if noise else {}),
         **({"wordings": dict(run.manifest.wordings)} if run.manifest.wordings else {}),
-        "unread": next((each.facts for each in own if each.code == "unread"), {}),
+        "unread": next((each.facts for each in own if each.code == "unread"), dict[str, Any]()),
         "caveats": [picked(each, CAVEAT) for each in own if each.level is not Level.INFORMS],
         **picked(run.usage, _USAGE),
     }

@@ -65,7 +65,7 @@ class Slices(Mapping[str, Slice]):
 
 def _record(mean: Estimate) -> dict[str, Any]:  # Any: JSON
     labelled = mean.caveat("labelled")
-    facts = {} if labelled is None else labelled.facts
+    facts: Mapping[str, Any] = {} if labelled is None else labelled.facts
     return {**picked(mean, "mean=value interval scored=samples"), "differs": starred(mean), "labelled": 0, **facts}
 
 

@@ -51,7 +51,9 @@ _LANGUAGES: Final = {
     ).split()
 }
 """Primary language tag → name; another language is shown by its tag."""
-_NOT_DISTINGUISHED: Final = dict.fromkeys(("contradicted", "not_stated"), "not distinguished by this judge")
+_NOT_DISTINGUISHED: Final[Mapping[str, str]] = dict.fromkeys(
+    ("contradicted", "not_stated"), "not distinguished by this judge"
+)
 _Bounds: TypeAlias = tuple[float | None, float | None] | None
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.check.items import MIN_OF_EACH, SEEN, label_id
 from merilo.commands.check.probes import Effect, verdict_of
+from merilo.data.check import is_list, is_record
 from merilo.data.labels import Task
 from merilo.data.sanitize import clean
 from merilo.metrics.base import Failed, Score, Undefined
@@ -339,8 +340,8 @@ def _effect(result: Result) -> JSON:
 
 
 def _short(value: Any) -> Any:  # Any: JSON
-    if isinstance(value, dict):
+    if is_record(value):
         return {name: _short(each) for name, each in value.items()}
-    if isinstance(value, list):
+    if is_list(value):
         return [*map(_short, value)]
     return round(value, _DIGITS) + 0.0 if isinstance(value, float) else value

@@ -274,7 +274,7 @@ def _drop(row: Row, asked: float) -> Gate:
     decision = drop_decision(row.comparison, asked, higher_is_better=row.higher_is_better)
     if row.verdict is Verdict.NO_CHANGE:
         decision = replace(decision, verdict=GateVerdict.PASS, open=False)
-    ids = [] if one_sided is None or not decision.open else one_sided.facts["ids"]
+    ids: Sequence[str] = () if one_sided is None or not decision.open else one_sided.facts["ids"]
     return Gate(
         metric=row.metric,
         kind=Kind.DROP,
