@@ -123,7 +123,7 @@ class JudgedMetric(Published):
     """
 
     collected: ClassVar[bool] = False
-    """True for the metrics of the collections, which have rules of their own."""
+    """True for the metrics of the collections, which have other rules."""
     per_request = by_parameters(lambda metric: 1 + (metric.repairs if metric.reasks is None else metric.reasks), 4)
 
     repairs: int = 3

@@ -267,7 +267,7 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
 
 
 def _weak(judge: Judge, role: str, ready: Prepared) -> dict[str, object]:
-    """Return what the manifest says of weak metrics, weak kinds and unsupported languages; without empty entries.
+    """Return what the manifest holds on weak metrics, weak kinds and unsupported languages; without empty entries.
 
     The metrics are recorded with the judge of the role `judge`, whichever role makes them weak.
     """
