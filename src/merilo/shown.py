@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 @public()
 def compare(
     *runs: Run | str | PathLike[str],
-    metrics: Sequence[str] | None = None,
-    primary: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
+    primary: str | Sequence[str] | None = None,
     cluster: str | None = None,
     undefined: str = "drop",
     across_judges: bool = False,
@@ -70,8 +70,8 @@ def compare(
     from merilo.commands.compare.run import ComparisonRequest, compare_runs
 
     wanted = ComparisonRequest(
-        metrics=metrics,
-        primary=primary,
+        metrics=[metrics] if isinstance(metrics, str) else metrics,
+        primary=[primary] if isinstance(primary, str) else primary,
         cluster=cluster,
         undefined=undefined,
         across_judges=across_judges,

@@ -31,7 +31,7 @@ MARKS: Final[dict[Verdict | GateVerdict | None, tuple[Tone, str]]] = {
     Verdict.CANNOT_TELL: (Tone.PLAIN, "?"),
 }
 """Verdict → tone and character in every output; the others are plain, with `=`."""
-_MIN_ROWS: Final = 1
+_MIN_ROWS: Final = 4
 _WIDEST_ID: Final = 36
 _WIDEST_NAME: Final = 10
 """Maximum width of a column's name on a page of 80 columns; on a wider one, a quarter of the rest is added."""

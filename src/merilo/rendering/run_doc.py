@@ -262,7 +262,7 @@ def run_record(view: RunView) -> dict[str, Any]:  # Any: JSON
     shares = {key: picked(faults.share(key), ESTIMATE) for key in faults.corrected}
     answers = {key.value: faults.answers[key] for key in _ANSWERS if key in faults.answers}
     gold = {"questions": sum(faults.retrieved.values()), "retrieved": faults.retrieved.get(True, 0)}
-    found = {"lead": lead(run, faults), "faults": faults.counts, "faults_checked": faults.checked}
+    found = {"lead": lead(run, faults, view.corrected), "faults": faults.counts, "faults_checked": faults.checked}
     return {
         **picked(view, _RUN),
         "judge": judge_name(run),

@@ -26,7 +26,7 @@ from merilo.results.judged_samples import judged_samples, with_not_judged
 from merilo.results.means import corrected_aggregates
 from merilo.results.scores import read_scores
 from merilo.stats.corrected_pairs import PairLabels
-from merilo.stats.correction import FEWEST_LABELLED, Correction, Labels, Reported, correct
+from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Correction, Labels, Reported, correct
 from merilo.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -180,10 +180,17 @@ def corrected_of(run: Run) -> Mapping[str, Correction]:
     scores = with_not_judged(read_scores(run))
     found = match_if_fitting(scores, own, tuple(scores.columns))
     corrections = {text: correction_of(scores, text, each) for text, each in found.items()}
-    for text, each in uncorrected_of(run, [text for text in scores.columns if text not in found]).items():
-        nothing = _corrected(scores, text, Labels.of([], [], []))
-        corrections[text] = replace(nothing, reason=f"{each.reason[0].upper()}{each.reason[1:]}.")
-    return corrections
+    reasons = {  # a gate would not use so few labels either
+        text: f"{each.labelled:,} of at least {DECIDING_LABELLED} needed samples are labelled."
+        for text, each in corrections.items()
+        if each.labelled < DECIDING_LABELLED
+    }
+    uncorrected = uncorrected_of(run, [text for text in scores.columns if text not in found])
+    reasons |= {text: f"People agree with its verdicts on {each.shown}." for text, each in uncorrected.items()}
+    nothing = Labels.of([], [], [])
+    return corrections | {
+        text: replace(_corrected(scores, text, nothing), reason=reason) for text, reason in reasons.items()
+    }
 
 
 def corrected_metrics(run: Run) -> dict[str, Aggregate]:

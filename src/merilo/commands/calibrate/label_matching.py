@@ -311,7 +311,12 @@ class LabelledAgreement(NamedTuple):
     @property
     def reason(self) -> str:
         """The reason to decide nothing by the metric."""
-        return f"cannot tell: people agree with its verdicts on {self.agree:,} of {self.verdicts:,}"
+        return f"cannot tell: labels do not correct it; people agree with its verdicts on {self.shown}"
+
+    @property
+    def shown(self) -> str:
+        """The numbers of verdicts, such as `12 of 13`."""
+        return f"{self.agree:,} of {self.verdicts:,}"
 
 
 def agreements(

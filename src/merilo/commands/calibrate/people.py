@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.calibrate.human_labels import labels_of
-from merilo.commands.label.run import label_run, metric_to_label
+from merilo.commands.label.run import label_run, metrics_to_label
 from merilo.commands.label.tasks import SETTLED, labelling_time, seconds_per_task
 from merilo.data.sanitize import command
 from merilo.errors import RunError, UsageError
@@ -147,6 +147,7 @@ def labelling_price(runs: Sequence[Run | str | PathLike[str]], metric: str | Non
     own = [opened(each) for each in runs]
     labels = readable_labels(*own)
     other = own[1] if len(own) > 1 else None
+    metric = None if metric in metrics_to_label(own) else metric
     drawn = label_run(own[0], metric=metric, samples=None, items=None, other=other)
     left = without_labelled(drawn, labels)
     if not left.to_answer and drawn.samples < drawn.population:
@@ -155,7 +156,7 @@ def labelling_price(runs: Sequence[Run | str | PathLike[str]], metric: str | Non
         left = without_labelled(drawn, labels)
     helps = left.to_answer and drawn.population >= DECIDING_LABELLED
     words = [str(run.path) for run in own]
-    if metric is not None and metric != metric_to_label(own):
+    if metric is not None:
         words += ["--metric", metric]
     if labels:  # otherwise the number is that of `merilo label` by default
         words += ["--number", str(drawn.samples)]
@@ -171,8 +172,8 @@ def next_step(runs: Sequence[Run | str | PathLike[str]], metrics: Sequence[str] 
     """
     own = [opened(each) for each in runs]
     try:
-        default = metric_to_label(own)
-        named = sorted(metrics or [default], key=lambda metric: metric != default)[:_PLANS]
+        default = metrics_to_label(own)
+        named = sorted(metrics or default[:1], key=lambda metric: metric not in default)[:_PLANS]
         plans = [labelling_price(own, metric) for metric in named]
         return next((each for each in plans if each.command), plans[0]).advice
     except UsageError:  # such as no sample with a score in both runs

@@ -112,14 +112,14 @@ def label_run(
     if out is not None:
         task_format(Path(out))
     runs = [opened(each) for each in (run, other) if each is not None]
-    text = metric_to_label(runs, metric)
+    text, *more = metrics_to_label(runs) if metric is None else (metric_to_label(runs, metric),)
     for each in runs:
         if text not in each.manifest.metrics:
             raise UsageError(f"{each.path} has no metric {text}. Evaluate it there too.")
     tasks = _Drawing(tuple(runs), text, samples, items).tasks()
-    if metric is None and text.startswith(_RELEVANCE) and all(_SUFFICIENCY in each.manifest.metrics for each in runs):
+    for other_text in more:
         with suppress(UsageError):  # no sample has a score of it
-            tasks = _joined(tasks, _Drawing(tuple(runs), _SUFFICIENCY, tasks.samples, items, text).tasks())
+            tasks = _joined(tasks, _Drawing(tuple(runs), other_text, tasks.samples, items, text).tasks())
     if out is not None:
         write_tasks(Path(out), tasks.lines)
     return tasks
@@ -145,6 +145,13 @@ def tasks_file(runs: Sequence[str | PathLike[str]], tasks: Tasks) -> Path:
     if not path.exists():
         write_tasks(path, tasks.lines)
     return path
+
+
+def metrics_to_label(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return what is labelled by default: `metric_to_label`, and with relevance sufficiency, which both runs have."""
+    text = metric_to_label(runs)
+    both = text.startswith(_RELEVANCE) and all(_SUFFICIENCY in each.manifest.metrics for each in runs)
+    return (text, _SUFFICIENCY) if both else (text,)
 
 
 def metric_to_label(runs: Sequence[Run], metric: str | None = None) -> str:
