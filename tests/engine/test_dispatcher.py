@@ -321,7 +321,7 @@ async def test_wrong_requests_never_stop_a_run_that_got_replies() -> None:
 
 async def test_an_endpoint_that_dies_stops_the_run_after_twenty(monkeypatch: pytest.MonkeyPatch) -> None:
     """After replies, twenty requests given up in a row for passing reasons are enough."""
-    monkeypatch.setattr(retries, "RETRIES", 1)
+    monkeypatch.setattr(endpoint_queue, "RETRIES", 1)
     asked = [0]
 
     async def dies(_: Request) -> str:

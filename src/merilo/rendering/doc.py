@@ -31,7 +31,7 @@ MARKS: Final[dict[Verdict | GateVerdict | None, tuple[Tone, str]]] = {
     Verdict.CANNOT_TELL: (Tone.PLAIN, "?"),
 }
 """Verdict → tone and character in every output; the others are plain, with `=`."""
-_MIN_ROWS: Final = 4
+_MIN_ROWS: Final = 1
 _WIDEST_ID: Final = 36
 _WIDEST_NAME: Final = 10
 """Maximum width of a column's name on a page of 80 columns; on a wider one, a quarter of the rest is added."""
@@ -166,8 +166,9 @@ def _page(page: Page, doc: Doc, rows: int | None, details: Callable[[Page], None
     page.blank()
     if rows is None:
         _notes(page, doc, details)
-    typed, opened, price = doc.advice.rpartition(" (")
-    _lines(page, [doc.advice], [typed, f"  ({price}"] if opened else wrap(doc.advice, page.width))
+    advice = page.translation.line(doc.advice)
+    typed, opened, price = advice.rpartition(" (")
+    _lines(page, [advice], [typed, f"  ({price}"] if opened else wrap(advice, page.width))
     follow = [page.translation.line(each) for each in doc.next if rows is not None or "--full" not in each]
     _lines(page, [(" " * 6).join(follow)], follow)
     return page

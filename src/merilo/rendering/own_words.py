@@ -31,6 +31,12 @@ def explained(metric: str, outcome: Score, sample: Sample) -> str:
     return "; ".join([*found.in_words(outcome.value, sample.resolved_language).lines, *contexts]).replace("\n", ", ")
 
 
+def interpret_means(page: Page, run: Run) -> None:
+    """Add the mean of each metric that has words."""
+    for metric, words in _means(run):
+        _add(page, metric, words)
+
+
 def mean_rows(run: Run) -> list[tuple[str, str]]:
     """Return the name and the mean in words of each metric that has words."""
     return [(f"{words.title} ({metric})", "; ".join(words.lines)) for metric, words in _means(run)]

@@ -113,7 +113,7 @@ class RunView:
     def notes(self) -> tuple[Section, ...]:
         """What the numbers are made with, in groups."""
         words = mean_rows(self.run)
-        return (*([("In words", words)] if words else []), *sections_of(self.caveats))
+        return (*([(IN_WORDS, words)] if words else []), *sections_of(self.caveats))
 
     def means(self) -> Part:
         """Return the table of means."""
@@ -189,6 +189,7 @@ def fault_sentence(faults: Faults) -> str:
     return f"{things}: {', '.join(f'{faults[key]:,} {_name(key)}' for key in fault_order(faults))}."
 
 
+IN_WORDS: Final = "In words"
 _ANSWERS: Final = {
     Answer.SUPPORTED: "stated by a passage",
     Answer.STRAYED: "with a value that no passage holds",

@@ -214,7 +214,7 @@ def _noted(each: Aggregate) -> Iterator[Caveat]:
     if each.flagged:
         flags = "; ".join(f"{flag} ({count(amount, 'sample')})" for flag, amount in each.flags.items())
         yield Caveat("flagged", flags, topic="Scored anyway, and in the means")
-    if counted := _counted(each):
+    for counted in _counted(each):
         yield Caveat("counts", counted, topic="Counts by the judge, and shares with their intervals")
 
 
@@ -229,7 +229,7 @@ def missing_text(each: Aggregate) -> str:
     return f"{', '.join(Missing(each.undefined, each.failed).words)}: {'; '.join(reasons)}"
 
 
-def _counted(each: Aggregate) -> str:
+def _counted(each: Aggregate) -> list[str]:
     """Return the counts of a metric, and each count that is a fraction of another with its interval."""
     rest, shares = dict(each.counts), list[str]()
     for name, share in each.shares.items():
@@ -239,8 +239,8 @@ def _counted(each: Aggregate) -> str:
             rest.pop(part, None)
             rest.pop(whole, None)
             ends = share.note if share.interval is None else span(share.interval)
-            shares.append(f"{part} {some:,} of {every:,} {whole}, {number(share.value)} ({ends})")
-    return "; ".join(filter(None, (counts_text(rest), *shares))).replace("_", " ")
+            shares.append(f"{part}: {some:,} of {every:,} {whole}, {number(share.value)} ({ends})")
+    return [text.replace("_", " ") for text in (counts_text(rest), *shares) if text]
 
 
 def counts_text(counts: Mapping[str, int | None]) -> str:

@@ -55,7 +55,9 @@ from merilo.runs.outcomes import (
     short_outcomes,
 )
 from merilo.runs.run_metrics import (
+    NO_SCALE,
     left_out_reasons,
+    recorded_scale,
     resolve_metric,
 )
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, publish, stamp
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SLACK: Final = 1e-9
 UNSPENT: Final[Mapping[str, object]] = {
     "requests": 0,
     "cached": 0,
@@ -219,6 +222,10 @@ class Run:
         found = ByMetric({row.metric: row for row in self._summary.metrics})
         if other := sorted(found.keys() ^ {*self.manifest.metrics, *self.manifest.composites}):
             raise damaged_error(self.path / SUMMARY, f"{other[0]} is not in both the summary and the manifest")
+        for row in found.values():
+            low, high = (NO_SCALE if row.parts else recorded_scale(self.manifest, row.metric)).span
+            if row.mean is not None and not low - _SLACK <= row.mean <= high + _SLACK:
+                raise damaged_error(self.path / SUMMARY, f"the mean of {row.metric} is outside its range")
         return found
 
     @property

@@ -102,5 +102,5 @@ def test_a_foreign_file_is_left_alone(here: Here) -> None:
     for arguments in ((), ("--all",)):
         refused = here.merilo("runs", "cache", *arguments, env={"MERILO_CACHE": str(here.path / "mail.sqlite")})
         assert refused.returncode == 2
-        assert "is not a verdict cache of merilo (its tables are mail)" in refused.stderr
+        assert "is not a verdict cache of merilo" in refused.stderr
     assert (here.path / "mail.sqlite").read_bytes() == before

@@ -62,7 +62,8 @@ def test_a_run_and_its_pages_are_russian(data: Here) -> None:
     assert ran.returncode == 0
     assert "7 из 7 образцов (100%)" in ran.stderr
     assert ran.stdout.startswith(
-        "7 ответов, встроенный судья (бесплатно, без сети; 8 из 10 его оценок верны,\nостальное не оценено)"
+        "7 ответов, встроенный судья (бесплатно, без сети; 8 из 10 его оценок верны).\n"
+        "4 сказано в контексте, отказ 3.\n"
     )
     pages = [("show", "runs/ru"), ("show", "runs/ru", "--worst", "2"), ("show", "runs/ru", "--sample", "р1")]
     shown = [data.merilo(*page) for page in pages]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.calibrate.slices import faults_of, shown_run, slices_of
@@ -16,8 +17,9 @@ from merilo.metrics.registry import asks_judge
 from merilo.numbers import count, money, number, spent_text
 from merilo.rendering.ci import details
 from merilo.rendering.doc import Doc, Line, Part, doc_markdown, doc_page
+from merilo.rendering.own_words import interpret_means
 from merilo.rendering.page import Page, cut
-from merilo.rendering.run_doc import RunView, lead, run_record, title_text
+from merilo.rendering.run_doc import IN_WORDS, RunView, lead, run_record, title_text
 from merilo.rendering.slices import add_slices
 from merilo.results.comparable import EMBEDDED
 from merilo.results.estimate import Level
@@ -114,7 +116,9 @@ def run_page(
         if short:
             doc = replace(doc, parts=doc.parts[:1], cautions=(), advice="", next=())
         lines = 0 if most == _WORST else MAX_LINES
-        page = doc_page(doc, width, rows=None if full else len(run.metrics), lines=lines, language=language)
+        doc = replace(doc, notes=tuple([each for each in doc.notes if each[0] != IN_WORDS]))
+        rows, words = None if full else len(run.metrics), partial(interpret_means, run=run)
+        page = doc_page(doc, width, rows=rows, lines=lines, language=language, details=words)
         if full or len(page.lines) <= MAX_LINES:
             break
     for each in by:
