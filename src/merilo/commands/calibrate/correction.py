@@ -180,7 +180,7 @@ def corrected_of(run: Run) -> Mapping[str, Correction]:
     scores = with_not_judged(read_scores(run))
     found = match_if_fitting(scores, own, tuple(scores.columns))
     corrections = {text: correction_of(scores, text, each) for text, each in found.items()}
-    reasons = {  # a gate would not use so few labels either
+    reasons = {  # a gate would not use these few labels either
         text: f"{each.labelled:,} of at least {DECIDING_LABELLED} needed samples are labelled."
         for text, each in corrections.items()
         if each.labelled < DECIDING_LABELLED

@@ -173,7 +173,9 @@ def next_step(runs: Sequence[Run | str | PathLike[str]], metrics: Sequence[str] 
     own = [opened(each) for each in runs]
     try:
         default = metrics_to_label(own)
-        named = sorted(metrics or default[:1], key=lambda metric: metric not in default)[:_PLANS]
+        asked = metrics or default[:1]
+        others = [metric for metric in asked if metric not in default]
+        named = [*[metric for metric in asked if metric in default][:1], *others][:_PLANS]
         plans = [labelling_price(own, metric) for metric in named]
         return next((each for each in plans if each.command), plans[0]).advice
     except UsageError:  # such as no sample with a score in both runs
