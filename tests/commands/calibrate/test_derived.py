@@ -82,7 +82,7 @@ def test_labels_of_some_items_are_stated_and_correct_no_rank_metric(tmp_path: Pa
     corrections = corrected_of(made)
     assert corrections[RELEVANCE].reported is Reported.CORRECTED
     assert corrections[PRECISION].estimate is None
-    assert corrections[PRECISION].reason == f"Cannot tell: people agree with its verdicts on {agree} of 90."
+    assert corrections[PRECISION].reason == f"People agree with its verdicts on {agree} of 90."
 
 
 def test_one_interrupted_sample_is_left_out_and_two_incomplete_ones_correct_nothing(

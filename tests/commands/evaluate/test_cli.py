@@ -52,12 +52,12 @@ Bounds of the means, if these samples were worst or best
                      undefined samples
 
 Counts by the judge, and shares with their intervals
-  faithfulness       contradicted not distinguished by this judge; supported 1
-                     of 4 statements, 0.250 (0.000 - 1.000)
-  context_relevance  relevant 1 of 3 contexts, 0.333 (0.000 - 1.000); fully
-                     relevant 1 of 3 contexts, 0.333 (0.000 - 1.000); evidence
-                     sentences 1 of 4 sentences, 0.250 (0.000 - 1.000)
-  context_precision  relevant 1 of 3 contexts, 0.333 (0.000 - 1.000)
+  faithfulness       contradicted not distinguished by this judge
+  faithfulness       supported: 1 of 4 statements, 0.250 (0.000 - 1.000)
+  context_relevance, context_precision
+                     relevant: 1 of 3 contexts, 0.333 (0.000 - 1.000)
+  context_relevance  fully relevant: 1 of 3 contexts, 0.333 (0.000 - 1.000)
+  context_relevance  evidence sentences: 1 of 4 sentences, 0.250 (0.000 - 1.000)
 
 To check the judge: 20 labelled samples are needed; 3 can be labelled here.
 Evaluate more questions.

@@ -15,7 +15,6 @@ from hostile_texts import HOSTILE
 from labelled_run import STATEMENT_ROWS, contexts_rows, grade_of, judged_run, read_tasks, says_statements
 
 import merilo
-from merilo.commands.calibrate.correction import corrected_of
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.page import answers_file, label_page, store_answer
 from merilo.commands.label.run import label_run
@@ -126,8 +125,7 @@ def test_ten_answers_by_keyboard_reload_undo_and_attach(
         (str(grade_of(each["context"])), "ann") for each in read_tasks(path)
     ]
     assert len(TaskFile(path).tasks) == 12
-    label_agreement(run, path, attach=True)
-    corrected = corrected_of(merilo.Run.open(run.path))[METRIC]
+    corrected = label_agreement(run, path, attach=True).metrics[METRIC].correction
     assert (corrected.labelled, corrected.estimate is not None) == (12, True)
 
 

@@ -261,7 +261,7 @@ def test_attached_labels_are_said_to_be_kept(tasks: Here) -> None:
     assert Path(tasks.path / "out" / "labels.jsonl").is_file()
     assert "Human labels" in tasks.merilo("show", "out", "--full").stdout
     shown = tasks.merilo("show", "out")
-    assert "at least 10 labelled samples are needed" in " ".join(shown.stdout.split())
+    assert "1 of at least 20 needed samples are labelled" in " ".join(shown.stdout.split())
     assert tasks.json("show", "out")["metrics"]["faithfulness"]["correction"]["reported"] == "nothing"
     assert "judge compared with human labels" in tasks.merilo("show", "out", "--people", "--full").stdout
     again = tasks.json("show", "out", "--people")["metrics"]["faithfulness"]
