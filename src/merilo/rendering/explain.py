@@ -313,7 +313,7 @@ def _bare(verdict: Verdict) -> Verdict:
     """
     if isinstance(verdict, DecisionVerdict) and verdict.averaged:
         return verdict
-    return replace(verdict, probability=None) if hasattr(verdict, "probability") else verdict  # type: ignore[call-arg]  # looked for on the line
+    return replace(verdict, probability=None) if hasattr(verdict, "probability") else verdict  # type: ignore[call-arg]  # the field is there
 
 
 def _quotes(case: SampleDetail, evidence: Evidence) -> tuple[str, ...]:
