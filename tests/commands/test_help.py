@@ -86,7 +86,7 @@ def test_a_page_names_only_options_that_exist(page: Path) -> None:
         (["sample-questions", "docs"], "merilo sample-questions is now: merilo questions DOCUMENTS"),
         (["list"], "Did you mean: merilo runs list?"),
         (["report"], "Missing argument 'RUN...'. See merilo report --help."),
-        (["export"], "Missing argument 'RUN'. See merilo export --help."),
+        (["export"], "Missing argument 'RUN...'. See merilo export --help."),
     ],
 )
 def test_a_former_or_incomplete_command_says_what_to_write(

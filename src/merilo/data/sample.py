@@ -18,6 +18,7 @@ from merilo.data.check import JSON
 from merilo.data.context import NO_METADATA, Context, ContextLike, contexts_of
 from merilo.data.history import Turn, TurnLike, read_turns
 from merilo.data.language import detect_language, identify_language
+from merilo.data.measures import MEASURED
 from merilo.data.messages import history_of
 from merilo.errors import DataError, MissingField, Problem, UsageError
 from merilo.short_repr import short_repr
@@ -252,8 +253,11 @@ class Sample:
 
     @property
     def digest(self) -> str:
-        """A digest of the content, id included: 32 hexadecimal digits."""
-        return hashlib.blake2b(_CANONICAL.encode(self.to_record()).encode(), digest_size=16).hexdigest()
+        """A digest of the content, id included and measured time excluded: 32 hexadecimal digits."""
+        record = self.to_record()
+        if MEASURED in self.metadata:
+            record["metadata"] = {name: value for name, value in self.metadata.items() if name != MEASURED}
+        return hashlib.blake2b(_CANONICAL.encode(record).encode(), digest_size=16).hexdigest()
 
     def to_record(self) -> dict[str, JSON]:
         """Return the sample as a JSON object without None values; `from_record` restores an equal sample."""
@@ -419,11 +423,13 @@ class Columns:
         renamed = [f"{column} as {name}" for column, name in self.recognised.items() if column != name]
         return "; ".join(filter(None, [self.separated, self.rows, f"read {', '.join(renamed)}" if renamed else ""]))
 
-    def sentence(self) -> str:
-        """Return the notice for the user: which column fills which field, and which are stored only."""
+    def sentence(self, measures: Collection[str] = ()) -> str:
+        """Return the notice for the user: which column fills which field, is a measure, or is stored only."""
         reading = self.reading()
         parts = [f"{reading[0].upper()}{reading[1:]}."] if reading else []
-        if unread := [column for column in self.kept if column != NUGGETS]:
+        if measured := [column for column in self.kept if column in measures]:
+            parts.append(f"Measures: {', '.join(measured)}.")
+        if unread := [column for column in self.kept if column != NUGGETS and column not in measures]:
             parts.append(f"Kept in the metadata, unread: {', '.join(unread)}.")
         if self.single:
             parts.append(f"Took each plain text as the only item of {', '.join(self.single)}; write lists as JSON.")

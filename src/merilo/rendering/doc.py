@@ -45,7 +45,8 @@ class Entry:
     name: str
     """The metric as shown, with marks."""
     parts: tuple[str, ...]
-    estimate: Estimate
+    estimate: Estimate | None
+    """None for the row that the others are compared with."""
     verdict: Verdict | None
     """None for a row without a conclusion."""
     said: str
@@ -58,7 +59,8 @@ class Entry:
     @property
     def cells(self) -> tuple[str, ...]:
         """The cells without the words: name, parts, number, interval."""
-        return (self.name, *self.parts, signed(self.estimate.value), between(self.estimate.interval))
+        each = self.estimate
+        return (self.name, *self.parts, *(("", "") if each is None else (signed(each.value), between(each.interval))))
 
     @property
     def words(self) -> str:
@@ -89,6 +91,8 @@ class Part:
     """The rows of numbers, below headings; without a head, a list."""
     below: str = ""
     """The text below the table."""
+    what: str = "metric"
+    """What a row is."""
 
     @property
     def lines(self) -> list[Line]:
@@ -217,6 +221,8 @@ def _differences(page: Page, part: Part, most: int | None) -> None:
     title, *names, number, level = part.head
     head = (title, *(cut(each, widest) for each in names), f"{number}, {level}", "")
     first, *lines = _aligned([head, *(entry.cells for entry in entries[:most])], page.width)
+    if not first.startswith(title[:1]):  # the title was too long for its column
+        page.text(title, tone=Tone.STRONG)
     page.line(Span(first, Tone.STRONG))
     for each in part.compared:
         if not lines:
@@ -273,7 +279,7 @@ def _markdown_table(part: Part) -> str:
     if not part.head:
         return ""
     _, *names, number, level = part.head
-    head = ("metric", *map(code, names), number, level, "verdict")
+    head = (part.what, *map(code, names), number, level, "verdict")
     blank = [""] * (len(head) - 1)
     if part.lines:
         rows = [(code(each.cells[0]), *each.cells[1:], each.note and code(each.note)) for each in part.lines]

@@ -27,12 +27,14 @@ from merilo.results.means import (
     mean_record,
     of_run,
 )
+from merilo.results.measures import measures_of
 from merilo.results.records import grouped, picked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from merilo.rendering.doc import Section
+    from merilo.results.measures import Measure
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
@@ -81,6 +83,11 @@ class RunView:
         ids = [text for text, metric in known.items() if any(name.endswith("_ids") for name in metric.needs)]
         complete = (text for text in ids if self.run.metrics[text].scored == self.run.done)
         return next(complete, None) or next(iter(judged_metrics(self.run.metrics)), None)
+
+    @property
+    def measures(self) -> dict[str, Measure]:
+        """The measures of the samples, by name."""
+        return self.run.kept(measures_of)
 
     @property
     def estimates(self) -> dict[str, Estimate]:
@@ -277,6 +284,7 @@ def run_record(view: RunView) -> dict[str, Any]:  # Any: JSON
         **({**found, "answers": answers, "gold": gold} if faults else {}),
         **({"fault_shares": shares} if shares else {}),
         **({"judge_noise": noise} if noise else {}),
+        **({"measures": {name: each.record() for name, each in view.measures.items()}} if view.measures else {}),
         **({"wordings": dict(run.manifest.wordings)} if run.manifest.wordings else {}),
         "unread": next((each.facts for each in own if each.code == "unread"), dict[str, Any]()),
         "caveats": [picked(each, CAVEAT) for each in own if each.level is not Level.INFORMS],

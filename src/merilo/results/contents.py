@@ -159,7 +159,7 @@ class _Described:
             contexts = record.get("retrieved_contexts")
             return _digest(_values(record, fields)), None if contexts is None else len(contexts)
 
-        for digest, count in _in_order(run, ids, described):
+        for digest, count in described_in_order(run, ids, described):
             digests += digest
             counts.append(-1 if count is None else count)
         return cls(np.frombuffer(digests, np.uint64).reshape(-1, 2), counts)
@@ -208,7 +208,9 @@ def _inputs(scores: RunScores, metrics: Sequence[str]) -> list[tuple[bytes | Non
     known = [known_metric(text) for text in metrics]
     needs = [(None, ()) if metric is None else (metric.needs, _truth_in_metadata(metric)) for metric in known]
     return list(
-        _in_order(scores.run, scores.ids, lambda record: tuple([_input_digest(record, *each) for each in needs]))
+        described_in_order(
+            scores.run, scores.ids, lambda record: tuple([_input_digest(record, *each) for each in needs])
+        )
     )
 
 
@@ -274,7 +276,7 @@ def _digest(value: object) -> bytes:
     return blake2b(repr(value).encode(), digest_size=16).digest()  # of JSON values; three times as fast as their JSON
 
 
-def _in_order(run: Run, ids: Sequence[str], describe: Callable[[Record], D]) -> Iterator[D]:
+def described_in_order(run: Run, ids: Sequence[str], describe: Callable[[Record], D]) -> Iterator[D]:
     """Yield the description of each sample, in the order of `ids`. Raises RunError.
 
     Samples are held in memory only if the run has them in another order, which is rare.

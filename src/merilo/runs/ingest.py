@@ -10,6 +10,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from merilo.data.check import cut
+from merilo.data.measures import KNOWN, measure_columns, number_in
 from merilo.data.problem_report import grouped_messages, unread_columns
 from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint, matching_id, with_identified_language
 from merilo.errors import DataError, Problem, UsageError
@@ -17,8 +18,9 @@ from merilo.judging.json_types import as_mapping
 from merilo.runs.run_metrics import Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from merilo.data.measures import MeasureColumn
     from merilo.data.sample import Dataset, Sample
     from merilo.runs.shards import Shard
     from merilo.runs.store import Store
@@ -41,6 +43,8 @@ class Intake:
 
     of_shard: Shard | None = None
     """The samples that are evaluated; None for all."""
+    declared: Mapping[str, MeasureColumn] = field(default_factory=dict[str, "MeasureColumn"])
+    """The keys of the metadata that hold a measure if they hold a number."""
     samples: int = 0
     """Number of samples to evaluate."""
     read: int = 0
@@ -57,6 +61,8 @@ class Intake:
     """The use of each column of the data."""
     note: str = ""
     """A sentence if no retrieved id matches a reference id of any sample; otherwise empty."""
+    measures: dict[str, MeasureColumn] = field(default_factory=dict[str, "MeasureColumn"])
+    """Those that do in at least one sample."""
     _own: Fingerprint = field(default_factory=Fingerprint)
     _all: Fingerprint = field(default_factory=Fingerprint)
     _problems: list[Problem] = field(default_factory=list)
@@ -75,6 +81,9 @@ class Intake:
         """Count a sample; return True if it is evaluated."""
         self.read += 1
         self.in_some |= sample.present
+        for key in sorted(self.declared.keys() & sample.metadata.keys() - self.measures.keys()):
+            if number_in(sample.metadata[key]) is not None:
+                self.measures[key] = self.declared[key]
         own = self.of_shard is None or self.of_shard.holds(self.read)
         if own:
             self.samples += 1
@@ -165,18 +174,20 @@ async def take_in(
     shows: Mapping[str, Callable[[Sample], bool | None]] | None = None,
     shard: Shard | None = None,
     match_ids: bool = False,
+    measures: Sequence[str] = (),
 ) -> Intake:
     """Read a data set into the store; `accept_samples` then makes its samples those of the run.
 
     `unread_by`: returns by metric the judge that does not support the language of a sample, and that language; None if
     this is not checked. `shows`: `ShownInRun.shows` of the metrics that have it. `shard`: the samples to evaluate. All
     are read, because metrics and messages depend on all of them, as do positions. `match_ids`: whether retrieved and
-    reference ids are compared. Yields to the event loop after each batch, so that reading can be cancelled. Raises
-    DataError with every problem found if records are invalid and not to be skipped, if no valid record is left, or if
-    ids have two forms, and UsageError for an empty shard.
+    reference ids are compared. `measures`: columns that the user declared as measures. Yields to the event loop after
+    each batch, so that reading can be cancelled. Raises DataError with every problem found if records are invalid and
+    not to be skipped, if no valid record is left, or if ids have two forms, and UsageError for an empty shard and for a
+    measure that no sample has.
     """
     store.expect_samples()
-    found, ids, unshown = Intake(shard), _Ids(matched=not match_ids), dict(shows or {})
+    found, ids, unshown = Intake(shard, measure_columns(measures)), _Ids(matched=not match_ids), dict(shows or {})
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
         known = store.positions([item.id for _, item in batch if not isinstance(item, BadRecord)])
@@ -201,6 +212,8 @@ async def take_in(
     if not found.samples:
         most = f"the data has {found.read:,} samples. Choose at most {found.read:,} shards."
         raise UsageError(f"Shard {shard} is empty: {most}")
+    if unmeasured := found.declared.keys() - KNOWN.keys() - found.measures.keys():
+        raise UsageError(f"--measure: no sample of {dataset.name} has a number in {min(unmeasured)!r}.")
     found.columns, found.note = dataset.columns, ids.note(dataset.name)
     return found
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from merilo.data.measures import MeasureColumn
 from merilo.errors import RunError
 from merilo.judging.json_types import as_list, as_object, plain
 from merilo.runs.database import FORMAT
@@ -166,13 +167,15 @@ class Manifest:
     """For one of several runs over the same data: `index` (from 1) and `of`, and the number and the fingerprint of all
     `samples` of the data. `samples` and `fingerprint` of the manifest are those of the shard. None: all samples."""
 
+    measures: Mapping[str, MeasureColumn] = field(default_factory=dict[str, MeasureColumn])
+    """Key of the samples' metadata → the measure that it holds."""
     undefined: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text of each metric that no sample of the data shows (`ShownInRun`) → why it is undefined for all of them."""
 
     def to_fields(self) -> dict[str, Any]:  # Any: JSON
         """Return this manifest as it is stored. Rare fields are omitted if they are empty."""
         fields = asdict(self)
-        for name in ("draws", "source", "definitions", "wordings", "shard", "undefined"):
+        for name in ("draws", "source", "definitions", "wordings", "shard", "measures", "undefined"):
             if not fields[name]:
                 del fields[name]
         return fields

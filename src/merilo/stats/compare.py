@@ -133,6 +133,7 @@ def compare(
     labels: Mapping[Key, PairLabels] | None = None,
     ignore_undefined: bool = False,
     member: Callable[[Key, Comparison], Hashable | None] = lambda key, _: key,
+    one_sided: bool = False,
 ) -> dict[Key, Comparison]:
     """Compare each metric of two runs, with conclusions for the primary ones (by default all).
 
@@ -149,7 +150,8 @@ def compare(
     `Policy.WORST` the Undefined ones count as the worse end of the range. The outcomes that are left out are then set
     to the ends of the range that make the difference smallest and largest. If the conclusion would change, it is
     "cannot tell". A retriever that returns nothing for hard questions therefore gains no advantage. With an infinite
-    range there is no conclusion then. `ignore_undefined`: leave Undefined ones out without this check.
+    range there is no conclusion then. `ignore_undefined`: leave Undefined ones out without this check. `one_sided`:
+    each end of an interval is a bound that is right with probability (1 + level) / 2; there is no conclusion then.
 
     Raises ValueError if columns have different lengths or ranges.
     """
@@ -162,6 +164,8 @@ def compare(
     codes = None if clusters is None else coded(clusters)
     own: Mapping[Key, PairLabels] = {} if labels is None else labels
     pairings = {key: _Pairing.of(*pair, undefined, ignore_undefined=ignore_undefined) for key, pair in pairs.items()}
+    if one_sided:
+        return {key: _compared(each, codes, level, own.get(key), one_sided=True) for key, each in pairings.items()}
     found = {key: _compared(each, codes, level, own.get(key)) for key, each in pairings.items()}
     chosen = [key for key in pairs if key in named]
     p_values = {key: p for key in chosen if (p := found[key].p) is not None}
@@ -270,7 +274,12 @@ class _Pairing:
 
 
 def _compared(
-    pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, labels: PairLabels | None
+    pairing: _Pairing,
+    codes: NDArray[np.int64] | None,
+    level: float,
+    labels: PairLabels | None,
+    *,
+    one_sided: bool = False,
 ) -> Comparison:
     if codes is not None:
         same_length(len(pairing.first), len(codes), "clusters")
@@ -278,7 +287,7 @@ def _compared(
     differences = differences_of(one, two)
     clusters = None if codes is None else codes[pairing.both]
     own = None if labels is None else labels.among(pairing.both)
-    test = paired_of(differences, clusters, span, level, own_ends(one, two, pairing.first.span))
+    test = paired_of(differences, clusters, span, level, own_ends(one, two, pairing.first.span), one_sided=one_sided)
     correction = None if own is None else corrected_pairs_of(test, differences, own.differences(), clusters, span)
     used = correction if correction is not None and correction.decides else None
     means = by_judge = (float(one.mean()), float(two.mean())) if len(one) else None
@@ -300,8 +309,8 @@ def _compared(
         superiority=(counts.wins + counts.ties / 2) / counts.pairs if counts.pairs else None,
         detectable=_detectable(test, level),
         clusters=test.units if codes is not None else None,
-        least=_extreme(pairing, codes, level, used, least=True),
-        most=_extreme(pairing, codes, level, used, least=False),
+        least=_extreme(pairing, codes, level, used, least=True, one_sided=one_sided),
+        most=_extreme(pairing, codes, level, used, least=False, one_sided=one_sided),
         by_judge=None if used is None else by_judge,
         correction=correction,
     )
@@ -340,6 +349,7 @@ def _extreme(
     corrected: PairedCorrection | None,
     *,
     least: bool,
+    one_sided: bool,
 ) -> ExtremeCase | None:
     low, high = pairing.first.span
     if not pairing.one_sided.any() or not (isfinite(low) and isfinite(high)):
@@ -354,7 +364,7 @@ def _extreme(
     differences, span = differences_of(*values), difference_span(pairing.first.span)
     if corrected is None:
         clusters = None if codes is None else codes[every]
-        test = paired_of(differences, clusters, span, level, own_ends(*values, pairing.first.span))
+        test = paired_of(differences, clusters, span, level, own_ends(*values, pairing.first.span), one_sided=one_sided)
     else:
         missing = differences[pairing.one_sided[every]]
         test = with_missing(corrected, int(pairing.both.sum()), missing, span, level)

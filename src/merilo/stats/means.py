@@ -215,8 +215,13 @@ def paired_of(
     span: tuple[float, float],
     level: float,
     ends: tuple[float, float] | None = None,
+    *,
+    one_sided: bool = False,
 ) -> PairedTest:
-    """Test as `paired_test` does, from arrays that are known to be valid; `ends`: of `own_ends`, for no clusters."""
+    """Test as `paired_test` does, from arrays that are known to be valid; `ends`: of `own_ends`, for no clusters.
+
+    `one_sided`: each end is right with probability (1 + level) / 2 by either method, so that it is a bound of its own.
+    """
     import numpy as np
 
     if not len(differences):
@@ -238,9 +243,10 @@ def paired_of(
     if not found.finite and (note or spread is None):
         note = note or f"cannot tell: all {sums.count} differences are equal"
         return _untold(sums.value, Interval(None, note, level=level), sums.count)
+    exact = (1 + level) / 2 if one_sided else level
     interval = Interval(
         # Without a p-value nothing may be shown, so both limits together are right with probability `level`.
-        found.limits(level, (1 + level) / 2 if note else level),
+        found.limits(level, (1 + exact) / 2 if note else exact),
         remark=f"all {sums.count} differences are equal" if spread is None else "",
         method=Method.WIDER if found.finite else Method.STUDENT,
         level=level,

@@ -49,6 +49,8 @@ MIN_UNITS_FOR_T: Final = 1_000
 """Number of clusters from which the jackknife replaces the bootstrap."""
 _MAX_UNDEFINED: Final = 0.05
 _NO_WIDTH: Final = 1e-12
+_AMOUNTS: Final = ((1, 100), (200, RESAMPLES))
+"""The least and the most resamples of medians, at once and in all."""
 _BLOCK: Final = 4_000_000
 """Numbers in memory at once while resampling; it never changes a result."""
 
@@ -295,6 +297,44 @@ def percentile_interval(
     if low == high:
         return Interval(None, "cannot tell: all resamples of the data give one value")
     return Interval((float(low), float(high)), remark=remark, method=Method.PERCENTILE, level=level, seed=seed)
+
+
+def median_ratio(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = LEVEL,
+) -> tuple[float, Interval] | None:
+    """Return the ratio of the medians of two columns of the same samples, and its percentile bootstrap interval.
+
+    A resample selects samples or their clusters. None without samples, and if a median is not above 0. There is no
+    interval for fewer than six samples or clusters.
+    """
+    import numpy as np
+
+    if not len(first) or np.median(first) <= 0 or np.median(second) <= 0:
+        return None
+    value = float(np.median(first) / np.median(second))
+    codes = np.arange(len(first)) if clusters is None else coded(clusters)
+    units = int(codes.max()) + 1
+    if note := too_few_clusters(units):
+        return value, Interval(None, note, level=level)
+    orders = [(column[order], codes[order]) for column in (first, second) for order in [np.argsort(column)]]
+    # Fewer resamples of many samples, whose medians vary less from one to the next.
+    rows, resamples = (min(max(_BLOCK // len(first), least), most) for least, most in _AMOUNTS)
+    random, starts = np.random.default_rng(SEED), np.arange(rows)[:, None] * units
+    found: list[NDArray[np.float64]] = []
+    for _ in range(resamples // rows):
+        places = random.integers(units, size=(rows, units)) + starts
+        drawn = np.bincount(places.ravel(), minlength=rows * units).reshape(rows, units)
+        one, two = (
+            column[(2 * (passed := drawn[:, own].cumsum(axis=1)) >= passed[:, -1:]).argmax(axis=1)]
+            for column, own in orders
+        )
+        found.append(one / np.where(two > 0, two, 1e-300))
+    low, high = np.percentile(found, [50 * (1 - level), 50 * (1 + level)], method="nearest")
+    return value, Interval((float(low), float(high)), method=Method.PERCENTILE, level=level, seed=SEED)
 
 
 def _places(bits: np.random.PCG64, count: int, size: int) -> NDArray[np.int64]:

@@ -181,14 +181,6 @@ def test_samples_without_contexts_are_not_cut(undefined: str, tmp_path: Path) ->
     assert not cut(only(found))
 
 
-def test_every_other_run_has_its_own_numbers(tmp_path: Path) -> None:
-    """Of three runs, only the one with another number of contexts than the first is cut."""
-    runs = [graded(tmp_path / name, grades(30, *own)) for name, own in (("a", (2, 0)), ("b", (1, 1)), ("c", (2,)))]
-    found = compare_runs(runs)
-    assert [each["second"] for each in numbers_of(found)] == ["c"]
-    assert [bool(cut(row)) for row in found.rows] == [False, True]
-
-
 def test_json_has_the_numbers(tmp_path: Path) -> None:
     """The record has the mean numbers and, in each row, the comparison; a flat row has no nested values."""
     found = compare_runs([graded(tmp_path / "a", grades(30, 2)), graded(tmp_path / "b", grades(30, 2, 0))])

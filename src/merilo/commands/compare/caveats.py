@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.commands.compare.matching import CONTEXTS, MAX_CUT_PAIRS
+from merilo.commands.compare.result import Row
+from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
 from merilo.numbers import about, between, count, number, signed
 from merilo.results.comparable import judged_by_embedded
@@ -30,7 +32,7 @@ from merilo.results.estimate import (
 from merilo.results.means import WEAK
 from merilo.results.records import first_of, picked
 from merilo.runs.run_metrics import weak_metrics
-from merilo.stats.compare import Conclusion, Policy
+from merilo.stats.compare import Conclusion, Policy, compare
 from merilo.stats.corrected_pairs import judge_error_difference
 from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.distributions import normal_quantile
@@ -39,7 +41,7 @@ from merilo.stats.means import FEWEST_DIFFERENT
 from merilo.stats.power import POWER, LabelSpread, labels_needed, samples_for
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
     from merilo.commands.compare.result import Side
     from merilo.results.scores import RunScores
@@ -57,93 +59,120 @@ _TWO_DIGITS: Final = 0.005
 
 
 class PairedLabels(NamedTuple):
-    """The human labels of every pair of runs that is compared."""
+    """The human labels of a pair of runs."""
 
-    labels: dict[tuple[str, int], PairLabels]
-    notes: tuple[str, ...]
-    uncorrected: Mapping[tuple[str, int], str] = MappingProxyType({})
+    labels: Mapping[str, PairLabels]
+    notes: tuple[str, ...] = ()
+    uncorrected: Mapping[str, str] = MappingProxyType({})
     """Why the labels of its verdicts do not correct a metric."""
-    columns: Mapping[tuple[str, int], tuple[Column, Column]] = MappingProxyType({})
+    columns: Mapping[str, tuple[Column, Column]] = MappingProxyType({})
     """The columns of the run and of the base of each labelled metric, with the samples that the judge did not judge."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """The runs over their common samples, each paired with the first."""
+class Pair:
+    """A base and a run over their common samples."""
 
-    scores: Sequence[RunScores]
-    names: Sequence[str]
-    columns: Mapping[tuple[str, int], tuple[Column, Column]]
-    """By metric and run, the columns of the run and of the base."""
+    scores: tuple[RunScores, RunScores]
+    names: tuple[str, str]
+    columns: Mapping[str, tuple[Column, Column]]
+    """By metric, the columns of the run and of the base."""
     labels: PairedLabels
     differing: Sequence[str]
     policy: Policy
-    same_contexts: Mapping[tuple[str, int], Comparison]
-    _equal: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
-    """By run, the metrics whose inputs equal those of the first run, once they were compared."""
+    same_contexts: Mapping[str, Comparison]
+    several: bool = False
+    """True if the pair is one of several, so that its notes name the runs."""
+    _equal: list[frozenset[str]] = field(default_factory=list["frozenset[str]"])
+    """The metrics whose inputs are equal in both, once they were compared."""
 
-    def member(self, key: tuple[str, int], found: Comparison) -> Hashable | None:
-        """Return the member of the family of tests that a metric of a run belongs to; None if it cannot decide.
+    def compared(
+        self,
+        metrics: Collection[str],
+        *,
+        primary: Collection[str] | None = None,
+        level: float = LEVEL,
+        one_sided: bool = False,
+    ) -> dict[str, Comparison]:
+        """Return the run minus the base by these metrics. Raises UsageError as `compare` raises ValueError."""
+        try:
+            return compare(
+                {metric: self.columns[metric] for metric in metrics},
+                primary=primary,
+                clusters=self.scores[0].clusters,
+                undefined=self.policy,
+                level=level,
+                labels=self.labels.labels,
+                member=self.member,
+                one_sided=one_sided,
+            )
+        except ValueError as error:  # Undefined cannot count as the worst score if the range is infinite
+            raise UsageError(str(error)) from None
+
+    def row(self, metric: str, other: int, found: Comparison) -> Row:
+        """Return the row of a metric of the run, which is at `other`."""
+        return Row(metric, other, self.columns[metric][1].higher_is_better, found, self.estimate(metric, found))
+
+    def member(self, metric: str, found: Comparison) -> Hashable | None:
+        """Return the member of the family of tests that a metric belongs to; None if it cannot decide.
 
         Metrics that the same labels correct are one member.
         """
-        metric, other = key
         if found.by_judge is None:
-            return None if self.unchecked(metric, other, found) else key
+            return None if self.unchecked(metric, found) else metric
         known = known_metric(metric)
-        return key if known is None else (frozenset(kind.kind for kind in known.asks), other)
+        return metric if known is None else frozenset(kind.kind for kind in known.asks)
 
-    def unchecked(self, metric: str, other: int, found: Comparison) -> str:
+    def unchecked(self, metric: str, found: Comparison) -> str:
         """Return why the judge alone may not name a winner; empty if it may, or does not decide."""
         if basis_of(metric, corrected=found.by_judge is not None) is not Basis.JUDGE:
             return ""
-        if (metric, other) in self.labels.uncorrected:
-            return self.labels.uncorrected[metric, other]
-        if not any(judged_by_embedded(self.scores[at].run.manifest, metric) for at in (0, other)):
+        if metric in self.labels.uncorrected:
+            return self.labels.uncorrected[metric]
+        if not any(judged_by_embedded(each.run.manifest, metric) for each in self.scores):
             return ""
         labelled = f"{found.labelled:,} of at least {DECIDING_LABELLED} questions are labelled"
         return labelled if found.labelled else UNCHECKED
 
-    def equal_inputs(self, metric: str, other: int) -> bool:
-        """Return True if a metric reads the same inputs in a run and the first; the stores are read once."""
-        if other not in self._equal:
-            base, run = self.scores[0], self.scores[other]
-            self._equal[other] = equal_inputs(base, run, [*base.columns])
-        return metric in self._equal[other]
+    def equal_inputs(self, metric: str) -> bool:
+        """Return True if a metric reads the same inputs in both runs; the stores are read once."""
+        if not self._equal:
+            self._equal.append(equal_inputs(*self.scores, [*self.scores[0].columns]))
+        return metric in self._equal[0]
 
-    def estimate(self, metric: str, other: int, found: Comparison) -> Estimate:
+    def estimate(self, metric: str, found: Comparison) -> Estimate:
         """Return the difference with its caveats: those that can force the verdict, then those that depend on it."""
         basis = basis_of(metric, corrected=found.by_judge is not None)
-        forcing = tuple(self._forcing(metric, other, found))
+        forcing = tuple(self._forcing(metric, found))
         counts = found.counts
         failed = counts.first_failed + counts.second_failed
         missing = Missing(counts.left_out - failed, failed)
         plain = Estimate(found.difference, found.interval.ends, counts.pairs, missing, basis, forcing)
-        better = self.columns[metric, other][1].higher_is_better
+        better = self.columns[metric][1].higher_is_better
         said = None if found.reading is None else verdict(plain, higher_is_better=better)
-        label = metric if len(self.names) == 2 else f"{metric}, {self.names[0]} to {self.names[other]}"
-        others = (*self._beside(metric, other, found, said), *self._notes(metric, other, found))
+        label = f"{metric}, {' to '.join(self.names)}" if self.several else metric
+        others = (*self._beside(metric, found, said), *self._notes(metric, found))
         return replace(plain, caveats=(*forcing, *(replace(each, about=label) for each in others)))
 
-    def _forcing(self, metric: str, other: int, found: Comparison) -> Iterator[Caveat]:
+    def _forcing(self, metric: str, found: Comparison) -> Iterator[Caveat]:
         """Yield what forces the verdict, by rank."""
-        run, base = self.columns[metric, other]
-        if found.reading is not None and equal_outcomes(base, run) and self.equal_inputs(metric, other):
+        run, base = self.columns[metric]
+        if found.reading is not None and equal_outcomes(base, run) and self.equal_inputs(metric):
             yield Caveat("no-change", "", Level.DECIDES, Verdict.NO_CHANGE)
         if self.differing:
             yield _cannot_tell("judges-differ", "the runs have different judges, rubrics or versions")
-        if why := self.unchecked(metric, other, found):
+        if why := self.unchecked(metric, found):
             yield _cannot_tell("judge-unchecked", why)
         if found.reading is Conclusion.CANNOT_TELL:
             yield _cannot_tell("no-conclusion", _no_conclusion(found))
-        elif found.reading not in {None, Conclusion.NOT_SHOWN} and self.equal_inputs(metric, other):
+        elif found.reading not in {None, Conclusion.NOT_SHOWN} and self.equal_inputs(metric):
             yield _cannot_tell(
                 "equal-inputs", "the inputs are equal in both runs, so the difference is the judge's own"
             )
 
-    def _beside(self, metric: str, other: int, found: Comparison, said: Verdict | None) -> Iterator[Caveat]:
+    def _beside(self, metric: str, found: Comparison, said: Verdict | None) -> Iterator[Caveat]:
         """Yield what is shown with the verdict `said`."""
-        cut, corrected = self.same_contexts.get((metric, other)), found.by_judge is not None
+        cut, corrected = self.same_contexts.get(metric), found.by_judge is not None
         if said in DECIDED and found.counts.left_out:
             one_sided = f"{count(found.counts.left_out, 'sample')} scored in one run only"
             yield Caveat("holds-at-worst", f"holds even if the {one_sided} had the least favourable scores")
@@ -157,16 +186,16 @@ class Pairs:
         if found.labelled and not corrected:
             text = f"{metric} has {count(found.labelled, 'labelled question')}; {NEEDED} it"
             yield Caveat("few-labels", text, Level.LEADS)
-        if (errors := self._errors(metric, other)) is not None:
+        if (errors := self._errors(metric)) is not None:
             yield errors
-        if said is Verdict.NOT_SHOWN and (needed := _more_needed(found, self.columns[metric, other][1].span)):
+        if said is Verdict.NOT_SHOWN and (needed := _more_needed(found, self.columns[metric][1].span)):
             yield Caveat("more-needed", needed, Level.LEADS)
-        if any(metric in weak_metrics(self.scores[at].run.manifest) for at in (0, other)):
+        if any(metric in weak_metrics(each.run.manifest) for each in self.scores):
             yield Caveat("weak", f"{WEAK}, so the difference may be the judge's error")
 
-    def _notes(self, metric: str, other: int, found: Comparison) -> Iterator[Caveat]:
+    def _notes(self, metric: str, found: Comparison) -> Iterator[Caveat]:
         """Yield what is in the notes."""
-        (run, base), cut = self.columns[metric, other], self.same_contexts.get((metric, other))
+        (run, base), cut = self.columns[metric], self.same_contexts.get(metric)
         if cut is not None:
             facts = "first_mean=second second_mean=first difference interval=interval.ends p pairs=counts.pairs"
             text = "" if cut.difference is None else _cut(cut, found)
@@ -176,19 +205,18 @@ class Pairs:
         if found.interval.remark:
             yield Caveat("interval", found.interval.remark, topic=REMARKS)
         if ids := _one_sided(self.scores[0].ids, base, run):
-            text = f"{_missing(found, (self.names[0], self.names[other]), self.policy)}. Examples: {', '.join(ids)}"
+            text = f"{_missing(found, self.names, self.policy)}. Examples: {', '.join(ids)}"
             yield Caveat("one-sided", text, topic="Scored in one run only", facts={"ids": ids})
 
-    def _errors(self, metric: str, other: int) -> Caveat | None:
+    def _errors(self, metric: str) -> Caveat | None:
         """Return the judge's mean errors; None without labels, and if the judge did not judge some samples."""
-        (run, base), labels = self.columns[metric, other], self.labels.labels.get((metric, other))
-        first, second = self.scores[0], self.scores[other]
+        (run, base), labels = self.columns[metric], self.labels.labels.get(metric)
+        first, second = self.scores
         if labels is None or run is not second.columns[metric] or base is not first.columns[metric]:
             return None
         own = None if first.clusters is None else [first.clusters[place] for place in labels.places.tolist()]
         found = judge_error_difference(labels, base.span, clusters=own)
-        names = self.names[0], self.names[other]
-        return judge_errors(found, metric, names, higher_is_better=base.higher_is_better)
+        return judge_errors(found, metric, self.names, higher_is_better=base.higher_is_better)
 
 
 def of_all(

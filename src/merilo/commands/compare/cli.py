@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 HELP = """Compare runs of the same questions: better, worse, no difference shown, no change, or cannot tell.
 
-Every run is compared with the first one (the base), over the questions that all runs share: same id and equal content.
-A difference is the run minus the base. Human labels of the pair correct it (merilo label BASE RUN). The embedded judge
-alone never names a better run. Runs whose judge, rubrics or metric versions differ are rejected.
+Two runs: the run minus the base, over the questions that both share (same id and equal content). Three runs or more:
+one table against the best, with the runs that may be the best. Human labels of the pair correct a difference (merilo
+label BASE RUN). The embedded judge alone never names a better run. Runs whose judge, rubrics or metric versions differ
+are rejected.
 """
 EXAMPLES = """\b
 Examples:
   merilo compare runs/old runs/new
   merilo compare runs/old runs/new --primary faithfulness
+  merilo compare runs/k2 runs/k4 runs/k8 --within 0.03
   merilo compare runs/old runs/new --markdown - >> comment.md
 """
 
@@ -39,6 +41,17 @@ def compare(
     primary: Annotated[
         list[str] | None,
         typer.Option(metavar="M,...", help="Draw conclusions for these metrics only (Holm-corrected). [default: all]"),
+    ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option(metavar="D", help="Name the cheapest run that is at most D worse than every other one."),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="RUN", help="With --within: at most D worse than this run.")
+    ] = None,
+    prefer: Annotated[
+        str | None,
+        typer.Option(metavar="MEASURE", help="Choose among equally good runs by cost, latency or another measure."),
     ] = None,
     by: By = None,
     cluster: Cluster = None,
@@ -72,6 +85,9 @@ def compare(
             across_judges=across_judges,
             across_data=across_data,
             judge_only=judge_only,
+            within=within,
+            against=against,
+            prefer=prefer,
         ),
     )
     if markdown is not None:
@@ -110,6 +126,7 @@ COMMAND = Command(
     summary="Compare runs of the same questions.",
     help=HELP,
     call=compare,
-    options="--metrics --primary --by --cluster --undefined --across-judges --across-data --full --markdown --json",
+    options="--metrics --primary --within --against --prefer --by --cluster --undefined --across-judges --across-data "
+    "--full --markdown --json",
     examples=EXAMPLES,
 )

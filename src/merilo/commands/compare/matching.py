@@ -219,43 +219,43 @@ class SameContexts:
 
     caveats: tuple[Caveat, ...] = ()
     """The mean numbers of contexts; empty if the numbers are equal in all samples."""
-    comparisons: Mapping[tuple[str, int], Comparison] = field(default_factory=dict[tuple[str, int], "Comparison"])
-    """By metric and other run, the run minus the base; only metrics that judge each context alone and whose scores the
-    evidence explains.
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict[str, "Comparison"])
+    """By metric, the run minus the base; only metrics that judge each context alone and whose scores the evidence
+    explains.
     """
 
 
 def by_same_contexts(
-    scores: Sequence[RunScores], names: Sequence[str], counts: Sequence[Sequence[int | None]], policy: Policy
+    scores: tuple[RunScores, RunScores],
+    names: tuple[str, str],
+    counts: Sequence[Sequence[int | None]],
+    policy: Policy,
 ) -> SameContexts:
-    """Compare every other run with the first one over the same number of contexts, if their numbers differ.
+    """Compare a run with the base over the same number of contexts, if their numbers differ.
 
     `scores`: of the same samples in one order. `counts`: by run, the number of contexts of each of these samples; empty
-    if all runs have the same samples.
+    if both runs have the same samples.
     """
-    caveats: list[Caveat] = []
     if not counts:
         return SameContexts()
     chosen = _sampled(len(scores[0].ids))
     some = [each.at(chosen) for each in scores] if chosen else scores
     lengths = [[each[at] for at in chosen] for each in counts] if chosen else counts
-    pairs: dict[tuple[str, int], tuple[Column, Column]] = {}
-    for other in range(1, len(counts)):
-        both = [(a, b) for a, b in zip(counts[0], counts[other], strict=True) if a is not None and b is not None]
-        if all(a == b for a, b in both):
-            continue
-        first, second = (sum(each) / len(both) for each in zip(*both, strict=True))
-        text = f"{first:.2f} in {names[0]}, {second:.2f} in {names[other]}"
-        facts = {"first": names[0], "second": names[other], "first_mean": first, "second_mean": second}
-        facts |= {"samples": len(both)}
-        caveats.append(Caveat("context-numbers", text, topic=CONTEXTS, about="mean per sample", facts=facts))
-        if not any(a != b and min(a, b) for a, b in both):  # without any context there is nothing to cut to
-            continue
-        cut = _cut(some[0], lengths[0], lengths[other]), _cut(some[other], lengths[other], lengths[0])
-        pairs |= {(metric, other): (cut[1][metric], cut[0][metric]) for metric in cut[0] if metric in cut[1]}
-    found = compare(pairs, primary=(), clusters=some[0].clusters, undefined=policy)
-    caveats += [Caveat("how-to-read", _READ_BOTH, topic=CONTEXTS, about="how to read")] if caveats else []
-    return SameContexts(tuple(caveats), found)
+    both = [(a, b) for a, b in zip(*counts, strict=True) if a is not None and b is not None]
+    if all(a == b for a, b in both):
+        return SameContexts()
+    first, second = (sum(each) / len(both) for each in zip(*both, strict=True))
+    text = f"{first:.2f} in {names[0]}, {second:.2f} in {names[1]}"
+    facts = {"first": names[0], "second": names[1], "first_mean": first, "second_mean": second, "samples": len(both)}
+    caveats = (
+        Caveat("context-numbers", text, topic=CONTEXTS, about="mean per sample", facts=facts),
+        Caveat("how-to-read", _READ_BOTH, topic=CONTEXTS, about="how to read"),
+    )
+    if not any(a != b and min(a, b) for a, b in both):  # without any context there is nothing to cut to
+        return SameContexts(caveats)
+    base, run = _cut(some[0], lengths[0], lengths[1]), _cut(some[1], lengths[1], lengths[0])
+    pairs = {metric: (run[metric], base[metric]) for metric in base if metric in run}
+    return SameContexts(caveats, compare(pairs, primary=(), clusters=some[0].clusters, undefined=policy))
 
 
 def _sampled(samples: int) -> tuple[int, ...]:

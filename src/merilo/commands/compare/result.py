@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn, cast
 
+from merilo.errors import UsageError
 from merilo.results.estimate import DECIDED, Basis, Caveat, Estimate, Verdict, verdict
 from merilo.results.faults import CANNOT_TELL
+from merilo.results.measures import read_measures
 from merilo.short_repr import unknown_attribute
 from merilo.stats.compare import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
     from merilo.results.faults import Faults
+    from merilo.results.measures import Measure
     from merilo.results.sample_detail import SampleDetail
     from merilo.runs.run import Run
     from merilo.stats.compare import Comparison
@@ -57,6 +62,11 @@ class Row:
         return verdict(self.estimate, higher_is_better=self.higher_is_better)
 
     @property
+    def improvement(self) -> float:
+        """The difference, above 0 if the run is the better one; 0 without a pair."""
+        return (self.difference or 0.0) * (1 if self.higher_is_better else -1)
+
+    @property
     def unchecked(self) -> Caveat | None:
         """Why the judge alone may not name a winner; None if it may."""
         return self.estimate.caveat("judge-unchecked")
@@ -94,6 +104,42 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranking:
+    """Several runs by one metric. All of its intervals hold together with 95 %; so do its bounds within a margin."""
+
+    metric: str
+    best: int
+    """The index of the run with the best mean."""
+    rows: tuple[Row, ...]
+    """Each other run minus the best, the best of them first."""
+    within: float | None = None
+    """The margin, in the unit of the metric, above 0; None if none was given."""
+    against: int | None = None
+    """The index of the run that others are as good as; None for every other run."""
+    as_good: tuple[int, ...] = ()
+    """The runs that are shown to be at most `within` worse."""
+
+    @property
+    def may_be_best(self) -> tuple[int, ...]:
+        """The runs that are not shown to be worse than the best: with 95 % the truly best is one. Empty if the judge
+        may not decide about any run, such as the embedded judge alone.
+        """
+        if all(row.estimate.caveat("judge-unchecked") or row.estimate.caveat("judges-differ") for row in self.rows):
+            return ()
+        return (self.best, *(row.other for row in self.rows if row.verdict is not Verdict.WORSE))
+
+    def row_of(self, place: int) -> Row | None:
+        """Return the row of a run; None for the best."""
+        return next((row for row in self.rows if row.other == place), None)
+
+    @property
+    def means(self) -> dict[int, float | None]:
+        """The means of the runs, best first; corrected if labels correct a row."""
+        first = next((row for row in self.rows if row.comparison.by_judge is not None), self.rows[0])
+        return {self.best: first.base_mean, **{row.other: row.run_mean for row in self.rows}}
+
+
+@dataclass(frozen=True, slots=True)
 class Moved:
     """A sample whose scores differ between runs, with its details in every run."""
 
@@ -108,10 +154,10 @@ class Moved:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """A comparison of runs over their common samples; every other run is compared with the first, the base.
+    """A comparison of runs over their common samples: of two, the second minus the first, which is the base.
 
-    Differences are the run minus the base, so a drop is negative. Conclusions hold for all `primary` metrics and runs
-    together.
+    A drop is negative. Conclusions hold for all `primary` metrics together. Of several runs, each is compared with the
+    best one by each metric (`rankings`).
     """
 
     sides: tuple[Side, ...]
@@ -120,7 +166,7 @@ class RunComparison:
     ids: tuple[str, ...]
     """The ids of these samples, in the first run's order."""
     rows: tuple[Row, ...]
-    """By other run, then by metric in the first run's order."""
+    """By metric in the first run's order; of several runs, those of all rankings."""
     primary: tuple[str, ...]
     """The metrics that conclusions are drawn for."""
     moved_by: str | None
@@ -134,31 +180,70 @@ class RunComparison:
     undefined: Policy = Policy.DROP
     cluster: str | None = None
     """The field that clusters the samples; None: no clusters."""
+    clusters: tuple[Hashable, ...] | None = field(default=None, repr=False)
+    """The cluster of each common sample."""
+    rankings: tuple[Ranking, ...] = ()
+    """The runs by each metric, that of the choice first; empty for a pair of runs without a margin."""
+    prefer: str = ""
+    """The measure that chooses among equally good runs; empty for the first that all runs have."""
+
+    @cached_property
+    def measures(self) -> tuple[Mapping[str, Measure], ...]:
+        """By run, the measures of the common samples. Raises RunError if the samples cannot be read."""
+        computed = bool(self.rankings)
+        return tuple(read_measures(each.run, self.ids, self.clusters, computed=computed) for each in self.sides)
+
+    @cached_property
+    def preferred(self) -> str | None:
+        """The measure that chooses among equally good runs; None without one. Raises UsageError for an unknown one."""
+        shared = [name for name in self.measures[0] if all(name in each for each in self.measures)]
+        if self.prefer:
+            named = [name for name in shared if self.prefer in {name, self.measures[0][name].title}]
+            if not named:
+                listed = ", ".join(shared) or "none"
+                raise UsageError(f"--prefer: not all runs have a measure {self.prefer!r}; they have {listed}.")
+            return named[0]
+        unlike = (name for name in shared if len({each[name].typical for each in self.measures}) > 1)
+        return next(unlike, None)
+
+    @cached_property
+    def chosen(self) -> int | None:
+        """The run to take: of those as good within the margin, or without one of those that may be the best, the one
+        with the best preferred measure. None without such runs, and of several ones without such a measure.
+        """
+        found = self.rankings[0].may_be_best if self.rankings[0].within is None else self.rankings[0].as_good
+        if (name := self.preferred) is None or not found:
+            return found[0] if len(found) == 1 else None
+        sign = -1 if self.measures[0][name].column.higher_is_better else 1
+        return min(found, key=lambda place: sign * self.measures[place][name].typical)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the runs."""
         return tuple(side.name for side in self.sides)
 
-    def rows_of(self, other: int) -> list[Row]:
-        """Return the rows of one of the other runs, by its index."""
-        return [row for row in self.rows if row.other == other]
-
-    def deciding(self, other: int = 1) -> list[Row]:
-        """Return the rows that a conclusion on a run rests on: better or worse by human labels and by ids, if any is;
+    @property
+    def deciding(self) -> list[Row]:
+        """The rows that the conclusion on a pair rests on: better or worse by human labels and by ids, if any is;
         otherwise by a judge alone that may name a winner.
         """
-        decided = [row for row in self.rows_of(other) if row.verdict in DECIDED]
+        decided = [row for row in self.rows if row.verdict in DECIDED]
         return [row for row in decided if row.estimate.basis is not Basis.JUDGE] or decided
 
-    def verdict_of(self, other: int = 1) -> Verdict:
-        """Return the conclusion on a run: better or worse if its deciding rows agree.
+    @property
+    def verdict(self) -> Verdict:
+        """The conclusion on the second run: better or worse if its deciding rows agree.
 
-        Without deciding rows: no difference shown if human labels correct a metric, or if no metric is undecided.
+        Without deciding rows: no difference shown if human labels correct a metric, or if no metric is undecided. Of
+        several runs: better if one is better than all others, otherwise no difference shown or cannot tell.
         """
-        if decided := {row.verdict for row in self.deciding(other)}:
+        if self.rankings:
+            unknown = all(row.verdict is Verdict.CANNOT_TELL for row in self.rankings[0].rows)
+            alone = len(self.rankings[0].may_be_best) == 1
+            return Verdict.CANNOT_TELL if unknown else Verdict.BETTER if alone else Verdict.NOT_SHOWN
+        if decided := {row.verdict for row in self.deciding}:
             return Verdict.CANNOT_TELL if len(decided) > 1 else cast("Verdict", decided.pop())
-        rows = [row for row in self.rows_of(other) if row.verdict is not None]
+        rows = [row for row in self.rows if row.verdict is not None]
         found = {row.verdict for row in rows}
         if found == {Verdict.NO_CHANGE}:
             return Verdict.NO_CHANGE
@@ -168,14 +253,9 @@ class RunComparison:
         return Verdict.CANNOT_TELL
 
     @property
-    def verdict(self) -> Verdict:
-        """The conclusion on the second run (see `verdict_of`)."""
-        return self.verdict_of(1)
-
-    @property
     def metrics(self) -> dict[str, Row]:
-        """The second run against the base, by metric."""
-        return {row.metric: row for row in self.rows_of(1)}
+        """The row of each metric; of several runs, that of the run that is nearest to the best."""
+        return {row.metric: row for row in reversed(self.rows)}
 
     @cached_property
     def faults(self) -> tuple[Faults, ...]:

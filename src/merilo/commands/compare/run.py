@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from merilo.commands.calibrate.correction import paired_labels
-from merilo.commands.calibrate.levels import judge_sentences
-from merilo.commands.compare.caveats import PairedLabels, Pairs, of_all
+from merilo.commands.compare.caveats import of_all
 from merilo.commands.compare.matching import (
+    SameContexts,
     by_same_contexts,
     import_notes,
     in_common,
@@ -17,7 +17,8 @@ from merilo.commands.compare.matching import (
     under_common_names,
     with_common_names,
 )
-from merilo.commands.compare.result import Moved, Row, RunComparison, Side
+from merilo.commands.compare.ranking import Runs, metric_of_choice
+from merilo.commands.compare.result import Moved, RunComparison, Side
 from merilo.errors import UsageError
 from merilo.results.comparable import not_comparable, score_affecting_differences
 from merilo.results.contents import equal_questions
@@ -25,16 +26,14 @@ from merilo.results.sample_detail import cases_of
 from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import opened
 from merilo.stats.compare import Policy, moved
-from merilo.stats.compare import compare as compare_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
     from merilo.commands.compare.matching import MetricNames
+    from merilo.commands.compare.result import Ranking, Row
     from merilo.runs.run import Run
-    from merilo.stats.column import Column
-    from merilo.stats.corrected_pairs import PairLabels
 
 
 SHOWN = 20
@@ -62,10 +61,16 @@ class ComparisonRequest:
     """Maximum number of samples that changed most to include."""
     judge_only: bool = False
     """Leave human labels out: every number is the judge's own."""
+    within: float | None = None
+    """Find the runs that are at most this much worse than every other one; in the unit of the metric, above 0."""
+    against: str | None = None
+    """The name or path of the run that `within` is measured against; None: every other run."""
+    prefer: str | None = None
+    """The measure that chooses among equally good runs, such as cost or latency; None: the first that all have."""
 
 
 def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRequest | None = None) -> RunComparison:
-    """Compare every other run with the first one, over the samples that all runs have with an equal question.
+    """Compare a run with a base, or several runs with the best, over the samples that all have with an equal question.
 
     Raises UsageError for a metric or an option that cannot be used, and for runs whose judges or questions differ, with
     the differences; DataError if no samples can be paired; RunError if a run cannot be read.
@@ -86,24 +91,34 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     questions = equal_questions(paired.scores, names, metrics, across_data=wanted.across_data)
     matching = [each.at(questions.positions) for each in paired.scores] if questions.other else paired.scores
     primary = None if wanted.primary is None else _primary(measured[0], chosen, wanted.primary)
-    labels = _labels(matching, metrics, policy, judge_only=wanted.judge_only)
-    plain = {
-        (metric, other): _columns_of(metric, matching[0], run)
-        for metric in matching[0].columns
-        for other, run in enumerate(matching[1:], start=1)
-    }
-    pairs = {**plain, **labels.columns}
-    contexts = by_same_contexts(matching, names, questions.contexts, policy)
-    paired_runs = Pairs(matching, names, pairs, labels, differing, policy, contexts.comparisons)
-    rows = _rows(paired_runs, primary)
-    by = _moved_by(rows)
+    several = Runs(matching, names, differing, policy, wanted.judge_only)
+    rankings: list[Ranking] = []
+    contexts = SameContexts()
+    if len(runs) > 2 or wanted.within is not None:
+        against = None if wanted.against is None else _place(wanted.against, measured, names)
+        first = metric_of_choice(metrics, primary)
+        rankings = [several.ranking(first, wanted.within, against)]
+        rankings += [several.ranking(metric) for metric in metrics if metric != first]
+        rows = [row for each in rankings for row in each.rows]
+        notes = [note for row in rankings[0].rows for note in several.pair(rankings[0].best, row.other).labels.notes]
+    else:
+        pair = several.pair(0, 1)
+        contexts = by_same_contexts(pair.scores, pair.names, questions.contexts, policy)
+        pair = replace(pair, same_contexts=contexts.comparisons)
+        rows = [pair.row(metric, 1, found) for metric, found in pair.compared(metrics, primary=primary).items()]
+        notes = [*pair.labels.notes]
+    by = _moved_by(rankings[0].rows if rankings else rows)
     shown, movers = _moved(matching, by, wanted.samples, chosen)
     sides = [
         Side(name, each.run, len(each.ids), tuple(only[:_NAMED]), len(only), each.run.complete)
         for name, each, only in zip(names, scores, paired.only, strict=True)
     ]
-    noted = {"questions": questions.notes, "labels": labels.notes, "imports": import_notes(measured, names, chosen)}
-    return RunComparison(
+    noted = {
+        "questions": questions.notes,
+        "labels": [*dict.fromkeys(notes)],
+        "imports": import_notes(measured, names, chosen),
+    }
+    found = RunComparison(
         sides=tuple(sides),
         common=len(matching[0].ids),
         ids=tuple(matching[0].ids),
@@ -115,12 +130,29 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         caveats=(*contexts.caveats, *of_all(sides, differing, noted, chosen.left_out)),
         undefined=policy,
         cluster=(wanted.cluster or measured[0].manifest.cluster) if matching[0].clusters is not None else None,
+        clusters=matching[0].clusters,
+        rankings=tuple(rankings),
+        prefer=wanted.prefer or "",
     )
+    if wanted.prefer:
+        _ = found.preferred  # raises for a measure that the runs do not have
+    return found
+
+
+def _place(named: str, runs: Sequence[Run], names: Sequence[str]) -> int:
+    for place, (run, name) in enumerate(zip(runs, names, strict=True)):
+        if named in {name, str(run.path)} or Path(named).resolve() == run.path.resolve():
+            return place
+    raise UsageError(f"--against: {named} is not one of the runs: {', '.join(names)}.")
 
 
 def _checked(runs: Sequence[object], wanted: ComparisonRequest) -> Policy:
     if len(runs) < 2:
         raise UsageError(f"A comparison needs at least two runs, got {len(runs)}.")
+    if wanted.within is not None and not wanted.within > 0:
+        raise UsageError(f"--within must be above 0, got {wanted.within}.")
+    if wanted.against is not None and wanted.within is None:
+        raise UsageError("--against needs --within, the margin.")
     try:
         return Policy(wanted.undefined)
     except ValueError:
@@ -161,52 +193,6 @@ def _primary(run: Run, chosen: MetricNames, named: Sequence[str]) -> list[str]:
     if not found:
         raise UsageError("--primary names no metric. Name one, or leave the option out to use all.")
     return found
-
-
-def _labels(scores: Sequence[RunScores], metrics: Sequence[str], policy: Policy, *, judge_only: bool) -> PairedLabels:
-    if judge_only:
-        return PairedLabels({}, ())
-    found: dict[tuple[str, int], PairLabels] = {}
-    left: dict[tuple[str, int], str] = {}
-    columns: dict[tuple[str, int], tuple[Column, Column]] = {}
-    notes: list[str] = []
-    for other in range(1, len(scores)):
-        own = paired_labels(scores[0], scores[other], metrics)
-        notes += own.notes
-        columns |= {(metric, other): _columns_of(metric, *own.scores) for metric in own.labels}
-        found |= {(metric, other): labels.exchanged() for metric, labels in own.labels.items()}  # the run comes first
-        left |= {(metric, other): each.reason.removeprefix("cannot tell: ") for metric, each in own.uncorrected.items()}
-    if found and policy is Policy.WORST:
-        return PairedLabels(
-            {}, ("Human labels correct scored samples only, so they are not used with --undefined worst.",)
-        )
-    notes += judge_sentences(*(each.run for each in scores), levels=False)
-    return PairedLabels(found, tuple(notes), left, columns)
-
-
-def _columns_of(metric: str, base: RunScores, run: RunScores) -> tuple[Column, Column]:
-    """Return the columns of the run and of the base."""
-    return run.columns[metric], base.columns[metric]
-
-
-def _rows(pairs: Pairs, primary: Sequence[str] | None) -> list[Row]:
-    """Return the rows by other run, then in the first run's order."""
-    chosen = None if primary is None else [key for key in pairs.columns if key[0] in primary]
-    try:
-        found = compare_columns(
-            pairs.columns,
-            primary=chosen,
-            clusters=pairs.scores[0].clusters,
-            undefined=pairs.policy,
-            labels=pairs.labels.labels,
-            member=pairs.member,
-        )
-    except ValueError as error:  # Undefined cannot count as the worst score if the range is infinite
-        raise UsageError(str(error)) from None
-    return [
-        Row(metric, other, pairs.columns[metric, other][1].higher_is_better, each, pairs.estimate(metric, other, each))
-        for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
-    ]
 
 
 # -- the samples that changed most --------------------------------------------------------------------

@@ -17,74 +17,77 @@ from merilo.rendering.page import Page, Span, Tone, cut
 from merilo.results.estimate import BY_JUDGE, DECIDED, OWN_ERROR, Basis, Level, Verdict, covers_imported
 from merilo.results.faults import FAULTS, PLACES
 from merilo.results.means import MARK, WeakMarks, weak_legend
+from merilo.results.measures import advantage, first_by, measure_cells, measure_differences
 from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from merilo.commands.compare.result import Moved, Row, RunComparison
+    from merilo.commands.compare.result import Moved, Ranking, Row, RunComparison
 
 _ROWS: Final = 12
 """Maximum number of rows of one pair of runs, unless the full page is asked for."""
-_ROWS_OF_EACH: Final = 4
-"""The same of each pair, if more than two runs are compared."""
 _MAX_LINES: Final = 25
 _SHOWN: Final = 5
 """Maximum number of samples that changed."""
 
 
-def comparison_doc(found: RunComparison) -> Doc:
-    """Return the document of a comparison."""
-    several = len(found.sides) > 2
-    noted = [*found.caveats, *(each for row in found.rows for each in row.estimate.caveats)]
+def comparison_doc(found: RunComparison, *, full: bool = False) -> Doc:
+    """Return the document of a comparison; `full`: of several runs, also the other metrics and each pair."""
+    several = bool(found.rankings)
+    rows = found.rankings[0].rows if several else found.rows
+    noted = [*found.caveats, *(each for row in rows for each in row.estimate.caveats)]
     paths = [str(side.run.path) for side in found.sides]
+    parts = ranking_parts(found, full=full) if several else [_part(found)]
+    losses = [each for each in [loss(found)] if each]
     return Doc(
         title=f"{' against '.join(found.names)}: {count(found.common, 'question')}",
-        parts=tuple([_part(found, other) for other in range(1, len(found.sides))]),
-        warnings=tuple([each.full for each in found.caveats if each.level is Level.WARNS]),
-        legend=_legend(found, "The other run" if several else found.names[1]),
+        parts=tuple(parts),
+        warnings=tuple([each.full for each in found.caveats if each.level is Level.WARNS] + losses),
+        legend=_legend(found),
         notes=tuple(sections_of(noted)),
         advice=to_decide(found),
         next=("What changed: " + command("report", *paths), "All metrics and statistics: --full"),
     )
 
 
-def _part(found: RunComparison, other: int) -> Part:
-    rows, names = found.rows_of(other), (found.names[0], found.names[other])
+def _part(found: RunComparison) -> Part:
+    measured = measure_differences(*found.measures)
     return Part(
-        heading=" to ".join(names),
-        sentences=(conclusion(found, other), *leads(found, other)),
+        heading="",
+        sentences=(conclusion(found), *leads(found)),
         head=(
-            f"{count(found.common, 'question')} in {'both' if len(found.sides) == 2 else 'all'} runs",
-            *names,
+            f"{count(found.common, 'question')} in both runs",
+            *found.names,
             "difference",
             f"{percent(LEVEL)}{_family(found) or ' interval'}",
         ),
-        rows=tuple(_groups(found, rows)),
-        below=_fault_counts(found, other),
+        rows=tuple(_groups(found)),
+        below=" ".join(filter(None, (_fault_counts(found), *(each["text"] for each in measured)))),
     )
 
 
-def _fault_counts(found: RunComparison, other: int) -> str:
-    """Return the judge's verdicts in the base and in a run, the most frequent first; empty if they are not judged."""
+def _fault_counts(found: RunComparison) -> str:
+    """Return the judge's verdicts in the base and in the run, the most frequent first; empty if they are not judged."""
     if not found.faults:
         return ""
-    base, run = found.faults[0], found.faults[other]
+    base, run = found.faults
     amounts = sorted({*base, *run}, key=lambda key: (-base[key] - run[key], PLACES[key]))
     shown = ", ".join(f"{FAULTS[PLACES[key]].name.lower()} {base[key]:,} to {run[key]:,}" for key in amounts)
     return f"Verdicts of the judge: {shown}."
 
 
-def leads(found: RunComparison, other: int = 1) -> list[str]:
-    """Return what qualifies the conclusion on a run: the first caveat of each code, of corrected metrics first.
+def leads(found: RunComparison) -> list[str]:
+    """Return what qualifies the conclusion: the first caveat of each code, of corrected metrics first.
 
     Those that depend on a row's verdict are shown only if it is the conclusion, and what would show a difference only
     for the row that the conclusion names.
     """
     shown: dict[str, str] = {}
-    for row in sorted(found.rows_of(other), key=lambda row: row.estimate.basis is not Basis.LABELS):
+    rows = found.rankings[0].rows if found.rankings else found.rows
+    for row in sorted(rows, key=lambda row: row.estimate.basis is not Basis.LABELS):
         for each in row.estimate.caveats:
-            if each.level is Level.LEADS and (each.code not in OF_VERDICT or row.verdict is found.verdict_of(other)):
+            if each.level is Level.LEADS and (each.code not in OF_VERDICT or row.verdict is found.verdict):
                 shown.setdefault(each.code, each.full)
         if row.verdict is Verdict.NOT_SHOWN:
             shown.setdefault("more-needed", "")
@@ -94,10 +97,12 @@ def leads(found: RunComparison, other: int = 1) -> list[str]:
 # -- the conclusion ------------------------------------------------------------------------------------
 
 
-def conclusion(found: RunComparison, other: int = 1) -> str:
-    """Return the conclusion on a run, in one or two sentences."""
-    name, verdict = found.names[other], found.verdict_of(other)
-    decided = found.deciding(other)
+def conclusion(found: RunComparison) -> str:
+    """Return the conclusion on a pair or on several runs, in one or two sentences."""
+    if found.rankings:
+        return " ".join(choice(found))
+    name, verdict = found.names[1], found.verdict
+    decided = found.deciding
     if len({row.verdict for row in decided}) > 1:
         better, worse = (_listed([r for r in decided if r.verdict is each]) for each in (Verdict.BETTER, Verdict.WORSE))
         alone = f", {BY_JUDGE}" if decided[0].estimate.basis is Basis.JUDGE else ""
@@ -113,8 +118,12 @@ def conclusion(found: RunComparison, other: int = 1) -> str:
             f"{name} is {verdict}{by}: {row.metric} {number(row.base_mean)} to {number(row.run_mean)}, "
             f"{row.estimate}{_corrected(row)}{more}."
         )
-    rows = [row for row in found.rows_of(other) if row.verdict is not None]
+    rows = [row for row in found.rows if row.verdict is not None]
     if verdict is Verdict.NO_CHANGE:
+        measured = measure_differences(*found.measures)
+        unlike = " and ".join(each["title"] for each in measured if not each["equal"])
+        if unlike:
+            return f"No change in scores: {name} has the inputs and scores of {found.names[0]}, but another {unlike}."
         return f"No change: {name} has the same inputs and the same scores as {found.names[0]}."
     if verdict is Verdict.NOT_SHOWN:
         shown = [row for row in rows if row.verdict is Verdict.NOT_SHOWN]
@@ -148,9 +157,9 @@ def _without_judge(rows: Sequence[Row]) -> str:
 # -- the table -----------------------------------------------------------------------------------------
 
 
-def _groups(found: RunComparison, rows: Sequence[Row]) -> Iterator[Entry | str]:
-    """Yield the rows of a run by what they rest on: human labels, ids, the judge alone, not primary."""
-    primary = [row for row in rows if row.verdict is not None]
+def _groups(found: RunComparison) -> Iterator[Entry | str]:
+    """Yield the rows by what they rest on: human labels, ids, the judge alone, not primary."""
+    primary = [row for row in found.rows if row.verdict is not None]
     by = {basis: [row for row in primary if row.estimate.basis is basis] for basis in Basis}
     counts = sorted({row.comparison.labelled for row in by[Basis.LABELS]})
     labelled = " to ".join(f"{amount:,}" for amount in dict.fromkeys((*counts[:1], *counts[-1:])))
@@ -160,7 +169,7 @@ def _groups(found: RunComparison, rows: Sequence[Row]) -> Iterator[Entry | str]:
         (_without_judge(by[Basis.NO_JUDGE]).capitalize(), by[Basis.NO_JUDGE]),
         (BY_JUDGE.capitalize(), [row for row in judged if row.undecided]),
         (BY_JUDGE.capitalize(), [row for row in judged if not row.undecided]),
-        ("Not primary: no conclusion", [row for row in rows if row.verdict is None]),
+        ("Not primary: no conclusion", [row for row in found.rows if row.verdict is None]),
     ]
     for heading, own in headed:
         yield from _group(found, heading, own) if own else ()
@@ -228,16 +237,16 @@ def _family(found: RunComparison) -> str:
     return f" over {tests} tests" if tests > 1 else ""
 
 
-def _legend(found: RunComparison, other: str) -> str:
+def _legend(found: RunComparison) -> str:
     """Return the note below a table: how differences are computed, and which errors intervals cover."""
+    several = bool(found.rankings)
     units = "" if found.cluster is None else f" Samples with the same {found.cluster} form one cluster."
-    bases = {row.estimate.basis for row in found.rows}
+    bases = {row.estimate.basis for row in (found.rankings[0].rows if several else found.rows)}
     covers = OWN_ERROR if any(side.run.manifest.origin is None for side in found.sides) else covers_imported()
     if Basis.LABELS in bases:
         covers = "cover sampling of questions and the judge's error" + (" if corrected" if len(bases) > 1 else "")
-    text = (
-        f"Differences are {other} minus {found.names[0]}. Intervals ({percent(LEVEL)}{_family(found)}) {covers}.{units}"
-    )
+    pair = f"Differences are {found.names[1]} minus {found.names[0]}. Intervals ({percent(LEVEL)}{_family(found)})"
+    text = f"{f'{TOGETHER} Intervals' if several else pair} {covers}.{units}"
     return " ".join(filter(None, (text, weak_legend(sorted(weak_of(found))))))
 
 
@@ -249,11 +258,108 @@ def to_decide(found: RunComparison) -> str:
 
     The metric to label is the one of `merilo label`, otherwise the clearest one by the judge alone.
     """
-    if len(found.sides) != 2 or found.deciding() or found.verdict is Verdict.NO_CHANGE:
+    if found.rankings or found.deciding or found.verdict is Verdict.NO_CHANGE:
         return ""
     rows = [row for row in found.rows if row.undecided]
     rows.sort(key=lambda row: (not row.estimate.sign, -abs(row.comparison.standardised or 0.0)))
     return f"To decide: {next_step([side.run for side in found.sides], [row.metric for row in rows])}" if rows else ""
+
+
+# -- several runs --------------------------------------------------------------------------------------
+
+TOGETHER: Final = (
+    "Each difference is a run minus the best one. All intervals hold together, so it does not matter which run is best."
+)
+_SAME_DAY: Final = (
+    "Compare settings that ran on the same day, with equally warm caches, and over questions that did not choose them."
+)
+
+
+def choice(found: RunComparison) -> list[str]:
+    """Return the sentences on several runs: which may be the best, which are as good, and which one to take."""
+    ranking, names = found.rankings[0], found.names
+    may, by = ranking.may_be_best, _basis_text(ranking.rows)
+    if not may:
+        return [f"Cannot tell which run is best: {next(row.reason for row in ranking.rows if row.reason)}."]
+    if len(may) == 1:
+        first, mean = ranking.rows[0], number(ranking.means[ranking.best])
+        than = f"{ranking.metric} {mean}, next {names[first.other]} {first.estimate}"
+        said = [f"{names[ranking.best]} is better than every other run{by}: {than}."]
+    else:
+        said = [f"May be the best{by}: {', '.join(names[place] for place in may)}."]
+    if ranking.within is not None:
+        return [*said, _as_good(found, ranking)]
+    measure = found.preferred
+    if measure is not None and len(may) > 1 and found.chosen is not None:
+        said.append(f"Of these {names[found.chosen]} {first_by(found.measures[found.chosen][measure])}.")
+    return said
+
+
+def _as_good(found: RunComparison, ranking: Ranking) -> str:
+    """Return the sentence on the runs that are shown to be as good within the margin."""
+    names, chosen, measure = found.names, found.chosen, found.preferred
+    whom = "every other run" if ranking.against is None else names[ranking.against]
+    other = ranking.best if ranking.against is None else ranking.against
+    good = [names[place] for place in ranking.as_good if place != other]
+    if not good:
+        return f"No other run is shown to be at most {ranking.within:g} worse than {whom}."
+    if chosen is None or measure is None:
+        return f"At most {ranking.within:g} worse than {whom}: {', '.join(good)}."
+    own, theirs = found.measures[chosen][measure], found.measures[other][measure]
+    if chosen == other or (own.typical < theirs.typical) == own.column.higher_is_better:
+        return f"Of the runs that are at most {ranking.within:g} worse than {whom}, {names[chosen]} {first_by(own)}."
+    whom = whom if ranking.against is None else "it"
+    return (
+        f"{names[chosen]} {advantage(own, theirs)} {names[other]} and is at most {ranking.within:g} worse than {whom}."
+    )
+
+
+def loss(found: RunComparison) -> str:
+    """Return a warning if the run to take is shown to be worse by another metric; otherwise empty."""
+    if not found.rankings or (chosen := found.chosen) is None:
+        return ""
+    worse = [
+        f"{found.names[each.best]} in {each.metric}, {row.estimate}"
+        for each in found.rankings[1:]
+        if (row := each.row_of(chosen)) and row.verdict is Verdict.WORSE
+    ]
+    return f"{found.names[chosen]} is worse than {'; '.join(worse)}." if worse else ""
+
+
+def _basis_text(rows: Sequence[Row]) -> str:
+    """Return what a conclusion on several runs rests on."""
+    by = f", {BY_JUDGE}" if rows[0].estimate.basis is Basis.JUDGE else f" {_without_judge(rows)}"
+    return ", corrected by human labels" if any(row.estimate.basis is Basis.LABELS for row in rows) else by
+
+
+def ranking_parts(found: RunComparison, *, full: bool) -> list[Part]:
+    """Return the table of several runs, and with `full` that of the other metrics and that of each pair."""
+    ranking, names = found.rankings[0], found.names
+    measured = measure_cells(found.measures, found.preferred)
+    level = f"{percent(LEVEL)} interval"
+    cells = [(number(mean), *(own[at] for own in measured.values())) for at, mean in ranking.means.items()]
+    entries = [_ranked(ranking, names[at], at, own) for at, own in zip(ranking.means, cells, strict=True)]
+    title = f"{count(found.common, 'question')} in all runs, {marked(ranking.rows[0])}"
+    columns = (title, "mean", *measured, "against the best", level)
+    parts = [Part("", (*choice(found), *leads(found)), columns, tuple(entries), _SAME_DAY, "run")]
+    others = [
+        _ranked(each, f"{names[place]}: {each.metric}", place, (number(mean),))
+        for each in found.rankings[1:]
+        for place, mean in each.means.items()
+    ]
+    head = ["each metric against its best run", "mean", "against the best", level]
+    return [*parts, *([Part("Other metrics", (), tuple(head), tuple(others))] if full and others else [])]
+
+
+def _ranked(ranking: Ranking, name: str, place: int, parts: tuple[str, ...]) -> Entry:
+    """Return the entry of a run against the best."""
+    row = ranking.row_of(place)
+    if row is None:
+        return Entry(ranking.metric, name, parts, None, None, "", "", "")
+    fewer = f"{row.estimate.samples:,} pairs" if row.estimate.missing.total else ""
+    alike = len({each.reason for each in ranking.rows}) == 1
+    said = str(row.verdict) if alike and row.reason else _said(row)
+    return Entry(ranking.metric, name, parts, row.estimate, row.verdict, said, "" if alike else why_of(row), fewer)
 
 
 # -- outputs -------------------------------------------------------------------------------------------
@@ -264,14 +370,14 @@ def comparison_page(found: RunComparison, width: int = 80, *, full: bool = False
 
     `full`: with all rows, statistics, notes and the samples that changed most.
     """
-    doc, two = comparison_doc(found), len(found.sides) == 2
+    doc, two = comparison_doc(found, full=full), not found.rankings
 
     def details(page: Page) -> None:
         _explained(page, found)
-        _measures(page, found, doc)
+        _statistics(page, found)
         _moved(page, found)
 
-    rows = None if full else _ROWS if two else _ROWS_OF_EACH
+    rows = None if full else _ROWS if two else len(found.sides)
     return doc_page(doc, width, rows=rows, lines=_MAX_LINES * two, details=details)
 
 
@@ -285,10 +391,14 @@ def comparison_markdown(found: RunComparison) -> str:
 def _explained(page: Page, found: RunComparison) -> None:
     page.heading("Verdicts")
     for row in found.rows:
-        against = f", {found.names[0]} to {found.names[row.other]}" if len(found.sides) > 2 else ""
-        page.line("  ", Span(clean(f"{marked(row)}{against}: {verdict_text(row)}"), Tone.STRONG))
+        page.line("  ", Span(clean(f"{_named(found, row)}: {verdict_text(row)}"), Tone.STRONG))
         if text := why_of(row):
             page.text(f"{text}.", indent=4, tone=Tone.QUIET)
+
+
+def _named(found: RunComparison, row: Row) -> str:
+    """Return the metric of a row, of several runs with the run."""
+    return f"{marked(row)}, {found.names[row.other]}" if found.rankings else marked(row)
 
 
 _LEGEND: Final = (
@@ -300,16 +410,15 @@ _LEGEND: Final = (
 )
 
 
-def _measures(page: Page, found: RunComparison, doc: Doc) -> None:
-    for other, part in enumerate(doc.parts, start=1):
-        page.heading(f"Statistics{f', {part.heading}' if len(doc.parts) > 1 else ''}")
-        rows = [(marked(row), *_statistics(row)) for row in found.rows_of(other)]
-        head = ("", "p", "corrected", "higher", "equal", "lower", "diff/sd", "P", "finds")
-        page.table([head, *rows], [Tone.STRONG, *[Tone.PLAIN] * len(rows)])
+def _statistics(page: Page, found: RunComparison) -> None:
+    page.heading("Statistics")
+    rows = [(_named(found, row), *_numbers(row)) for row in found.rows]
+    head = ("", "p", "corrected", "higher", "equal", "lower", "diff/sd", "P", "finds")
+    page.table([head, *rows], [Tone.STRONG, *[Tone.PLAIN] * len(rows)])
     page.text(_LEGEND, tone=Tone.QUIET)
 
 
-def _statistics(row: Row) -> tuple[str, ...]:
+def _numbers(row: Row) -> tuple[str, ...]:
     each, judged = row.comparison, row.estimate.basis is not Basis.LABELS  # otherwise the judge counted
     counts = (each.counts.wins, each.counts.ties, each.counts.losses)
     return (

@@ -279,6 +279,16 @@ class Reading:
         many=True,
         read=_metrics_or_none,
     )
+    measures: Sequence[str] | None = opt(
+        None,
+        _DATA,
+        "Read a column as a measure, which is not a score. Lower is better unless COLUMN=higher. Repeatable.",
+        details='columns that are measures, not scores: "COLUMN", "COLUMN=UNIT" or "COLUMN=higher". Lower is better by '
+        "default. latency_ms, latency_s, cost_usd, tokens, input_tokens and output_tokens are known.",
+        metavar="COLUMN[=UNIT]",
+        name="--measure",
+        many=True,
+    )
     documents: str | PathLike[str] | None = opt(
         None,
         _DATA,

@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from merilo.commands.evaluate.run import run_evaluation
 from merilo.data import check
 from merilo.data.history import USER
 from merilo.data.load import load
+from merilo.data.measures import KNOWN, MEASURED
 from merilo.data.messages import ASKED, Message, are_messages, messages_in, streamed
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.sample import PIPELINE_ERROR, BadRecord, Dataset, Sample
@@ -50,6 +52,7 @@ _ONLY_TEXT: Final = (
     "The chain returned only a text. Return its documents too: "
     "RunnablePassthrough.assign(context=retriever).assign(answer=chain)."
 )
+_TIMED: Final = {key for key, each in KNOWN.items() if each.name == KNOWN[MEASURED].name}
 _MAX_MESSAGE: Final = 500
 _IF_DICT: Final = ' If the pipeline takes a dict, name the key of the question: calls=Calls(question_as="input").'
 
@@ -105,7 +108,7 @@ async def _ask_all(
             outputs.add(key, await _output(caller, question, options))
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(options.calls.concurrency, len(missing))):
+        for _ in range(min(1 if caller.alone else options.calls.concurrency, len(missing))):
             group.create_task(work())
 
 
@@ -117,8 +120,14 @@ def _key(sample: Sample, options: PipelineOptions) -> str:
 async def _output(caller: PipelineCaller, question: str, options: PipelineOptions) -> PipelineOutput:
     """Return what the pipeline returns for a question as fields of a sample, or the message of its error."""
     try:
+        began = time.perf_counter()
         output = await caller.ask(question)
-        return PipelineOutput(fields_of(output, options.reading.tools, options.mapping))
+        seconds = time.perf_counter() - began
+        fields = dict(fields_of(output, options.reading.tools, options.mapping))
+        own = fields.get("metadata", {})
+        if not own.keys() & _TIMED:
+            fields["metadata"] = {**own, MEASURED: round(seconds, 4)}
+        return PipelineOutput(fields)
     except DataError as error:
         return _failed(f"The pipeline's output cannot be read: {error}")
     except asyncio.CancelledError as error:
@@ -257,7 +266,6 @@ _METHODS: Final = (
     ("kickoff_async", "kickoff"),
 )
 """Methods of LangChain's runnables, LlamaIndex's query engines and retrievers, and crews: async, otherwise blocking."""
-_MANY: Final = 10_000
 _SHOWN_OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
 
 
@@ -307,6 +315,8 @@ class PipelineCaller:
     """
 
     def __init__(self, pipeline: object, question_as: str | None) -> None:
+        self.alone = False
+        """True if questions must go one after another."""
         self.ask: Ask = (
             self._haystack(pipeline, question_as) if _is_haystack(pipeline) else self._of(pipeline, question_as)
         )
@@ -331,12 +341,11 @@ class PipelineCaller:
         return _asking(self._async(pipeline), question_as, as_dict=False)
 
     def _agent(self, kind: _Agent, agent: Any) -> Ask:  # Any: the user's object
-        turn = asyncio.Semaphore(1 if kind.alone else _MANY)
+        self.alone = kind.alone
 
         async def ask(question: str) -> object:
-            async with turn:
-                found = kind.ask(agent, question) if not kind.blocks else await in_thread(kind.ask, agent, question)
-                return await found if inspect.isawaitable(found) else found
+            found = kind.ask(agent, question) if not kind.blocks else await in_thread(kind.ask, agent, question)
+            return await found if inspect.isawaitable(found) else found
 
         return ask
 

@@ -187,6 +187,7 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
         shows={text: metric.shows for text, metric in may_be_computed.items() if isinstance(metric, ShownInRun)},
         shard=shard,
         match_ids=any(metric.needs >= _ID_FIELDS for metric in may_be_computed.values()),
+        measures=options.reading.measures or (),
     )
     if dataset.columns.unseen:
         names, known = [*dataset.columns.unseen], [*dataset.columns.recognised, *dataset.columns.kept]
@@ -249,7 +250,7 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
                 [
                     *dataset.columns.doubts(used, intake.in_some),
                     "" if "user_input" in intake.in_some else question_advice(dataset.columns),
-                    dataset.columns.sentence(),
+                    dataset.columns.sentence(intake.measures),
                     intake.note,
                     f"Only the first {options.limit:,} records were read (--limit)." if options.limit else "",
                     _sample_note(dataset.columns.drawn_from, options),
@@ -262,6 +263,7 @@ def manifest_of(dataset: Dataset, ready: Prepared, options: Options) -> Manifest
         draws=draws_of(selection.metrics),
         wordings=wordings_of(selection.metrics),
         shard=intake.shard,
+        measures=intake.measures,
         undefined=reasons_of(selection.metrics),
     )
 

@@ -9,6 +9,7 @@ import typer
 from merilo.commands.command import Command, Json, Section
 
 HELP = """Export a run as a table, one row per sample: fields, fault, metadata, and the score and status of each metric.
+Export three runs or more as a table with one row per run: means, differences from the best, measures (.csv or .tex).
 
 RUN is the directory that merilo run printed. The ending of FILE chooses the format: .csv, .jsonl or .parquet.
 A file that ends in .otlp.jsonl holds one gen_ai.evaluation.result event per score for the spans of evaluated traces.
@@ -17,28 +18,29 @@ EXAMPLES = """\b
 Examples:
   merilo export runs/first -o first.csv
   merilo export runs/traces -o scores.otlp.jsonl
+  merilo export runs/k2 runs/k4 runs/k8 -o table.tex
 """
 
 
 def export(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Run directory.", show_default=False)],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories.", show_default=False)],
     out: Annotated[
         str,
         typer.Option(
             "-o",
             "--out",
             metavar="FILE",
-            help="File to write (.csv, .jsonl, .parquet, .otlp.jsonl). An existing one is replaced.",
+            help="File to write (.csv, .jsonl, .parquet, .otlp.jsonl; of several runs .csv, .tex). It is replaced.",
             show_default=False,
         ),
     ],
     json: Json = False,
 ) -> None:
-    """Export a run."""
-    from merilo.commands.export.run import export_page, export_record, export_run
+    """Export a run, or several in one table."""
+    from merilo.commands.export.run import export_page, export_record, export_run, export_runs
     from merilo.rendering.page import page_width, print_result
 
-    table = export_run(run, out)
+    table = export_run(runs[0], out) if len(runs) == 1 else export_runs(runs, out)
     print_result(export_record(table) if json else export_page(table, page_width()))
 
 

@@ -13,6 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from merilo.adapters.contents import conventions
 from merilo.commands.calibrate.slices import shown_run
+from merilo.commands.compare.record import ranking_latex, ranking_rows
+from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.data.csv_records import escaped
 from merilo.errors import UsageError
 from merilo.extras import optional_module
@@ -25,7 +27,7 @@ from merilo.runs.run import opened
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from merilo.runs.outcomes import OutcomeRecord
@@ -41,6 +43,8 @@ class Export:
     complete: bool
     """False if the run was stopped before its last sample."""
     samples: int = 0
+    runs: int = 0
+    """Number of runs, of which each is a row; 0 for the samples of one run."""
     events: int = 0
     """Number of events that were written instead of a table."""
 
@@ -62,6 +66,24 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
     with writing(path), staged(path) as file:
         writer(table, file, written)
     return written
+
+
+def export_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -> Export:
+    """Write one row per run, of three runs or more, as .csv with all numbers or as .tex with those to print.
+
+    Raises UsageError for another ending and for two runs, and the errors of `compare_runs`.
+    """
+    path, found = Path(out), compare_runs(runs, ComparisonRequest(samples=0))
+    if not found.rankings or path.suffix not in {".csv", ".tex"}:
+        raise UsageError(f"A table of runs needs three runs or more, and a .csv or .tex file; got {len(runs)}, {path}.")
+    rows = ranking_rows(found)
+    text, names = io.StringIO(newline=""), list(dict.fromkeys(name for row in rows for name in row))
+    table = csv.writer(text, lineterminator="\r\n")
+    for row in (dict(zip(names, names, strict=True)), *rows):
+        table.writerow([escaped(cell) if isinstance(cell := row.get(name), str) else cell for name in names])
+    with writing(path), staged(path) as file:
+        file.write((text.getvalue() if path.suffix == ".csv" else ranking_latex(found)).encode())
+    return Export(path, len(names), complete=all(side.complete for side in found.sides), runs=len(rows))
 
 
 def write_csv(table: SampleTable, file: IO[bytes], written: Export) -> None:
@@ -186,7 +208,8 @@ def export_page(found: Export, width: int) -> Page:
     """Return a line on what was written, and a note for each thing that is missing in it."""
     page = Page(width)
     parts = f"{count(found.events, 'event')}" if found.events else f"{count(found.columns, 'column')}"
-    page.line(f"{count(found.samples, 'sample')} and {parts}, saved in {found.path}")
+    things = count(found.runs, "run") if found.runs else count(found.samples, "sample")
+    page.line(f"{things} and {parts}, saved in {found.path}")
     if not found.complete:
         page.text("The run was stopped before its last sample; samples without outcomes are not in the file.")
     return page

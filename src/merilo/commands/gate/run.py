@@ -214,7 +214,7 @@ def _unfit(scores: RunScores, metric: str, suite: Suite, labels: UsableLabels[La
 
 def drop_gates(found: RunComparison, asked: Mapping[str, float], suite: Suite) -> list[Gate]:
     """Return the gates on drops, by the comparison of a run with its baseline."""
-    gates = [_drop(row, asked[row.metric]) for row in found.rows_of(1)]
+    gates = [_drop(row, asked[row.metric]) for row in found.rows]
     return [_withheld(gate, suite, "") for gate in gates]
 
 

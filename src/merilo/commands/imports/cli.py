@@ -41,6 +41,12 @@ def import_(
     lower_is_better: Annotated[
         list[str] | None, typer.Option(metavar="COL", help="Column of scores where lower is better. Repeatable.")
     ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL[=UNIT]", help="Column of a measure, which is not a score. COL=higher: higher is better."
+        ),
+    ] = None,
     mapping: ColumnFields = None,
     cluster: Cluster = None,
     source: Annotated[
@@ -85,6 +91,7 @@ def import_(
         cluster=cluster,
         source=source,
         out=out,
+        measures=measure or (),
     )
     found = run_blocking(run_import(file, wanted))
     print_result(record_of(found) if json else run_page(found, page_width()))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.commands.imports.tables import refused, score_rows
+from merilo.data.measures import measure_columns
 from merilo.data.remote import refuse_url
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import DataError, UsageError
@@ -64,6 +65,8 @@ class ImportRequest:
     source: str | None = None
     """The package and release that computed the scores, such as `ragas-0.4.3`; its definitions are recorded."""
     out: str | PathLike[str] | None = None
+    measures: Sequence[str] = ()
+    """Columns of measures, as `COLUMN`, `COLUMN=UNIT` or `COLUMN=higher`."""
 
 
 async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
@@ -79,7 +82,14 @@ async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
             raise UsageError(f"The range of {column!r} needs a minimum below its maximum, got {span[0]} and {span[1]}.")
     stated = None if wanted.source is None else stated_source(wanted.source)
     ordered = stated is not None and stated.keeps_order
-    rows = score_rows(source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, ordered=ordered)
+    rows = score_rows(
+        source,
+        id=wanted.id,
+        scores=wanted.scores,
+        mapping=wanted.mapping,
+        ordered=ordered,
+        measures=measure_columns(wanted.measures),
+    )
     unknown = [name for name in wanted.lower_is_better if name not in wanted.scores and name not in rows.offered]
     if unknown:
         there = ", ".join(rows.offered)
@@ -94,7 +104,7 @@ async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
 async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest, stated: Source | None) -> None:
     began = time.monotonic()
     try:
-        intake = await take_in(rows.dataset, store, skip_invalid=False)
+        intake = await take_in(rows.dataset, store, skip_invalid=False, measures=wanted.measures)
     except DataError as error:
         if not error.problems:
             raise
@@ -158,7 +168,9 @@ def _foreign(
     low, high = min(scored, default=0.0), max(scored, default=0.0)
     if not (span[0] <= low and high <= span[1]):
         if column not in wanted.scores:
-            rows.left_out[column] = f"its values go from {low:g} to {high:g}; name it with its range (--score)"
+            rows.left_out[column] = (
+                f"its values go from {low:g} to {high:g}; name it: --score '{column}=LOW..HIGH' or --measure '{column}'"
+            )
             return None
         if wanted.scores[column] is None:
             raise UsageError(
@@ -192,7 +204,8 @@ def _manifest(
     renamed = [f"{each.text} is {each.column!r} there" for each in foreign if each.text != FOREIGN + each.column]
     lower = [each.column for each in foreign if not each.scale.higher_is_better]
     notes = [
-        rows.dataset.columns.sentence(),
+        rows.dataset.columns.sentence(intake.measures),
+        *(f"Not read: {column}: {why}." for column, why in rows.left_out.items()),
         f"{'; '.join(renamed)}." if renamed else "",
         f"A lower value is the better one of {', '.join(lower)}." if lower else "",
         *(() if stated is None else _source_notes(stated, foreign)),
@@ -210,6 +223,7 @@ def _manifest(
         notes=tuple(filter(None, notes)),
         scales={each.text: each.scale.record() for each in foreign},
         cluster=wanted.cluster,
+        measures=intake.measures,
         origin=rows.origin,
         source="" if stated is None else stated.title,
         definitions={each.text: each.definition for each in foreign if each.definition is not None},

@@ -177,11 +177,13 @@ def table_rows(
     scores: Mapping[str, object],
     mapping: Mapping[str, str] | None = None,
     ordered: bool = False,
+    measures: Collection[str] = (),
 ) -> Rows:
     """Return the rows of a table. If no columns of scores are named, it must be a ragas result, which shows its scores.
 
-    Raises DataError if the file cannot be read, or if it is a ragas result whose scores may be in the wrong rows
-    (unless `ordered`). Raises UsageError for a column that no row has.
+    `measures`: columns that are not scores unless named. Raises DataError if the file cannot be read, or if it is a
+    ragas result whose scores may be in the wrong rows (unless `ordered`). Raises UsageError for a column that no row
+    has.
     """
     path = Path(source)
     file = RecordFile(path, format_of(path), MAX_LINE_BYTES).by_content()
@@ -197,7 +199,7 @@ def table_rows(
             raise _no_column(column, names, file)
     planned = Planner(dict(mapping or {}), Columns()).plan({name: 1.0 if names[name] else None for name in names})
     # The scores of a ragas result are numeric columns that are not sample fields.
-    found = tuple(name for name in planned.kept if names.get(name) and name not in _INDEX)
+    found = tuple(name for name in planned.kept if names.get(name) and name not in {*_INDEX, *measures})
     offered = tuple(scores) or (found if of_ragas else ())
     if not ordered:
         unscored = _unscored_at_the_front(tuple(names), found, first, found=of_ragas and not scores)
@@ -349,6 +351,7 @@ def score_rows(
     scores: Mapping[str, object],
     mapping: Mapping[str, str] | None = None,
     ordered: bool = False,
+    measures: Collection[str] = (),
 ) -> Rows:
     """Return the rows of another tool's export, of TruLens records, of a ragas result or of a table.
 
@@ -358,7 +361,7 @@ def score_rows(
     return (
         _export_rows(path, id, scores, is_table=id is not None or bool(mapping))
         or (_trulens_rows(path, id, scores) if not mapping else None)
-        or table_rows(source, id=id, scores=scores, mapping=mapping, ordered=ordered)
+        or table_rows(source, id=id, scores=scores, mapping=mapping, ordered=ordered, measures=measures)
     )
 
 

@@ -35,6 +35,7 @@ from merilo.results.contents import chosen, has_order
 from merilo.results.estimate import BY_JUDGE, Level
 from merilo.results.faults import CANNOT_TELL, PLACES, judged_metrics
 from merilo.results.means import judge_name, row_name
+from merilo.results.measures import measures_of
 from merilo.results.records import grouped
 from merilo.results.sample_detail import SampleDetail
 from merilo.results.slices import values_by_field
@@ -231,6 +232,7 @@ def _facts(run: Run) -> tuple[str, ...]:
         "" if manifest.origin is not None else spent_text(run.usage),
         f"{levels} intervals" if levels else "",
         f"clusters by {manifest.cluster}" if manifest.cluster else "",
+        *map(str, run.kept(measures_of).values()),
         f"merilo {manifest.merilo}",
     )
     return tuple(filter(None, facts))

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from merilo.rendering.doc import Entry as Difference
     from merilo.rendering.doc import Part
     from merilo.rendering.slices import Slices
+    from merilo.results.estimate import Estimate
     from merilo.results.faults import Fault
     from merilo.runs.run import Run
     from merilo.runs.run_metrics import Scale
@@ -363,6 +364,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
         cautions=[Caution("Note.", each) for each in doc.warnings],
         doc=doc,
         tables=[(part, *_forest(part)) for part in doc.parts],
+        dots=_dots(found) if found.rankings else None,
         listed=f"the first {len(pairs):,} of {found.common:,}, those that changed most first",
         pairs=[(each, " and ".join(_score_text(own.row.values[by]) for own in each), _ranks(each)) for each in pairs],
         **_samples(shown.metrics, shown.passages),
@@ -409,20 +411,19 @@ def _compared_columns(found: RunComparison, shown: ComparedSamples) -> _Values:
 
 def _forest(part: Part) -> tuple[str, list[str | _Values]]:
     """Return the end of the line of differences, and the rows: headings, and differences drawn on that line."""
-    ends = [abs(each) for row in part.entries for each in (row.estimate.value, *(row.estimate.interval or ())) if each]
-    reach = max([*ends, 1e-6])
+    reach = _reach([row.estimate for row in part.entries])
 
     def at(value: float) -> str:
         return f"{(value / reach + 1) / 2 * (_FOREST - 12) + 6:.1f}"
 
     def row(entry: Difference) -> _Values:
-        value, interval, ends = entry.estimate.value, entry.estimate.interval, between(entry.estimate.interval)
+        value, interval = (entry.estimate.value, entry.estimate.interval) if entry.estimate else (None, None)
         tone, glyph = MARKS.get(entry.verdict, (Tone.PLAIN, "="))
         colour = "" if tone is Tone.PLAIN else tone.value
         return {
             "entry": entry,
-            "difference": signed(value),
-            "ends": ends,
+            "difference": signed(value) if entry.estimate else "the best",
+            "ends": between(interval) if entry.estimate else "",
             "value": None if value is None else at(value),
             "interval": interval and [*map(at, interval)],
             "colour": colour,
@@ -430,3 +431,40 @@ def _forest(part: Part) -> tuple[str, list[str | _Values]]:
         }
 
     return f"{reach:.3f}", [each if isinstance(each, str) else row(each) for each in part.compared]
+
+
+def _reach(estimates: Sequence[Estimate | None]) -> float:
+    """Return the largest distance from 0 of any end of these differences."""
+    ends = [abs(end) for each in estimates if each for end in (each.value, *(each.interval or ())) if end]
+    return max(ends, default=0.0) or 1e-6
+
+
+_DOTS, _DOTS_TALL, _MARGIN = 720, 240, 100
+
+
+def _dots(found: RunComparison) -> _Values:
+    """Return the drawing of several runs: the differences from the best, upwards, against the preferred measure.
+
+    Without one, the runs are next to each other, the best first.
+    """
+    ranking, name = found.rankings[0], found.preferred
+    costs = {place: float(at) for at, place in enumerate(ranking.means)}
+    if name is not None:
+        costs = {place: found.measures[place][name].typical for place in costs}
+    least, most = min(costs, key=costs.__getitem__), max(costs, key=costs.__getitem__)
+    reach = _reach([row.estimate for row in ranking.rows])
+
+    def up(value: float | None) -> float:
+        return round(_DOTS_TALL / 2 - (value or 0.0) / reach * (_DOTS_TALL / 2 - 12), 1)
+
+    shown: list[_Values] = []
+    for place, cost in costs.items():
+        row, share = ranking.row_of(place), (cost - costs[least]) / ((costs[most] - costs[least]) or 1.0)
+        low, high = (row and row.interval) or (0.0, 0.0)
+        ends = {"low": up(low), "high": up(high), "y": up(row.difference if row else 0.0)}
+        measure = found.measures[place][name] if name is not None and place in {least, most} else None
+        cost_text = "" if measure is None else f"{measure.title} {measure.text(measure.typical)}"
+        x = round(_MARGIN + share * (_DOTS - 2 * _MARGIN), 1)
+        shown.append({**ends, "x": x, "name": found.names[place], "cost": cost_text})
+    title = f"Difference from {found.names[ranking.best]} in {ranking.metric}"
+    return {"title": title, "dots": shown, "reach": f"{reach:.3f}", "ends": (up(reach), up(-reach)), "middle": up(0)}

@@ -85,7 +85,7 @@ def run_doc(view: RunView, *, again: str = "", commands: bool = True, worst: int
         warnings=tuple(each.full for each in view.caveats if each.level is Level.WARNS),
         legend=view.legend,
         notes=view.notes,
-        cautions=(*view.cautions(), *_last(view, again, commands=commands)),
+        cautions=(*view.cautions(), *map(str, view.measures.values()), *_last(view, again, commands=commands)),
         advice=_to_check(view) if commands else "",
         next=(f"Report: {command('report', str(run.path))}",) if commands else (),
         language=run.manifest.language,
