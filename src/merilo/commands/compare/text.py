@@ -359,7 +359,8 @@ def _ranked(ranking: Ranking, name: str, place: int, parts: tuple[str, ...]) -> 
     fewer = f"{row.estimate.samples:,} pairs" if row.estimate.missing.total else ""
     alike = len({each.reason for each in ranking.rows}) == 1
     said = str(row.verdict) if alike and row.reason else _said(row)
-    return Entry(ranking.metric, name, parts, row.estimate, row.verdict, said, "" if alike else why_of(row), fewer)
+    why = "" if alike or row.verdict is Verdict.CANNOT_TELL else why_of(row)
+    return Entry(ranking.metric, name, parts, row.estimate, row.verdict, said, why, fewer)
 
 
 # -- outputs -------------------------------------------------------------------------------------------

@@ -61,8 +61,8 @@ const samples = table({
     if (sort === '\0q') return (a, b) => way * data.q[a].localeCompare(data.q[b]) || a - b;
     return ranked(data.v[metric][+sort.slice(2)], worst);
   },
-  heads: () => [['\0d', 'Difference', '.c-d'], ['\0q', 'Question', '.c-q'], ...runs.slice(0, 4).map(run => ['\0v' + run, names[run], '.c-m.num', names[run]]), ...(chips ? runs.slice(0, 2).map(run => [null, `Fault in ${names[run]}`, '.c-f.c-r', names[run]]) : [])],
-  row: (i, { metric }, link) => [make('td.c-d', {}, changed(metric, i)), link(i, phone.matches ? both(metric, i) : data.id[i]), runs.slice(0, 4).map(run => make('td.c-m.num', {}, shown(metric, data.v[metric][run][i]))),
+  heads: () => [['\0d', 'Difference', '.c-d'], ['\0q', 'Question', '.c-q'], ...runs.slice(0, 6).map(run => ['\0v' + run, names[run], '.c-m.num', names[run]]), ...(chips ? runs.slice(0, 2).map(run => [null, `Fault in ${names[run]}`, '.c-f.c-r', names[run]]) : [])],
+  row: (i, { metric }, link) => [make('td.c-d', {}, changed(metric, i)), link(i, phone.matches ? both(metric, i) : data.id[i]), runs.slice(0, 6).map(run => make('td.c-m.num', {}, shown(metric, data.v[metric][run][i]))),
     chips && runs.slice(0, 2).map(run => make('td.c-f.c-r', {}, chip(data.faults[data.f[run][i]])))].filter(Boolean),
   async inside(i) {
     const found = await Promise.all(runs.map(run => loaded('details' + run, i, `r${run}`))), { q, ref } = found[0].detail, at = samples.state.metric;
