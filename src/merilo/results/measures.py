@@ -27,7 +27,7 @@ _COMPUTED: Final = ("context_words", "contexts")
 """Measures of what was retrieved."""
 _TITLES: Final = {"latency_s": "latency", "cost_usd": "cost", "context_words": "words"}
 _SAID: Final = {"s": ("takes {} less time than", "is fastest"), "USD": ("costs {} less than", "costs least")}
-"""By unit: what is said of a run with less than another one, and with the least; `{}` is the percentage."""
+"""By unit: the words for a run with less than another one, and for the least; `{}` is the percentage."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,6 +192,6 @@ def advantage(of: Measure, over: Measure) -> str:
 
 
 def first_by(each: Measure) -> str:
-    """Return what is said of the best of several runs, such as `costs least`."""
+    """Return the words for the best of several runs, such as `costs least`."""
     word = "most" if each.column.higher_is_better else "least" if each.column.unit else "fewest"
     return _SAID.get(each.column.unit, ("", f"has the {word} {each.title}"))[1]

@@ -220,7 +220,7 @@ def paired_of(
 ) -> PairedTest:
     """Test as `paired_test` does, from arrays that are known to be valid; `ends`: of `own_ends`, for no clusters.
 
-    `one_sided`: each end is right with probability (1 + level) / 2 by either method, so that it is a bound of its own.
+    `one_sided`: each end is right with probability (1 + level) / 2 by either method: a one-sided bound.
     """
     import numpy as np
 

@@ -126,7 +126,6 @@ COMMAND = Command(
     summary="Compare runs of the same questions.",
     help=HELP,
     call=compare,
-    options="--metrics --primary --within --against --prefer --by --cluster --undefined --across-judges --across-data "
-    "--full --markdown --json",
+    options="--metrics --primary --within --against --prefer --by --cluster --full --markdown --json",
     examples=EXAMPLES,
 )
