@@ -10,9 +10,9 @@ from imported import import_scores
 from simulated_settings import latencies
 
 import merilo
+from merilo.commands.show.summary import record_of, run_page
 from merilo.data.measures import MeasureColumn
 from merilo.errors import UsageError
-from merilo.judging.rubric import render
 from merilo.results.measures import Measure, measures_of
 
 METRICS = ["id_recall"]
@@ -37,13 +37,13 @@ def test_known_columns_are_measures_in_one_unit(tmp_path: Path) -> None:
     assert list(found) == ["cost_usd", "latency_s"]
     assert found["latency_s"].record()["mean"] == pytest.approx(0.95)
     assert found["cost_usd"].record()["sum"] == 10.0
-    assert run.manifest.notes == ("Measures: latency_ms, cost_usd. Kept in the metadata, unread: rank.",)
-    record = render(run, "record")
+    assert run.manifest.notes == ("Kept in the metadata, unread: rank.",)
+    record = record_of(run)
     assert record["measures"]["latency_s"]["p95"] == pytest.approx(1.805)
     assert list(record["metrics"]) == METRICS
-    page = " ".join(str(render(run, "page", width=100)).split())
-    assert "Latency: median 0.950 s, p95 1.8" in page
-    assert "Cost: sum 10.0 USD" in page
+    page = " ".join(str(run_page(run, 100)).split())
+    assert "latency median 0.950 s, p95 1.8" in page
+    assert "Cost sum 10.0 USD" in page
 
 
 def test_a_declared_column_is_a_measure(tmp_path: Path) -> None:

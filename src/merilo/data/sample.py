@@ -424,11 +424,9 @@ class Columns:
         return "; ".join(filter(None, [self.separated, self.rows, f"read {', '.join(renamed)}" if renamed else ""]))
 
     def sentence(self, measures: Collection[str] = ()) -> str:
-        """Return the notice for the user: which column fills which field, is a measure, or is stored only."""
+        """Return the notice for the user: which column fills which field, and which are neither read nor measures."""
         reading = self.reading()
         parts = [f"{reading[0].upper()}{reading[1:]}."] if reading else []
-        if measured := [column for column in self.kept if column in measures]:
-            parts.append(f"Measures: {', '.join(measured)}.")
         if unread := [column for column in self.kept if column != NUGGETS and column not in measures]:
             parts.append(f"Kept in the metadata, unread: {', '.join(unread)}.")
         if self.single:

@@ -120,7 +120,9 @@ class RunView:
     def notes(self) -> tuple[Section, ...]:
         """What the numbers are made with, in groups."""
         words = mean_rows(self.run)
-        return (*([(IN_WORDS, words)] if words else []), *sections_of(self.caveats))
+        measures = [(each.title, str(each)) for each in self.measures.values()]
+        shown = ((IN_WORDS, words), ("Measures", measures))
+        return (*(each for each in shown if each[1]), *sections_of(self.caveats))
 
     def means(self) -> Part:
         """Return the table of means."""

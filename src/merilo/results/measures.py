@@ -81,12 +81,19 @@ class Measure:
         """Return a number with the unit, such as `1.31 s`."""
         return f"{shown(value)} {self.column.unit}".rstrip()
 
+    @property
+    def brief(self) -> str:
+        """The first numbers: median and 95th percentile of a time, sum and mean of a cost, otherwise the mean."""
+        each = self.record()
+        shown = ("median", "p95") if self.is_time else ("sum", "mean") if self.column.unit == "USD" else ("mean",)
+        return f"{self.title} {', '.join(f'{name} {self.text(each[name])}' for name in shown)}"
+
     def __str__(self) -> str:
         each = self.record()
         ends = f" ({shown(each['interval'][0])} to {shown(each['interval'][1])})" if each["interval"] else ""
         total = f"sum {self.text(each['sum'])}, " if self.column.unit == "USD" else ""
         median, p95, mean = (self.text(each[name]) for name in ("median", "p95", "mean"))
-        return f"{self.heading}: {total}median {median}, p95 {p95}, mean {mean}{ends}, n = {each['samples']:,}."
+        return f"{total}median {median}, p95 {p95}, mean {mean}{ends}, n = {each['samples']:,}"
 
 
 def shown(value: float) -> str:

@@ -9,25 +9,37 @@ from merilo.commands.calibrate.correction import paired_labels
 from merilo.commands.calibrate.levels import judge_sentences
 from merilo.commands.compare.caveats import Pair, PairedLabels
 from merilo.commands.compare.result import Ranking
+from merilo.results.estimate import Basis, basis_of
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict, drop_decision
 from merilo.stats.simultaneous import simultaneous_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from merilo.commands.compare.result import Row
     from merilo.results.scores import RunScores
     from merilo.stats.simultaneous import Errors
 
 PREFERRED: Final = ("answer_correctness", "answering", "faithfulness", "context_relevance")
-"""The metrics that choose a run, the first one that all runs have; otherwise their first metric."""
+"""The metrics that choose a run, the first one that all runs have and whose judge may decide."""
 
 
-def metric_of_choice(metrics: Sequence[str], primary: Sequence[str] | None) -> str:
-    """Return the metric that orders the runs: the first primary one, or the first of `PREFERRED`."""
+def metrics_of_choice(metrics: Sequence[str], primary: Sequence[str] | None) -> list[str]:
+    """Return the metrics that may order the runs, the first one that decides: the primary one; or those of `PREFERRED`,
+    those without a judge, any.
+    """
+    if primary:
+        return [*primary[:1]]
     names = {text.partition("(")[0].rpartition(":")[2]: text for text in reversed(metrics)}
-    return [*(primary or ()), *(names[name] for name in PREFERRED if name in names), metrics[0]][0]
+    known = [text for text in metrics if basis_of(text, corrected=False) is Basis.NO_JUDGE]
+    return [*(names[name] for name in PREFERRED if name in names), *known, metrics[0]]
+
+
+def first_decided(rankings: Iterator[Ranking]) -> Ranking:
+    """Return the first ranking whose judge may decide; the first one if there is none."""
+    first = next(rankings)
+    return first if first.may_be_best else next((each for each in rankings if each.may_be_best), first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from merilo.commands.compare.matching import (
     under_common_names,
     with_common_names,
 )
-from merilo.commands.compare.ranking import Runs, metric_of_choice
+from merilo.commands.compare.ranking import Runs, first_decided, metrics_of_choice
 from merilo.commands.compare.result import Moved, RunComparison, Side
 from merilo.errors import UsageError
 from merilo.results.comparable import not_comparable, score_affecting_differences
@@ -96,9 +96,9 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     contexts = SameContexts()
     if len(runs) > 2 or wanted.within is not None:
         against = None if wanted.against is None else _place(wanted.against, measured, names)
-        first = metric_of_choice(metrics, primary)
-        rankings = [several.ranking(first, wanted.within, against)]
-        rankings += [several.ranking(metric) for metric in metrics if metric != first]
+        tried = (several.ranking(metric, wanted.within, against) for metric in metrics_of_choice(metrics, primary))
+        rankings = [first_decided(tried)]
+        rankings += [several.ranking(metric) for metric in metrics if metric != rankings[0].metric]
         rows = [row for each in rankings for row in each.rows]
         notes = [note for row in rankings[0].rows for note in several.pair(rankings[0].best, row.other).labels.notes]
     else:

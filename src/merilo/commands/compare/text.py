@@ -258,7 +258,14 @@ def to_decide(found: RunComparison) -> str:
 
     The metric to label is the one of `merilo label`, otherwise the clearest one by the judge alone.
     """
-    if found.rankings or found.deciding or found.verdict is Verdict.NO_CHANGE:
+    if found.rankings:
+        first, *_ = found.rankings
+        if first.may_be_best or not first.rows[0].unchecked:
+            return ""
+        pair = [found.sides[place] for place in (first.best, first.rows[0].other)]
+        names = " and ".join(side.name for side in pair)
+        return f"To decide between {names}: {next_step([side.run for side in pair], [first.metric])}"
+    if found.deciding or found.verdict is Verdict.NO_CHANGE:
         return ""
     rows = [row for row in found.rows if row.undecided]
     rows.sort(key=lambda row: (not row.estimate.sign, -abs(row.comparison.standardised or 0.0)))

@@ -232,7 +232,7 @@ def _facts(run: Run) -> tuple[str, ...]:
         "" if manifest.origin is not None else spent_text(run.usage),
         f"{levels} intervals" if levels else "",
         f"clusters by {manifest.cluster}" if manifest.cluster else "",
-        *map(str, run.kept(measures_of).values()),
+        *(each.brief for each in run.kept(measures_of).values()),
         f"merilo {manifest.merilo}",
     )
     return tuple(filter(None, facts))

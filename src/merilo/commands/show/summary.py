@@ -85,7 +85,7 @@ def run_doc(view: RunView, *, again: str = "", commands: bool = True, worst: int
         warnings=tuple(each.full for each in view.caveats if each.level is Level.WARNS),
         legend=view.legend,
         notes=view.notes,
-        cautions=(*view.cautions(), *map(str, view.measures.values()), *_last(view, again, commands=commands)),
+        cautions=(*view.cautions(), *_measured(view), *_last(view, again, commands=commands)),
         advice=_to_check(view) if commands else "",
         next=(f"Report: {command('report', str(run.path))}",) if commands else (),
         language=run.manifest.language,
@@ -147,6 +147,12 @@ def run_markdown(run: Run, *, judge_only: bool = False) -> str:
     """Return the faults, the means with their intervals and the worst samples as Markdown, within 60,000 characters."""
     view = view_of(run, judge_only=judge_only)
     return doc_markdown(run_doc(view, commands=False), optional=_worst_blocks(view))
+
+
+def _measured(view: RunView) -> list[str]:
+    """Return the measures in one sentence; empty without any."""
+    text = "; ".join(each.brief for each in view.measures.values())
+    return [f"{text[:1].upper()}{text[1:]}."] if text else []
 
 
 def _last(view: RunView, again: str, *, commands: bool) -> Iterator[str]:
