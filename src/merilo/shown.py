@@ -6,19 +6,19 @@ They are defined above all that draws them. The module is long because docstring
 from __future__ import annotations
 
 from contextlib import closing
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from merilo.commands.compare import result
 from merilo.commands.keywords import public
 from merilo.errors import MeriloError
-from merilo.runs import run as runs
+from merilo.runs import run as saved
 from merilo.runs.run import opened
 from merilo.short_repr import short_repr, short_screen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from os import PathLike
 
     import pandas as pd
 
@@ -33,25 +33,33 @@ if TYPE_CHECKING:
 
 @public()
 def compare(
-    *runs: Run | str | PathLike[str],
+    *runs: Run | str | PathLike[str] | Sequence[Run | str | PathLike[str]],
     metrics: str | Sequence[str] | None = None,
     primary: str | Sequence[str] | None = None,
+    within: float | None = None,
+    against: str | None = None,
+    prefer: str | None = None,
     cluster: str | None = None,
     undefined: str = "drop",
     across_judges: bool = False,
     across_data: bool = False,
     judge_only: bool = False,
 ) -> RunComparison:
-    """Compare each run with the first one, the base, over the samples that all runs share (equal id and question).
+    """Compare runs over the samples that all share (equal id and question): two, or several against the best.
 
     The result prints as `merilo compare` does. `verdict` and `conclusion` say whether the second run is better; its
     `metrics` holds the rows of the first two runs by metric (`verdict`, `difference`: run minus base, `interval`),
-    `to_frame()` returns a pandas data frame, and a notebook shows its table.
+    `to_frame()` returns a pandas data frame, and a notebook shows its table. For three runs or more, `rankings[0]` has
+    `best`, `may_be_best` and `as_good`, and `chosen` is the index of the run to take.
 
     Args:
-        runs: two or more runs or their directories.
+        runs: two or more runs or their directories, or one list of them.
         metrics: the metrics to compare. None: all that every run has.
         primary: the metrics to draw conclusions for, corrected together by Holm's method. None: all.
+        within: find the runs that are shown to be at most this much worse than every other one, above 0.
+        against: the name of the run that `within` is measured against. None: every other run.
+        prefer: the measure that chooses among equally good runs, such as "cost" or "latency". None: the first of cost,
+            latency, tokens and others that all runs have.
         cluster: as in `evaluate`. None: the cluster field of the first run. "": none.
         undefined: "drop" or "worst": how to treat a sample that is undefined in one run only. Dropped samples are set
             to the ends of the range to see whether they could change a conclusion.
@@ -72,13 +80,17 @@ def compare(
     wanted = ComparisonRequest(
         metrics=[metrics] if isinstance(metrics, str) else metrics,
         primary=[primary] if isinstance(primary, str) else primary,
+        within=within,
+        against=against,
+        prefer=prefer,
         cluster=cluster,
         undefined=undefined,
         across_judges=across_judges,
         across_data=across_data,
         judge_only=judge_only,
     )
-    own = runs if len(runs) < 2 else [each if isinstance(each, Run) else Run.of(opened(each)) for each in runs]
+    given = [each for one in runs for each in ([one] if isinstance(one, str | PathLike | saved.Run) else one)]
+    own = given if len(given) < 2 else [each if isinstance(each, Run) else Run.of(opened(each)) for each in given]
     return RunComparison.of(compare_runs(own, wanted))
 
 
@@ -250,7 +262,7 @@ def label(
 # -- results that draw themselves: here, above all that draws them ------------------------------------
 
 
-class SampleResult(runs.SampleResult):
+class SampleResult(saved.SampleResult):
     """One sample with the outcomes of all metrics."""
 
     @property
@@ -273,7 +285,7 @@ class SampleResult(runs.SampleResult):
         return result_html(self)
 
 
-class Run(runs.Run):
+class Run(saved.Run):
     """A finished or interrupted run, read from its directory."""
 
     @property
@@ -288,10 +300,10 @@ class Run(runs.Run):
         return self if found is self else Run.of(found)
 
     @property
-    def _reported(self) -> runs.ByMetric[Aggregate]:
+    def _reported(self) -> saved.ByMetric[Aggregate]:
         from merilo.commands.calibrate.correction import corrected_metrics
 
-        return self.metrics if self.labels is None else runs.ByMetric(self.kept(corrected_metrics))
+        return self.metrics if self.labels is None else saved.ByMetric(self.kept(corrected_metrics))
 
     def read_samples(self, wanted: Collection[str] | None = None) -> Iterator[SampleResult]:
         """Yield every sample with outcomes, in dataset order; `samples` is the public way to them.
@@ -329,7 +341,7 @@ class Run(runs.Run):
         metric: str | None = None,
         fault: str | None = None,
         where: Mapping[str, object] | None = None,
-    ) -> list[runs.SampleResult]:
+    ) -> list[saved.SampleResult]:
         """Return the `count` samples with the worst scores of a metric, the worst first.
 
         `of`: the metric or the count. `metric`: its name or full text; None: the metric whose mean is farthest from
@@ -344,7 +356,7 @@ class Run(runs.Run):
             count = of
         else:
             metric = of or metric
-        wanted = metric_to_inspect(self.manifest, self.metrics) if metric is None else runs.metric_in(self, metric)
+        wanted = metric_to_inspect(self.manifest, self.metrics) if metric is None else saved.metric_in(self, metric)
         if wanted is None:
             return []
         chosen = None if fault is None and where is None else self._chosen(fault, where or {})
@@ -356,7 +368,7 @@ class Run(runs.Run):
         return [samples[sample] for sample, _ in found.samples]
 
     def _chosen(self, fault: str | None, where: Mapping[str, object]) -> set[str]:
-        with closing(runs.open_store(self)) as store:
+        with closing(saved.open_store(self)) as store:
             fitting = {
                 each.id
                 for each in store.samples()

@@ -33,8 +33,9 @@ MARKS: Final[dict[Verdict | GateVerdict | None, tuple[Tone, str]]] = {
 """Verdict → tone and character in every output; the others are plain, with `=`."""
 _MIN_ROWS: Final = 1
 _WIDEST_ID: Final = 36
-_WIDEST_NAME: Final = 10
-"""Maximum width of a column's name on a page of 80 columns; on a wider one, a quarter of the rest is added."""
+_WIDEST_NAME: Final = {"metric": 10, "run": 14}
+"""Maximum width of a column's name on a page of 80 columns, by what a row is; of the rest of a wider page, a quarter is
+added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ def _lines_of(page: Page, head: Sequence[str], rows: Sequence[Line], most: int |
 
 
 def _differences(page: Page, part: Part, most: int | None) -> None:
-    entries, widest = part.entries, _WIDEST_NAME + max(page.width - 80, 0) // 4
+    entries, widest = part.entries, _WIDEST_NAME[part.what] + max(page.width - 80, 0) // 4
     title, *names, number, level = part.head
     head = (title, *(cut(each, widest) for each in names), f"{number}, {level}", "")
     first, *lines = _aligned([head, *(entry.cells for entry in entries[:most])], page.width)

@@ -51,6 +51,7 @@ MAX_OTHER: Final = 0.1
 _EXAMPLE_CHARS: Final = 60
 _STABLE_IDS: Final = "Give each question an id that stays the same."
 _SAME_TRUTH: Final[Mapping[str, str]] = {
+    "reference_context_ids": "If their chunks differ, let the ids name documents, or compare metrics without ids.",
     NUGGETS: "Evaluate all runs with the same nuggets.",
     SPAN_LABELS: "Evaluate all runs with the same file of span labels. Span metrics ask nothing.",
 }

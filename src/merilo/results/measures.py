@@ -86,7 +86,8 @@ class Measure:
         """The first numbers: median and 95th percentile of a time, sum and mean of a cost, otherwise the mean."""
         each = self.record()
         shown = ("median", "p95") if self.is_time else ("sum", "mean") if self.column.unit == "USD" else ("mean",)
-        return f"{self.title} {', '.join(f'{name} {self.text(each[name])}' for name in shown)}"
+        fewer = f" (n = {each['samples']:,})" if each["samples"] < len(self.values) else ""
+        return f"{self.title} {', '.join(f'{name} {self.text(each[name])}' for name in shown)}{fewer}"
 
     def __str__(self) -> str:
         each = self.record()
@@ -142,6 +143,43 @@ def read_measures(
 # -- runs compared -------------------------------------------------------------------------------------
 
 
+def shared_measures(runs: Sequence[Mapping[str, Measure]]) -> list[str]:
+    """Return the measures that all runs have in one unit and direction."""
+    first, *others = runs
+    return [
+        name
+        for name, own in first.items()
+        if all(
+            name in each
+            and (each[name].column.unit, each[name].column.higher_is_better)
+            == (own.column.unit, own.column.higher_is_better)
+            for each in others
+        )
+    ]
+
+
+def in_all(runs: Sequence[dict[str, Measure]]) -> tuple[dict[str, Measure], ...]:
+    """Return the measures of runs over the same samples, each number of a shared one only if all runs have one."""
+    import numpy as np
+
+    for name in shared_measures(runs):
+        missing = np.isnan(sum(each[name].values for each in runs))
+        for each in runs:
+            each[name] = replace(each[name], values=np.where(missing, nan, each[name].values))
+    return tuple({name: own for name, own in each.items() if not np.isnan(own.values).all()} for each in runs)
+
+
+def fewer_text(runs: Sequence[Mapping[str, Measure]]) -> str:
+    """Return which shared measures do not cover all samples, such as `cost over 60 of 120 questions`; may be empty."""
+    first = runs[0]
+    sizes = {name: first[name].record()["samples"] for name in shared_measures(runs)}
+    return ", ".join(
+        f"{first[name].title} over {size:,} of {len(first[name].values):,} questions"
+        for name, size in sizes.items()
+        if size < len(first[name].values)
+    )
+
+
 def measure_differences(base: Mapping[str, Measure], run: Mapping[str, Measure]) -> list[dict[str, Any]]:  # Any: JSON
     """Return the run against the base by each common measure, over the samples with a number in both.
 
@@ -162,7 +200,7 @@ def measure_differences(base: Mapping[str, Measure], run: Mapping[str, Measure])
         )
         text += "" if value is None else f", ratio {value:.2f}"
         text += " ({:.2f} to {:.2f})".format(*ratio_ends) if ratio_ends else ""
-        text += f"; difference of means {test.difference:+.3g}"
+        text += f"; difference of means {test.difference:+.3g} {one.column.unit}".rstrip()
         text += (" ({:+.3g} to {:+.3g})".format(*ends) if ends else "") + f", n = {len(one.values):,}."
         record: dict[str, Any] = {"measure": name, "first": one.record(), "second": two.record()}
         record |= {
@@ -177,17 +215,26 @@ def measure_differences(base: Mapping[str, Measure], run: Mapping[str, Measure])
     return found
 
 
-def measure_cells(runs: Sequence[Mapping[str, Measure]], preferred: str | None) -> dict[str, list[str]]:
-    """Return the columns for the measures of several runs, one cell per run; `preferred` is first."""
+def measure_cells(
+    runs: Sequence[Mapping[str, Measure]], preferred: str | None, most: int | None = None
+) -> dict[str, list[str]]:
+    """Return the columns for at most `most` measures of several runs, one cell per run; `preferred` is first."""
     found: dict[str, list[str]] = {}
-    names = [each for each in runs[0] if each == preferred or each not in _COMPUTED]
-    for name in sorted(names, key=lambda name: name != preferred)[:2]:  # more do not fit
-        kind, own = runs[0][name], [each.get(name) for each in runs]
+    names = [
+        each
+        for each in dict.fromkeys(name for own in runs for name in own)
+        if each == preferred or each not in _COMPUTED
+    ]
+    for name in sorted(names, key=lambda name: name != preferred)[:most]:
+        own = [each.get(name) for each in runs]
+        kind = next(filter(None, own))
         times = 1000 if kind.column.unit == "USD" else 1
         title = f"{kind.title}{'/1,000' * (times > 1)}"
         found[title] = ["-" if each is None else each.text(times * each.typical) for each in own]
         if kind.is_time:
-            found["p95"] = ["-" if each is None else each.text(each.record()["p95"]) for each in own]
+            found["p95" if kind.title == "latency" else f"{kind.title} p95"] = [
+                "-" if each is None else each.text(each.record()["p95"]) for each in own
+            ]
     return found
 
 
@@ -198,7 +245,9 @@ def advantage(of: Measure, over: Measure) -> str:
     return _SAID.get(of.column.unit, (f"has {{}} {word} {of.title} than",))[0].format(change)
 
 
-def first_by(each: Measure) -> str:
-    """Return the words for the best of several runs, such as `costs least`."""
+def first_by(each: Measure, ties: Sequence[str] = ()) -> str:
+    """Return the words for the best of several runs, such as `costs least`; `ties`: others with the same number."""
+    if ties:
+        return f"has the same {each.title} as {', '.join(ties)} and the best mean of them"
     word = "most" if each.column.higher_is_better else "least" if each.column.unit else "fewest"
     return _SAID.get(each.column.unit, ("", f"has the {word} {each.title}"))[1]

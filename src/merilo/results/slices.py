@@ -75,7 +75,8 @@ def values_by_field(run: Run, *, wanted: str | None = None) -> dict[str, dict[st
     known: dict[str, set[str]] = {}
     done = {each["sample"] for each in run.brief_records([*run.manifest.metrics][:1])}
     for sample in stored_samples(run):
-        for name in (*sample.get("metadata", ()), *_FIELDS) if wanted is None else (wanted,):
+        own = [name for name in sample.get("metadata", ()) if name not in run.manifest.measures]
+        for name in (*own, *_FIELDS) if wanted is None else (wanted,):
             values = known.setdefault(name, set())
             if sample["id"] in done and (wanted or len(values) <= MAX_VALUES) and (value := _value(sample, name)):
                 values.add(value)

@@ -53,6 +53,8 @@ UNCHECKED: Final = "no one has checked the judge"
 NEEDED: Final = f"{DECIDING_LABELLED} are needed to correct"
 OF_VERDICT: Final = frozenset({"not-shown-cut", "more-needed"})
 """Codes of leading caveats that depend on the verdict of their row."""
+MANY_ABSENT: Final = 0.05
+"""The share of a run's samples that another run lacks, above which a warning names it."""
 _SHOWN: Final = 5
 """Number of ids that are named as examples."""
 _TWO_DIGITS: Final = 0.005
@@ -241,6 +243,10 @@ def of_all(
             ids = first_of(side.absent, len(side.absent), side.absences)
             text = f"{count(side.absences, 'sample')} that another run lacks: {ids}"
             yield Caveat("absent", text, topic="In one run only", about=side.name)
+    largest = max(sides, key=lambda side: side.absences)
+    if largest.absences > MANY_ABSENT * largest.scored:
+        text = f"Only {largest.scored - largest.absences:,} of {largest.scored:,} questions of {largest.name}"
+        yield Caveat("many-absent", f"{text} are in every run; the others are left out.", Level.WARNS)
     for metric, why in left.items():
         yield Caveat("left-out", why, topic="Not compared", about=metric)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.correction import paired_labels
 from merilo.commands.calibrate.levels import judge_sentences
 from merilo.commands.compare.caveats import Pair, PairedLabels
 from merilo.commands.compare.result import Ranking
+from merilo.errors import UsageError
 from merilo.results.estimate import Basis, basis_of
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict, drop_decision
@@ -92,24 +93,34 @@ class Runs:
             columns = [each.filled(each.worst, each.undefined) for each in columns]
         apart = [(a, b) for a in places for b in places[a + 1 :] if metric in self.pair(a, b).labels.labels]
         errors = simultaneous_errors(columns, self.scores[0].clusters, apart=apart)
-        means = [(each.values @ each.scored) / max(each.scored.sum(), 1) for each in columns]
+        means = [float((each.values @ each.scored) / max(each.scored.sum(), 1)) for each in columns]
         best, tried = means.index(max(means) if columns[0].higher_is_better else min(means)), set[int]()
         while rows := self._rows(metric, best, errors):
             tried.add(best)
             if rows[0].improvement <= 0 or rows[0].other in tried:
                 break
             best = rows[0].other
+        corrected = [row for row in rows if row.comparison.by_judge is not None]
+        if corrected:
+            shown = {best: corrected[0].base_mean, **{row.other: None for row in rows}}
+            shown |= {row.other: row.run_mean for row in corrected}
+        else:
+            shown = {at: means[at] if columns[at].scored.any() else None for at in (best, *(row.other for row in rows))}
         if within is None:
-            return Ranking(metric, best, tuple(rows))
+            return Ranking(metric, best, tuple(rows), shown)
+        if not within < (width := columns[0].span[1] - columns[0].span[0]):
+            raise UsageError(f"--within must be below {width:g}, the width of the range of {metric}, got {within:g}.")
         others = [best, *(row.other for row in rows)] if against is None else [against]
         good = [at for at in places if all(self._is_as_good(metric, at, each, errors, within) for each in others)]
-        return Ranking(metric, best, tuple(rows), within, against, tuple(good))
+        return Ranking(metric, best, tuple(rows), shown, within, against, tuple(good))
 
     def _rows(self, metric: str, base: int, errors: Errors) -> list[Row]:
         """Return the others minus the base, the best first."""
         pairs = {place: self.pair(base, place) for place in range(len(self.scores)) if place != base}
         found = {at: each.compared([metric], level=1 - errors.pair)[metric] for at, each in pairs.items()}
-        return sorted((pairs[at].row(metric, at, each) for at, each in found.items()), key=lambda row: -row.improvement)
+        # All intervals hold together by their level, so no p-value is corrected for several tests.
+        rows = (pairs[at].row(metric, at, replace(each, adjusted=None)) for at, each in found.items())
+        return sorted(rows, key=lambda row: -row.improvement)
 
     def _is_as_good(self, metric: str, place: int, other: int, errors: Errors, within: float) -> bool:
         """Return True if a run is shown to be at most `within` worse than another one, or is that one."""

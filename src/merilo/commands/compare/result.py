@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn, cast
 
+from merilo.data.measures import KNOWN
 from merilo.errors import UsageError
 from merilo.results.estimate import DECIDED, Basis, Caveat, Estimate, Verdict, verdict
 from merilo.results.faults import CANNOT_TELL
-from merilo.results.measures import read_measures
+from merilo.results.measures import in_all, read_measures, shared_measures
 from merilo.short_repr import unknown_attribute
 from merilo.stats.compare import Policy
 
@@ -112,6 +113,8 @@ class Ranking:
     """The index of the run with the best mean."""
     rows: tuple[Row, ...]
     """Each other run minus the best, the best of them first."""
+    means: Mapping[int, float | None]
+    """The mean of each run, best first. If labels correct a row: the corrected means, None for runs without one."""
     within: float | None = None
     """The margin, in the unit of the metric, above 0; None if none was given."""
     against: int | None = None
@@ -131,12 +134,6 @@ class Ranking:
     def row_of(self, place: int) -> Row | None:
         """Return the row of a run; None for the best."""
         return next((row for row in self.rows if row.other == place), None)
-
-    @property
-    def means(self) -> dict[int, float | None]:
-        """The means of the runs, best first; corrected if labels correct a row."""
-        first = next((row for row in self.rows if row.comparison.by_judge is not None), self.rows[0])
-        return {self.best: first.base_mean, **{row.other: row.run_mean for row in self.rows}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,19 +186,24 @@ class RunComparison:
 
     @cached_property
     def measures(self) -> tuple[Mapping[str, Measure], ...]:
-        """By run, the measures of the common samples. Raises RunError if the samples cannot be read."""
+        """By run, the measures of the common samples; those of all runs over the samples with a number in each run.
+
+        Raises RunError if the samples cannot be read.
+        """
         computed = bool(self.rankings)
-        return tuple(read_measures(each.run, self.ids, self.clusters, computed=computed) for each in self.sides)
+        return in_all([read_measures(each.run, self.ids, self.clusters, computed=computed) for each in self.sides])
 
     @cached_property
     def preferred(self) -> str | None:
         """The measure that chooses among equally good runs; None without one. Raises UsageError for an unknown one."""
-        shared = [name for name in self.measures[0] if all(name in each for each in self.measures)]
+        shared = shared_measures(self.measures)
         if self.prefer:
-            named = [name for name in shared if self.prefer in {name, self.measures[0][name].title}]
+            known = KNOWN[self.prefer].name if self.prefer in KNOWN else self.prefer
+            named = [name for name in shared if known in {name, self.measures[0][name].title}]
             if not named:
-                listed = ", ".join(shared) or "none"
-                raise UsageError(f"--prefer: not all runs have a measure {self.prefer!r}; they have {listed}.")
+                listed = ", ".join(self.measures[0][name].title for name in shared) or "none"
+                why = f"not all runs have a measure {self.prefer!r} with one unit and direction; they have {listed}"
+                raise UsageError(f"--prefer: {why}.")
             return named[0]
         unlike = (name for name in shared if len({each[name].typical for each in self.measures}) > 1)
         return next(unlike, None)
@@ -209,13 +211,15 @@ class RunComparison:
     @cached_property
     def chosen(self) -> int | None:
         """The run to take: of those as good within the margin, or without one of those that may be the best, the one
-        with the best preferred measure. None without such runs, and of several ones without such a measure.
+        with the best preferred measure, on ties also with the best mean. None without such runs, and of several ones
+        without such a measure.
         """
         found = self.rankings[0].may_be_best if self.rankings[0].within is None else self.rankings[0].as_good
         if (name := self.preferred) is None or not found:
             return found[0] if len(found) == 1 else None
         sign = -1 if self.measures[0][name].column.higher_is_better else 1
-        return min(found, key=lambda place: sign * self.measures[place][name].typical)
+        ordered = [place for place in self.rankings[0].means if place in found]
+        return min(ordered, key=lambda place: sign * self.measures[place][name].typical)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,7 +109,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         rows = [pair.row(metric, 1, found) for metric, found in pair.compared(metrics, primary=primary).items()]
         notes = [*pair.labels.notes]
     by = _moved_by(rankings[0].rows if rankings else rows)
-    shown, movers = _moved(matching, by, wanted.samples, chosen)
+    shown, movers = _moved(matching, by, wanted.samples, chosen, rankings[0].best if rankings else 0)
     sides = [
         Side(name, each.run, len(each.ids), tuple(only[:_NAMED]), len(only), each.run.complete)
         for name, each, only in zip(names, scores, paired.only, strict=True)
@@ -149,8 +150,8 @@ def _place(named: str, runs: Sequence[Run], names: Sequence[str]) -> int:
 def _checked(runs: Sequence[object], wanted: ComparisonRequest) -> Policy:
     if len(runs) < 2:
         raise UsageError(f"A comparison needs at least two runs, got {len(runs)}.")
-    if wanted.within is not None and not wanted.within > 0:
-        raise UsageError(f"--within must be above 0, got {wanted.within}.")
+    if wanted.within is not None and not 0 < wanted.within < inf:
+        raise UsageError(f"--within must be a number above 0, got {wanted.within}.")
     if wanted.against is not None and wanted.within is None:
         raise UsageError("--against needs --within, the margin.")
     try:
@@ -208,18 +209,21 @@ def _moved_by(rows: Sequence[Row]) -> str:
     return (different or read)[0].metric
 
 
-def _moved(scores: Sequence[RunScores], metric: str, most: int, names: MetricNames) -> tuple[tuple[Moved, ...], int]:
+def _moved(
+    scores: Sequence[RunScores], metric: str, most: int, names: MetricNames, base: int
+) -> tuple[tuple[Moved, ...], int]:
     """Return the samples that differ most from the base in any other run, and the number that differ at all."""
     import numpy as np
 
     columns = [each.columns[metric] for each in scores]
-    differ = np.zeros(len(columns[0]), np.bool_)
+    first = columns[base]
+    differ = np.zeros(len(first), np.bool_)
     steps: dict[int, float] = {}
-    for column in columns[1:]:
-        both = columns[0].scored & column.scored
-        differ |= both & (abs(columns[0].values - column.values) > 0)
-        for place in moved(columns[0], column, most):
-            step = float(column.values[place] - columns[0].values[place])
+    for column in (*columns[:base], *columns[base + 1 :]):
+        both = first.scored & column.scored
+        differ |= both & (abs(first.values - column.values) > 0)
+        for place in moved(first, column, most):
+            step = float(column.values[place] - first.values[place])
             if abs(step) > abs(steps.get(place, 0.0)):
                 steps[place] = step
     chosen = sorted(steps, key=lambda place: (-abs(steps[place]), place))[:most]

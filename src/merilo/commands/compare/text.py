@@ -17,7 +17,7 @@ from merilo.rendering.page import Page, Span, Tone, cut
 from merilo.results.estimate import BY_JUDGE, DECIDED, OWN_ERROR, Basis, Level, Verdict, covers_imported
 from merilo.results.faults import FAULTS, PLACES
 from merilo.results.means import MARK, WeakMarks, weak_legend
-from merilo.results.measures import advantage, first_by, measure_cells, measure_differences
+from merilo.results.measures import advantage, fewer_text, first_by, measure_cells, measure_differences
 from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ _ROWS: Final = 12
 _MAX_LINES: Final = 25
 _SHOWN: Final = 5
 """Maximum number of samples that changed."""
+_MEASURES: Final = 2
+"""Number of measures that fit next to several runs on a screen."""
 
 
 def comparison_doc(found: RunComparison, *, full: bool = False) -> Doc:
@@ -40,8 +42,9 @@ def comparison_doc(found: RunComparison, *, full: bool = False) -> Doc:
     paths = [str(side.run.path) for side in found.sides]
     parts = ranking_parts(found, full=full) if several else [_part(found)]
     losses = [each for each in [loss(found)] if each]
+    title = f"{count(len(found.sides), 'run')}" if several else " against ".join(found.names)
     return Doc(
-        title=f"{' against '.join(found.names)}: {count(found.common, 'question')}",
+        title=f"{title}: {count(found.common, 'question')}",
         parts=tuple(parts),
         warnings=tuple([each.full for each in found.caveats if each.level is Level.WARNS] + losses),
         legend=_legend(found),
@@ -298,7 +301,7 @@ def choice(found: RunComparison) -> list[str]:
         return [*said, _as_good(found, ranking)]
     measure = found.preferred
     if measure is not None and len(may) > 1 and found.chosen is not None:
-        said.append(f"Of these {names[found.chosen]} {first_by(found.measures[found.chosen][measure])}.")
+        said.append(f"Of these {names[found.chosen]} {_first_by(found, may)}.")
     return said
 
 
@@ -307,18 +310,31 @@ def _as_good(found: RunComparison, ranking: Ranking) -> str:
     names, chosen, measure = found.names, found.chosen, found.preferred
     whom = "every other run" if ranking.against is None else names[ranking.against]
     other = ranking.best if ranking.against is None else ranking.against
-    good = [names[place] for place in ranking.as_good if place != other]
-    if not good:
-        return f"No other run is shown to be at most {ranking.within:g} worse than {whom}."
+    good = [place for place in ranking.as_good if place != ranking.against]
+    if not {*good} - {other}:
+        only = f"Only {names[other]}" if good else "No run" if ranking.against is None else "No other run"
+        return f"{only} is shown to be at most {ranking.within:g} worse than {whom}."
     if chosen is None or measure is None:
-        return f"At most {ranking.within:g} worse than {whom}: {', '.join(good)}."
+        return f"At most {ranking.within:g} worse than {whom}: {', '.join(names[place] for place in good)}."
     own, theirs = found.measures[chosen][measure], found.measures[other][measure]
-    if chosen == other or (own.typical < theirs.typical) == own.column.higher_is_better:
-        return f"Of the runs that are at most {ranking.within:g} worse than {whom}, {names[chosen]} {first_by(own)}."
+    if (
+        chosen == other
+        or own.typical == theirs.typical
+        or (own.typical < theirs.typical) == own.column.higher_is_better
+    ):
+        by = _first_by(found, ranking.as_good)
+        return f"Of the runs that are at most {ranking.within:g} worse than {whom}, {names[chosen]} {by}."
     whom = whom if ranking.against is None else "it"
     return (
         f"{names[chosen]} {advantage(own, theirs)} {names[other]} and is at most {ranking.within:g} worse than {whom}."
     )
+
+
+def _first_by(found: RunComparison, places: Sequence[int]) -> str:
+    """Return the words for the chosen one of these runs, such as `costs least`."""
+    own = found.measures[found.chosen or 0][found.preferred or ""]
+    equal = [place for place in places if found.measures[place][found.preferred or ""].typical == own.typical]
+    return first_by(own, [found.names[place] for place in equal if place != found.chosen])
 
 
 def loss(found: RunComparison) -> str:
@@ -336,19 +352,23 @@ def loss(found: RunComparison) -> str:
 def _basis_text(rows: Sequence[Row]) -> str:
     """Return what a conclusion on several runs rests on."""
     by = f", {BY_JUDGE}" if rows[0].estimate.basis is Basis.JUDGE else f" {_without_judge(rows)}"
-    return ", corrected by human labels" if any(row.estimate.basis is Basis.LABELS for row in rows) else by
+    corrected = sum(row.estimate.basis is Basis.LABELS for row in rows)
+    some = "" if corrected == len(rows) else f" in {corrected:,} of {len(rows):,} differences"
+    return f", corrected by human labels{some}" if corrected else by
 
 
 def ranking_parts(found: RunComparison, *, full: bool) -> list[Part]:
-    """Return the table of several runs, and with `full` that of the other metrics and that of each pair."""
+    """Return the table of several runs, and with `full` all measures and that of the other metrics."""
     ranking, names = found.rankings[0], found.names
-    measured = measure_cells(found.measures, found.preferred)
+    measured = measure_cells(found.measures, found.preferred, None if full else _MEASURES)
     level = f"{percent(LEVEL)} interval"
     cells = [(number(mean), *(own[at] for own in measured.values())) for at, mean in ranking.means.items()]
     entries = [_ranked(ranking, names[at], at, own) for at, own in zip(ranking.means, cells, strict=True)]
     title = f"{count(found.common, 'question')} in all runs, {marked(ranking.rows[0])}"
     columns = (title, "mean", *measured, "against the best", level)
-    parts = [Part("", (*choice(found), *leads(found)), columns, tuple(entries), _SAME_DAY, "run")]
+    below = [fewer_text(found.measures), _unread(found), _SAME_DAY]
+    text = " ".join(f"{each.removesuffix('.')}." for each in below if each)
+    parts = [Part("", (*choice(found), *leads(found)), columns, tuple(entries), text, "run")]
     others = [
         _ranked(each, f"{names[place]}: {each.metric}", place, (number(mean),))
         for each in found.rankings[1:]
@@ -356,6 +376,14 @@ def ranking_parts(found: RunComparison, *, full: bool) -> list[Part]:
     ]
     head = ["each metric against its best run", "mean", "against the best", level]
     return [*parts, *([Part("Other metrics", (), tuple(head), tuple(others))] if full and others else [])]
+
+
+def _unread(found: RunComparison) -> str:
+    """Return a warning if the metric of the choice does not read the responses that another one reads."""
+    metric = found.rankings[0].metric
+    reads = {each.metric: known.needs for each in found.rankings if (known := known_metric(each.metric))}
+    unread = metric in reads and "response" not in reads[metric] and any("response" in each for each in reads.values())
+    return f"{metric} does not read the responses" if unread else ""
 
 
 def _ranked(ranking: Ranking, name: str, place: int, parts: tuple[str, ...]) -> Entry:
@@ -393,7 +421,7 @@ def comparison_markdown(found: RunComparison) -> str:
     """Return the comparison with the samples that changed most, within 60,000 characters."""
     heading = f"**{count(found.movers, 'sample')} changed**, by {code(_moved_by(found))}; the most changed:"
     shown = [_collapsed(found, each) for each in found.moved[:_SHOWN]]
-    return doc_markdown(comparison_doc(found), [heading] if found.moved else [], shown)
+    return doc_markdown(comparison_doc(found, full=True), [heading] if found.moved else [], shown)
 
 
 def _explained(page: Page, found: RunComparison) -> None:

@@ -81,9 +81,11 @@ def export_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[s
     table = csv.writer(text, lineterminator="\r\n")
     for row in (dict(zip(names, names, strict=True)), *rows):
         table.writerow([escaped(cell) if isinstance(cell := row.get(name), str) else cell for name in names])
+    tex = ranking_latex(found)
     with writing(path), staged(path) as file:
-        file.write((text.getvalue() if path.suffix == ".csv" else ranking_latex(found)).encode())
-    return Export(path, len(names), complete=all(side.complete for side in found.sides), runs=len(rows))
+        file.write((text.getvalue() if path.suffix == ".csv" else tex).encode())
+    columns = len(names) if path.suffix == ".csv" else tex.split(r"\\")[0].count(" & ") + 1
+    return Export(path, columns, complete=all(side.complete for side in found.sides), runs=len(rows))
 
 
 def write_csv(table: SampleTable, file: IO[bytes], written: Export) -> None:

@@ -346,7 +346,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
     `samples`: the common samples; None: they are read from the runs. Raises RunError if a run cannot be read.
     """
     shown = compared_samples(found) if samples is None else samples
-    doc = comparison_doc(found)
+    doc = comparison_doc(found, full=True)
     (size, *_, level), leads = doc.parts[0].head, [each for part in doc.parts for each in part.sentences]
     by = shown.metrics.index(found.moved_by) if found.moved_by in shown.metrics else 0
     pairs = list(zip(*shown.entries, strict=True))[:_IN_FULL]
@@ -357,7 +357,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
             "blocks": _blocks({f"details{at}": own for at, own in enumerate(shown.entries)}, shown.passages),
         },
         scripts=("table.js", "sample.js", "compare.js"),
-        title=" against ".join(found.names),
+        title=doc.title.rpartition(":")[0],
         names=found.names,
         facts=[size, level.replace("interval", "intervals")],
         leads=[each for each in (*leads, doc.advice) if each],
@@ -393,6 +393,7 @@ def _compared_columns(found: RunComparison, shown: ComparedSamples) -> _Values:
     return {
         "total": found.common,
         "names": list(found.names),
+        "base": found.rankings[0].best if found.rankings else 0,
         "by": found.moved_by,
         "metrics": [
             _metric(metric, scale, weak=metric in weak, averaged=metric in averaged)
@@ -440,6 +441,8 @@ def _reach(estimates: Sequence[Estimate | None]) -> float:
 
 
 _DOTS, _DOTS_TALL, _MARGIN = 720, 240, 100
+_NAMED: Final = 8
+"""Number of runs up to which the drawing has all names; of more, only those of the best and of the run to take."""
 
 
 def _dots(found: RunComparison) -> _Values:
@@ -452,19 +455,25 @@ def _dots(found: RunComparison) -> _Values:
     if name is not None:
         costs = {place: found.measures[place][name].typical for place in costs}
     least, most = min(costs, key=costs.__getitem__), max(costs, key=costs.__getitem__)
-    reach = _reach([row.estimate for row in ranking.rows])
+    ends = [end for row in ranking.rows for end in (row.difference, *(row.interval or ())) if end is not None]
+    low, high = min(0.0, *ends, 0.0), max(1e-6, *ends, 0.0)
 
-    def up(value: float | None) -> float:
-        return round(_DOTS_TALL / 2 - (value or 0.0) / reach * (_DOTS_TALL / 2 - 12), 1)
+    def up(value: float) -> float:
+        return float(round(_DOTS_TALL - 12 - (value - low) / (high - low) * (_DOTS_TALL - 24), 1))
 
     shown: list[_Values] = []
     for place, cost in costs.items():
         row, share = ranking.row_of(place), (cost - costs[least]) / ((costs[most] - costs[least]) or 1.0)
-        low, high = (row and row.interval) or (0.0, 0.0)
-        ends = {"low": up(low), "high": up(high), "y": up(row.difference if row else 0.0)}
-        measure = found.measures[place][name] if name is not None and place in {least, most} else None
-        cost_text = "" if measure is None else f"{measure.title} {measure.text(measure.typical)}"
-        x = round(_MARGIN + share * (_DOTS - 2 * _MARGIN), 1)
-        shown.append({**ends, "x": x, "name": found.names[place], "cost": cost_text})
-    title = f"Difference from {found.names[ranking.best]} in {ranking.metric}"
-    return {"title": title, "dots": shown, "reach": f"{reach:.3f}", "ends": (up(reach), up(-reach)), "middle": up(0)}
+        y, interval = up((row.difference if row else 0.0) or 0.0), row and row.interval
+        named = len(costs) <= _NAMED or place in {ranking.best, found.chosen}
+        dot = {"x": round(_MARGIN + share * (_DOTS - 2 * _MARGIN), 1), "y": y, "name": found.names[place]}
+        shown.append({**dot, "named": named, "interval": interval and [*map(up, interval)]})
+    texts = {f"{each:+.3f}": up(each) for each in (low, 0.0, high)}
+    across = [] if name is None else [found.measures[place][name] for place in (least, most)]
+    return {
+        "title": f"{ranking.metric}: difference from {found.names[ranking.best]}",
+        "dots": shown,
+        "texts": texts,
+        "zero": up(0.0),
+        "across": [f"{each.title} {each.text(each.typical)}" for each in across],
+    }

@@ -1,5 +1,5 @@
 /* The comparison: samples by the change of one metric, and one sample with all runs side by side. */
-const names = data.names, runs = names.map((_, run) => run);
+const names = data.names, runs = names.map((_, run) => run), first = data.base, rest = runs.filter(run => run !== first);
 const searched = data.id.map((id, i) => `${id}\n${data.q[i]}\n${runs.map(run => data.r[run][i]).join('\n')}`.toLowerCase());
 const judged = data.f.some(own => own.some(f => data.faults[f].likely));
 const chips = judged && data.chips;
@@ -9,8 +9,8 @@ const likely = (run, i) => data.faults[data.f[run][i]].likely;
 const SMALL = 1e-9;
 function steps(at) {   // the run furthest from the base, minus the base; null without two scores
   return data.id.map((_, i) => {
-    const base = data.v[at][0][i]; let most = null;
-    if (scored(base)) for (const run of runs.slice(1)) { const step = data.v[at][run][i] - base; if (scored(data.v[at][run][i]) && (most === null || Math.abs(step) > Math.abs(most))) most = step; }
+    const base = data.v[at][first][i]; let most = null;
+    if (scored(base)) for (const run of rest) { const step = data.v[at][run][i] - base; if (scored(data.v[at][run][i]) && (most === null || Math.abs(step) > Math.abs(most))) most = step; }
     return most;
   });
 }
@@ -29,7 +29,7 @@ function matches(i, { metric, change, fault }) {
   const step = changes(metric)[i], sign = better(metric, step);
   if (change === 'better' && sign <= 0 || change === 'worse' && sign >= 0 || change === 'moved' && !sign || change === 'equal' && (sign || step === null) || change === 'one' && step !== null) return false;
   if (fault === '') return true;
-  const here = likely(0, i), there = runs.slice(1).some(run => likely(run, i));
+  const here = likely(first, i), there = rest.some(run => likely(run, i));
   return fault === 'first' ? here && !there : fault === 'other' ? there && !here : here && there;
 }
 function rank(each, others, c) {   // where the other run has this context; nothing with more than two runs
@@ -44,11 +44,11 @@ function pane(run, i, found, others_) {
     detail.cx.map((each, c) => context(each, c, found, false, rank(each, others_, c))), detail.whole.map(remark), people(detail), make('h4', {}, 'Scores'), scores(metrics.map((_, at) => data.v[at][run][i]), found), reasons(found), others(found));
 }
 const samples = table({
-  f: `likely faults of ${names[0]} only`,
+  f: `likely faults of ${names[first]} only`,
   filters: [
     { key: 'metric', label: 'Metric', none: initial, options: metrics.map((each, at) => [at, `by ${each.id}`]) },
-    { key: 'change', label: 'Change', none: '', options: [['', 'Every change'], ['moved', 'Changed'], ['better', names.length > 2 ? 'Better score in another run' : `Better score in ${names[1]}`], ['worse', `Better score in ${names[0]}`], ['equal', 'Equal'], ['one', 'No two scores']] },
-    ...(judged ? [{ key: 'fault', label: 'Fault', none: '', options: [['', 'Every fault'], ['first', `Fault in ${names[0]} only`], ['other', names.length > 2 ? 'Fault in another run only' : `Fault in ${names[1]} only`], ['all', 'Fault in more than one run']] }] : []),
+    { key: 'change', label: 'Change', none: '', options: [['', 'Every change'], ['moved', 'Changed'], ['better', names.length > 2 ? 'Better score in another run' : `Better score in ${names[1]}`], ['worse', `Better score in ${names[first]}`], ['equal', 'Equal'], ['one', 'No two scores']] },
+    ...(judged ? [{ key: 'fault', label: 'Fault', none: '', options: [['', 'Every fault'], ['first', `Fault in ${names[first]} only`], ['other', names.length > 2 ? 'Fault in another run only' : `Fault in ${names[1]} only`], ['all', 'Fault in more than one run']] }] : []),
   ],
   sorts: [['', 'Largest change first'], ['\0d', 'Largest drop first'], ['\0q', 'Question'], ...runs.map(run => ['\0v' + run, `${names[run]}, worst first`])],
   note: `The ${total.toLocaleString('en')} of ${count(data.total, 'sample')} that changed most. Differences and conclusions cover all.`,
