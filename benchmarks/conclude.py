@@ -91,7 +91,7 @@ def write_run(path: Path, samples: int, shape: str, seed: int) -> None:
 
 
 def _write_outcomes(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> None:
-    from merilo.judging.kinds.relevance import RelevanceVerdict
+    from merilo.judging.kinds.contexts import RelevanceVerdict
     from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
     from merilo.runs.files import OUTCOMES as FILE
     from merilo.runs.outcomes import Result
@@ -109,7 +109,7 @@ def _write_outcomes(path: Path, samples: int, metrics: tuple[str, ...], seed: in
 
 
 def _write_graded(path: Path, samples: int, contexts: int, seed: int) -> None:
-    from merilo.judging.kinds.relevance import RelevanceVerdict
+    from merilo.judging.kinds.contexts import RelevanceVerdict
     from merilo.metrics.base import Evidence, EvidenceTarget, Score
     from merilo.runs.files import OUTCOMES as FILE
     from merilo.runs.outcomes import Result

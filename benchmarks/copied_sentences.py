@@ -19,7 +19,7 @@ from merilo.judges.blended import BlendedModel, CannotJudge
 from merilo.judges.copied import is_question
 from merilo.judges.embedded_provider import RULES
 from merilo.judges.words import stems
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
 
 MIN_SUPPORTED: Final = 0.99
 OTHERS: Final = 3

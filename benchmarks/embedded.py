@@ -43,7 +43,7 @@ def main() -> None:
     from merilo.data.sentences import sentences
     from merilo.judges.blended import BlendedModel, CannotJudge
     from merilo.judges.embedded_provider import RULES
-    from merilo.judging.kinds.support import Support
+    from merilo.judging.kinds.contexts import Support
 
     model = BlendedModel.load()
 

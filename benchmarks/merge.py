@@ -20,7 +20,7 @@ from figures import peak_mb, report
 from merilo.data.sample import Fingerprint, Sample
 from merilo.engine.budget import spent_record
 from merilo.judging.digests import digest_text
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.metrics.base import Evidence, EvidenceTarget, Score
 from merilo.metrics.registry import parse_metric
 from merilo.providers.base import Reply, Usage

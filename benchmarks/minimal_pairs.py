@@ -18,7 +18,7 @@ from figures import report
 
 from merilo.judges.blended import BlendedModel, CannotJudge
 from merilo.judges.embedded_provider import RULES
-from merilo.judging.kinds.support import Support, SupportVerdict
+from merilo.judging.kinds.contexts import Support, SupportVerdict
 
 FOLDER: Final = Path(__file__).parent / "labels" / "minimal_pairs"
 MIN_RIGHT: Final = 0.75

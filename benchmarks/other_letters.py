@@ -21,8 +21,7 @@ from merilo.data.labels import Task, read_labels
 from merilo.data.sentences import sentences
 from merilo.judges.blended import BlendedModel, CannotJudge
 from merilo.judges.embedded_provider import RULES
-from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Sufficiency, Support
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.judges.callables import CallableJudge
 from merilo.judges.words import likeness, ngram_vector
-from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import (
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+)
+from merilo.judging.kinds.responses import Addresses, AddressesVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

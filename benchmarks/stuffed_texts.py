@@ -17,9 +17,7 @@ from figures import report
 from merilo.data.sentences import sentences
 from merilo.judges.blended import BlendedModel, CannotJudge
 from merilo.judges.embedded_provider import RULES
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Relevance, Sufficiency, Support
 
 THINGS: Final = "harbour tower,railway bridge,town hall,water mill,city library,glass museum,stone church,old theatre"
 PLACES: Final = "Lund,Visby,Bergen,Cologne,Graz,Trieste,Kalmar,Vologda,Minden,Porto"

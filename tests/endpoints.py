@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from merilo.judges.base import Conversation, OutgoingRequest
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import Message, Reply, Request, Usage

@@ -5,11 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import merilo
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Relevance, Sufficiency, Support
+from merilo.judging.kinds.responses import Noncommittal, Statements
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 

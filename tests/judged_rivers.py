@@ -4,17 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import merilo
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.answered import Answered
-from merilo.judging.kinds.entities import Entities
-from merilo.judging.kinds.mentions import Mentions
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.parts import Parts
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.judging.kinds.support import Support
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import Mentions, Relevance, Sufficiency, Support, Usefulness
+from merilo.judging.kinds.responses import Addresses, Answered, Entities, Noncommittal, Parts, Statements
 from merilo.judging.questions import Question
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import merilo
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Relevance, Support
+from merilo.judging.kinds.responses import Statements
 from merilo.judging.questions import Question
 
 Row = dict[str, Any]

@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict, Similarities
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.rubric import render
 from merilo.judging.verdicts import Failure, FailureKind, Verdict

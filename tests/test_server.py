@@ -7,7 +7,7 @@ from conversing import Talk
 from server import JudgeServer
 
 from merilo.judges.llm import LLMJudge
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.judging.verdicts import Failure
 from merilo.providers.openai import OpenAIProvider
 

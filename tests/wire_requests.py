@@ -1,6 +1,6 @@
 """The requests and questions with which the tests of providers ask."""
 
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.judging.reply_parsing import schema_for
 from merilo.providers.base import Message, Request
 

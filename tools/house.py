@@ -171,7 +171,7 @@ def _traced() -> dict[str, int]:
 
 
 def _traced_once() -> dict[str, int]:
-    asked = "__import__('merilo').ScriptedJudge.by(lambda question: __import__('merilo.judging.kinds.usefulness', "
+    asked = "__import__('merilo').ScriptedJudge.by(lambda question: __import__('merilo.judging.kinds.contexts', "
     asked += "fromlist=['x']).UsefulnessVerdict(True), version='1')"
     done = subprocess.run(
         [sys.executable, "-c", _TRACED.replace("ASK", asked)],

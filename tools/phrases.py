@@ -33,7 +33,7 @@ PUBLISHED = "src/merilo_published/"
 """The package whose string constants are wording of other projects; only its docstrings are ours."""
 ALLOWED = {
     ("commands/calibrate/text.py", "told"): "a key of the JSON",
-    ("judging/kinds/entities.py", "stand in"): "sent to the judge",
+    ("judging/kinds/responses.py", "stand in"): "sent to the judge",
     ("judging/json_extraction.py", "told"): "sent to the judge",
     ("metrics/critique.py", "somebody"): "sent to the judge",
     ("metrics/critique.py", "breaks off"): "sent to the judge",

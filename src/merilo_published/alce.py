@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask, together
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import Support, SupportLabel, SupportVerdict
 from merilo.judging.verdicts import counting_only
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeVar
 
 from merilo.judging.ask import AskFailed, ask, ask_each, attempt, draws, together
 from merilo.judging.json_types import as_list, as_object
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget
 
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from merilo.judging.ask import Plan
-    from merilo.judging.kinds.similarities import Similarities
-    from merilo.judging.matrix import MatrixVerdict
+    from merilo.judging.kinds.measured import MatrixVerdict, Similarities
     from merilo.judging.verdicts import Verdict
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.measured import Embeddings
+from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import Card, Kinds, choice
 from merilo.metrics.formulas import cosine
 from merilo.metrics.variants import D, Described, camel_case, variant
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.matrix import MatrixVerdict
+    from merilo.judging.kinds.measured import MatrixVerdict
     from merilo.metrics.base import Metric, Score, Undefined
 
 T = TypeVar("T")

@@ -14,11 +14,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.errors import MeriloError
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.sentences import Sentences
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
+from merilo.judging.kinds.measured import Embeddings, Sentences, Similarities
+from merilo.judging.kinds.responses import Completion
 from merilo.metrics import contract
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import find_metric, parse_metric

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from merilo.engine.repeated import Reworded
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.metrics.base import plan_of
 from merilo_published.asking import Listed, without_halves
 

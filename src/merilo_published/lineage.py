@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.judging.ask import both
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support, SupportLabel
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import Relevance, Support, SupportLabel, Usefulness
+from merilo.judging.kinds.responses import Addresses, Noncommittal, Statements
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import average_precision, mean
 from merilo.metrics.steps import (

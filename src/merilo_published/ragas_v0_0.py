@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask_each
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.sentences import Sentences
-from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.measured import Embeddings, Sentences, Similarities
+from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.asking import Asker, ReplyFault, RequestTemplate, ask_similarities, evidence_of, on_statements

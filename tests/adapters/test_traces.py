@@ -15,7 +15,7 @@ from merilo.adapters.exports import export_of
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
 from merilo.errors import DataError
-from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.contexts import RelevanceVerdict
 from merilo.metrics.base import Score
 
 FILES = Path(__file__).parent / "files"

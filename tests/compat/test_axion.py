@@ -25,8 +25,8 @@ from merilo.compat.axion import (
     MetricRunner,
 )
 from merilo.judges.callables import CallableJudge
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.questions import Given

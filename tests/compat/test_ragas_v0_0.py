@@ -10,7 +10,7 @@ from each_case import each_case
 import merilo
 import merilo.compat.ragas  # makes the modules of all lines
 from merilo.judges.callables import CallableJudge
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 
 v0_0: Any = import_module("merilo.compat.ragas.v0_0")
 metrics: Any = import_module("merilo.compat.ragas.v0_0.metrics")

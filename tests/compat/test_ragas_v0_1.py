@@ -11,7 +11,7 @@ import pytest
 from each_case import each_case
 
 from merilo.judges.callables import CallableJudge
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.rubric import render
 
 V0_1: Any = import_module("merilo.compat.ragas.v0_1")

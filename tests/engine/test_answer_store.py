@@ -14,10 +14,9 @@ from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit, _schem
 from merilo.engine.cache import WRITE_ROWS, VerdictCache
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.digests import digest_bytes, digest_json, digest_of, digest_text, digest_texts, framed
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict, Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.measured import Similarities
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind, later_fields
 from merilo.providers.base import Reply, ReplyPath, Usage

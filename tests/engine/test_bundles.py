@@ -15,8 +15,7 @@ from grouping import grouped
 
 import merilo
 from merilo import Sample
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.responses import Addresses, Parts
 from merilo.metrics import Card, Kinds, MetricDefaults, Score
 
 METRICS = ("context_relevance", "context_sufficiency", "faithfulness", "answer_relevancy")

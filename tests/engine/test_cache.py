@@ -17,7 +17,7 @@ from merilo.engine import cache as caches
 from merilo.engine.cache import VerdictCache
 from merilo.engine.cache_file import contents, default_path, prune
 from merilo.errors import RunError
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Verdict
 

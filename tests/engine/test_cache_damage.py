@@ -13,7 +13,7 @@ from runs.damaging import PAGE, WAYS, command, copied, garbage
 import merilo
 from merilo.engine.cache import VerdictCache
 from merilo.errors import RunError
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Verdict
 

@@ -19,7 +19,7 @@ from server import JudgeServer, status
 import merilo
 from merilo.engine import drivers
 from merilo.engine.cache import Claims, VerdictCache
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 
 PROCESSES = 4
 ROWS = [

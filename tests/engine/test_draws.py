@@ -16,7 +16,7 @@ from merilo.engine.plan_run import PlanRun
 from merilo.judges.base import OutgoingRequest
 from merilo.judges.llm import LLMJudge
 from merilo.judging.ask import Plan, draws
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined

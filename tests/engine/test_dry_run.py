@@ -16,21 +16,19 @@ from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.options import Limits, Options
 from merilo.commands.plan.run import _seconds, run_estimate
 from merilo.engine.amounts import Amount
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.answered import Answered
-from merilo.judging.kinds.choice import Choice
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.entities import Entities
-from merilo.judging.kinds.mentions import Mentions
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.parts import Parts
-from merilo.judging.kinds.passage_question import PassageQuestion
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.judging.kinds.support import Support
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import Mentions, Relevance, Sufficiency, Support, Usefulness
+from merilo.judging.kinds.measured import Embeddings
+from merilo.judging.kinds.responses import (
+    Addresses,
+    Answered,
+    Choice,
+    Completion,
+    Entities,
+    Noncommittal,
+    Parts,
+    PassageQuestion,
+    Statements,
+)
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_parsing import AskedForm, likely_reply, read_pack, read_reply

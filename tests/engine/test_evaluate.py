@@ -12,7 +12,7 @@ from judged_rivers import Evaluate, canonical, rows, verdict_for
 
 import merilo
 from merilo.judging.ask import Plan, ask
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined

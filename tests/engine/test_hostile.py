@@ -15,8 +15,8 @@ from judged_rivers import Evaluate, canonical, rows
 from server import JudgeServer, bare, says
 
 import merilo
-from merilo.judging.kinds.completion import CompletionVerdict
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
+from merilo.judging.kinds.responses import CompletionVerdict
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, MetricDefaults, Score
 from merilo.runs.files import STORE
 

@@ -20,10 +20,9 @@ from merilo.engine.drivers import AsyncDriver
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.rate_limits import RequestLimits
 from merilo.judges.callables import CallableJudge
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.measured import Embeddings, Similarities
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind

@@ -16,10 +16,8 @@ from merilo.commands.show.summary import run_page
 from merilo.data.sample import Sample
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judging.ask import Plan, ask
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict, Similarities
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Question
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.formulas import cosine

@@ -22,8 +22,7 @@ from server import Asked
 import merilo
 from merilo.judges.base import Packing
 from merilo.judges.decisions import DecisionJudge
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.passage_question import PassageQuestion
+from merilo.judging.kinds.responses import Completion, PassageQuestion
 from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Verdict

@@ -17,8 +17,8 @@ from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.llm import LLMJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.ask import Answer, Plan, ask
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
+from merilo.judging.kinds.measured import Embeddings
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Outcome, Score, Undefined

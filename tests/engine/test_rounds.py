@@ -26,9 +26,9 @@ from merilo.judges.base import Conversation
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import Plan, ask
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
+from merilo.judging.kinds.measured import Sentences
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Failed, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.registry import parse_metric

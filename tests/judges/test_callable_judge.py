@@ -13,11 +13,9 @@ from each_case import each_case
 from merilo.errors import Permanent, RateLimited
 from merilo.judges.callables import CallableJudge
 from merilo.judges.spec import cross_encoder_from
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict, Similarities
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request

@@ -13,12 +13,8 @@ from merilo.data.sample import Sample
 from merilo.judges.decision_forms import FORMS, wording_of
 from merilo.judges.decisions import DecisionJudge, reread
 from merilo.judging.ask import Answer
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.choice import Choice
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
-from merilo.judging.kinds.support import Support, SupportLabel
+from merilo.judging.kinds.contexts import Relevance, Sufficiency, SufficiencyLabel, Support, SupportLabel
+from merilo.judging.kinds.responses import Addresses, Choice, Statements
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.judging.views import Bundle, View

@@ -22,16 +22,9 @@ from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.ask import Answer
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
-from merilo.judging.kinds.support import Support, SupportLabel
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import Relevance, Sufficiency, SufficiencyLabel, Support, SupportLabel, Usefulness
+from merilo.judging.kinds.measured import Embeddings, Similarities
+from merilo.judging.kinds.responses import Addresses, Completion, Noncommittal, Statements
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdict, probability_of
 from merilo.metrics.base import Undefined

@@ -19,15 +19,9 @@ from merilo.judges.encoder.model import Encoded, Encoder
 from merilo.judges.encoder.wordpiece import Window
 from merilo.judges.words import stems
 from merilo.judging import digests
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.judging.kinds.support import Support
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import Relevance, Sufficiency, Support, Usefulness
+from merilo.judging.kinds.measured import Embeddings, Similarities
+from merilo.judging.kinds.responses import Addresses, Noncommittal, Statements
 from merilo.judging.questions import Question
 
 ASKED = "How tall is the tower of Larkham?"

@@ -7,8 +7,7 @@ import pytest
 
 from merilo.judges.blended import BlendedModel, CannotJudge
 from merilo.judges.embedded_provider import _verdict
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.contexts import Relevance, Sufficiency
 
 SET = [json.loads(line) for line in Path(__file__).with_name("follow_ups.jsonl").read_text("utf-8").splitlines()]
 HELD = [each for each in SET if each["split"] == "held"]

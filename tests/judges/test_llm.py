@@ -14,16 +14,30 @@ from merilo.errors import RubricError, UsageError
 from merilo.judges.base import Packing
 from merilo.judges.llm import LLMJudge
 from merilo.judging import rubric
-from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.kinds.contexts import (
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+    Usefulness,
+    UsefulnessVerdict,
+)
+from merilo.judging.kinds.measured import Embeddings, Similarities
+from merilo.judging.kinds.responses import (
+    Addresses,
+    AddressesVerdict,
+    Completion,
+    CompletionVerdict,
+    Noncommittal,
+    NoncommittalVerdict,
+    Statement,
+    Statements,
+    StatementsVerdict,
+)
 from merilo.judging.questions import Pack, Question
 from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure, FailureKind, Verdict

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.words import DIMENSIONS, NAME, likeness, ngram_vector
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import MatrixVerdict
 
 FIXED = "5c023ccf769398bf"
 """Of the bytes of one vector."""

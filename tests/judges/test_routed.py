@@ -14,10 +14,8 @@ from merilo.judges.llm import LLMJudge
 from merilo.judges.routed import Routed, part_for, recorded_parts
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judges.spec import judge_from
-from merilo.judging.kinds.entities import Entities
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.support import Support
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import Relevance, Support, Usefulness
+from merilo.judging.kinds.responses import Entities
 from merilo.judging.registry import KINDS
 
 URL = "http://127.0.0.1:9/v1"

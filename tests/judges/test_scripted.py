@@ -11,10 +11,8 @@ from each_case import each_case
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.ask import Answer
-from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict, Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.responses import Noncommittal, NoncommittalVerdict, Statements
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
 

@@ -16,8 +16,7 @@ from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.llm import LLMJudge, OpenAIEmbeddingsJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.measured import Embeddings, Similarities
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.openai import AzureProvider, OpenAIEmbeddingsProvider, OpenAIProvider
 

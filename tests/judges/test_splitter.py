@@ -20,8 +20,8 @@ from merilo.data.sample import Sample
 from merilo.judges import splitter
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import Answer, Plan, ask
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.sentences import Sentences, TextsVerdict
+from merilo.judging.kinds.measured import Sentences, TextsVerdict
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined

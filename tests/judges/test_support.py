@@ -12,8 +12,7 @@ from merilo.judges.blended import BlendedModel, CannotJudge
 from merilo.judges.copied import P_COPIED, noncommittal
 from merilo.judges.embedded_provider import RULES
 from merilo.judges.slots import excerpt
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import Relevance, Support, SupportLabel, SupportVerdict
 
 SESSION = "Users sign in once. The session expires after 4 hours. A supervisor may extend it."
 VALVES = "The pump runs at 40 bar. The valve runs at 25 bar."

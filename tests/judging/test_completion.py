@@ -7,7 +7,7 @@ from conversing import Talk
 from server import JudgeServer
 
 from merilo.judges.llm import LLMJudge
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.providers.openai import OpenAIProvider
 from merilo.runs.records import question_from, question_text
 

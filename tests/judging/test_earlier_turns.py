@@ -10,14 +10,8 @@ from each_case import each_case
 from merilo.data.sample import Sample
 from merilo.judges.llm import LLMJudge
 from merilo.judging import rubric
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.answered import Answered
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.parts import Parts
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import Relevance, Sufficiency, Usefulness
+from merilo.judging.kinds.responses import Addresses, Answered, Noncommittal, Parts, Statements
 from merilo.judging.questions import Pack, Question
 from merilo.judging.synthetic import Odds
 from merilo.metrics.base import drive, is_composite

@@ -5,9 +5,8 @@ import pytest
 from merilo.data.sample import Sample
 from merilo.engine.plan_run import PlanRun
 from merilo.judging.ask import AskFailed, ask_each, ask_judged, if_judged
-from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
-from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.responses import Noncommittal, NoncommittalVerdict, Statement, Statements, StatementsVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Failed, Undefined, drive, outcome_of

@@ -13,18 +13,35 @@ from hypothesis import strategies as st
 
 from merilo.judging import json_extraction
 from merilo.judging.json_extraction import is_nothing
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.answered import Answered, AnsweredVerdict
-from merilo.judging.kinds.choice import Choice, ChoiceVerdict
-from merilo.judging.kinds.entities import Entities, EntitiesVerdict, Entity
-from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.parts import Parts, PartsVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import (
+    Mentions,
+    MentionsVerdict,
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+    Usefulness,
+)
+from merilo.judging.kinds.responses import (
+    Addresses,
+    Answered,
+    AnsweredVerdict,
+    Choice,
+    ChoiceVerdict,
+    Entities,
+    EntitiesVerdict,
+    Entity,
+    Noncommittal,
+    Parts,
+    PartsVerdict,
+    Statement,
+    Statements,
+    StatementsVerdict,
+)
 from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_parsing import AskedForm, ParsedReply, read_pack, read_reply, schema_for

@@ -5,20 +5,39 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from merilo.data.sample import Sample
-from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
-from merilo.judging.kinds.answered import Answered, AnsweredVerdict
-from merilo.judging.kinds.choice import Choice, ChoiceVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.entities import Entities, EntitiesVerdict, Entity
-from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
-from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
-from merilo.judging.kinds.parts import Parts, PartsVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.contexts import (
+    Mentions,
+    MentionsVerdict,
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+    Usefulness,
+    UsefulnessVerdict,
+)
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict
+from merilo.judging.kinds.responses import (
+    Addresses,
+    AddressesVerdict,
+    Answered,
+    AnsweredVerdict,
+    Choice,
+    ChoiceVerdict,
+    Entities,
+    EntitiesVerdict,
+    Entity,
+    Noncommittal,
+    NoncommittalVerdict,
+    Parts,
+    PartsVerdict,
+    Statement,
+    Statements,
+    StatementsVerdict,
+)
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive

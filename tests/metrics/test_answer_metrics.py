@@ -9,14 +9,9 @@ from metrics.saying import Says, outcome, value
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.answered import Answered
-from merilo.judging.kinds.choice import Choice, ChoiceVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.entities import Entities
-from merilo.judging.kinds.mentions import Mentions
-from merilo.judging.kinds.parts import Parts
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import Mentions, Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.measured import Embeddings
+from merilo.judging.kinds.responses import Answered, Choice, ChoiceVerdict, Entities, Parts, Statements
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.answer_metrics import AnswerCompleteness, AnswerCorrectness

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 import merilo
 from merilo.data.context import Context
 from merilo.data.sample import Sample
-from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
-from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import (
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+)
+from merilo.judging.kinds.responses import Noncommittal, NoncommittalVerdict, Statement, Statements, StatementsVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.answering import Category

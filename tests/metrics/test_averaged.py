@@ -8,10 +8,14 @@ from each_case import each_case
 from metrics.saying import Says, outcome
 
 from merilo.data.sample import Sample
-from merilo.judging.kinds.relevance import RelevanceVerdict
-from merilo.judging.kinds.sufficiency import SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import SupportLabel, SupportVerdict
-from merilo.judging.kinds.usefulness import UsefulnessVerdict
+from merilo.judging.kinds.contexts import (
+    RelevanceVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+    UsefulnessVerdict,
+)
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict
 from merilo.metrics.base import Score

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
-from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
-from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.responses import Noncommittal, NoncommittalVerdict, Statement, Statements, StatementsVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Score, Undefined, drive

@@ -6,9 +6,7 @@ from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict, Sufficiency, SufficiencyLabel, Usefulness
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.context_metrics import (
     ContextPrecision,

@@ -10,12 +10,9 @@ from each_case import each_case
 from merilo.data.sample import Sample
 from merilo.errors import MeriloError
 from merilo.judging.ask import AskFailed, Plan, ask, ask_each, attempt, both
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.statements import Statements, StatementsVerdict
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Relevance, Support
+from merilo.judging.kinds.measured import Embeddings, Similarities
+from merilo.judging.kinds.responses import Completion, CompletionVerdict, Statements, StatementsVerdict
 from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
 from merilo.judging.verdicts import Failure, FailureKind, Verdict

@@ -10,7 +10,7 @@ from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.contract import check_metric
 from merilo.metrics.registry import parse_metric

@@ -8,7 +8,7 @@ from metrics.saying import Says, outcome, value
 from merilo.commands.option import metric_texts
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
-from merilo.judging.kinds.choice import Choice
+from merilo.judging.kinds.responses import Choice
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.choice_metrics import RubricMetric
 from merilo.metrics.contract import check_metric

@@ -8,11 +8,8 @@ from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support, SupportLabel
+from merilo.judging.kinds.contexts import Relevance, Support, SupportLabel
+from merilo.judging.kinds.responses import Addresses, Noncommittal, Statements
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.answer_metrics import AnswerCorrectness, AnswerRelevancy
 from merilo.metrics.base import EvidenceTarget, Score, Undefined

@@ -14,9 +14,8 @@ from wire_requests import KEY, REQUEST
 
 from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
+from merilo.judging.kinds.responses import Completion, CompletionVerdict, Statements
 from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure

@@ -10,7 +10,7 @@ from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.judging.kinds.choice import Choice
+from merilo.judging.kinds.responses import Choice
 from merilo.judging.reply_parsing import schema_for
 from merilo.providers.anthropic import AnthropicBodies, Cached
 from merilo.providers.base import Message, Request

@@ -10,8 +10,7 @@ from embedding_server import Body, EmbeddingServer, Told, embeddings, vector
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
 from merilo.judges.llm import OpenAIEmbeddingsJudge
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Message, Request, Usage

@@ -14,7 +14,7 @@ from wire_requests import GOOD, KEY, QUESTION, REQUEST
 
 from merilo.errors import Temporary, UsageError
 from merilo.judges.llm import LLMJudge
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
 from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure, FailureKind

@@ -12,9 +12,7 @@ from published.cases import Case
 from merilo.errors import Permanent
 from merilo.judges.base import Conversation, Judge, JudgeDefaults
 from merilo.judges.splitter import SplitterJudge
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict, Similarities
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Verdict
 from merilo.providers.base import Connection, Reply, Request, Usage

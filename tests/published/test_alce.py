@@ -7,7 +7,7 @@ import pytest
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric

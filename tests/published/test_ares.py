@@ -7,7 +7,7 @@ from each_case import each_case
 from scripted_replies import scripted
 
 from merilo.data.sample import Sample
-from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.kinds.responses import CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws

@@ -7,7 +7,7 @@ import pytest
 from each_case import each_case
 
 from merilo.judging.ask import Answer, AskFailed
-from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.kinds.responses import CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import drive

@@ -10,7 +10,7 @@ from scripted_replies import scripted
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.kinds.responses import CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
 from merilo.metrics.base import Score, Undefined, drive

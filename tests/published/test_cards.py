@@ -10,7 +10,7 @@ from each_case import each_case
 from merilo.data.sample import Sample
 from merilo.errors import MeriloError
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics import contract
 from merilo.metrics.base import Undefined, is_composite

@@ -12,7 +12,7 @@ from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive

@@ -9,7 +9,7 @@ from each_case import each_case
 from merilo.errors import UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Verdict
 from merilo.metrics import contract

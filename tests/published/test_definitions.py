@@ -10,12 +10,8 @@ from grouping import grouped
 import merilo
 from merilo.commands.blocking import run_blocking
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import Relevance, Support, Usefulness
+from merilo.judging.kinds.responses import Addresses, Noncommittal, Statements
 from merilo.judging.questions import Question
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text

@@ -14,11 +14,8 @@ from each_case import each_case
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
 from merilo.judging.ask import Answer, AskFailed
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.sentences import Sentences, TextsVerdict
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict, Sentences, Similarities, TextsVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Metric, NeedsLibrary, Score, Undefined, drive, is_composite

@@ -20,7 +20,7 @@ from merilo.data.sample import Sample
 from merilo.engine.repeated import wordings_of
 from merilo.errors import UsageError
 from merilo.judging.ask import Answer
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Question
 from merilo.metrics.base import NeedsLibrary, drive, is_composite
 from merilo.metrics.registry import parse_metric, published_metrics

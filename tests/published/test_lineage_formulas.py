@@ -12,15 +12,27 @@ from each_case import each_case
 
 from merilo.data.sample import Sample
 from merilo.judging.ask import Answer
-from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.sentences import Sentences, TextsVerdict
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.kinds.contexts import (
+    Relevance,
+    RelevanceVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+    Usefulness,
+    UsefulnessVerdict,
+)
+from merilo.judging.kinds.measured import Sentences, Similarities, TextsVerdict
+from merilo.judging.kinds.responses import (
+    Addresses,
+    AddressesVerdict,
+    Completion,
+    CompletionVerdict,
+    Noncommittal,
+    NoncommittalVerdict,
+    Statement,
+    Statements,
+    StatementsVerdict,
+)
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.registry import known_metric

@@ -12,7 +12,7 @@ from judged_rivers import rows
 import merilo
 from merilo.commands.evaluate.preparation import definitions_of
 from merilo.commands.verify.replay import replay_run
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Question
 from merilo.metrics.base import Card, is_composite
 from merilo.metrics.registry import find_metric, parse_metric, published_metrics

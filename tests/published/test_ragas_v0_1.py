@@ -9,11 +9,8 @@ from each_case import each_case
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.sentences import Sentences, TextsVerdict
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict, Sentences, Similarities, TextsVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
 from merilo.judging.verdicts import Verdict

@@ -14,7 +14,7 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.rubric import render
 from merilo.judging.verdicts import Failure, FailureKind, Verdict

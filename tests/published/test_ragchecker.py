@@ -13,7 +13,7 @@ from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, drive
 from merilo.metrics.contract import broken_laws

@@ -5,7 +5,7 @@ from typing import Any
 from each_case import each_case
 
 from merilo.commands.metrics.text import card_page, card_record
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import native_metrics, parse_metric, published_metrics
 from merilo_published.fidelity import WORDING, Sampling, families, reproduction, sampling_of

@@ -14,9 +14,8 @@ from merilo.errors import MissingField, UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive

@@ -10,7 +10,7 @@ from scripted_replies import scripted
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws

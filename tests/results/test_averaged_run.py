@@ -15,7 +15,7 @@ from merilo.commands.label.run import label_run
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page as report_page
 from merilo.commands.show.summary import record_of, run_page
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.questions import Question
 from merilo.results.scores import read_scores
 

@@ -10,7 +10,7 @@ from seals import seal_again
 
 import merilo
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.questions import Question
 from merilo.metrics.base import JudgesContextsAlone, Score
 from merilo.metrics.registry import native, parse_metric

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.contexts import RelevanceVerdict
 from merilo.metrics.base import Evidence, EvidenceTarget, Score
 from merilo.runs.outcomes import Result, outcome_from
 

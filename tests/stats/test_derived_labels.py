@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from merilo.data.sample import Sample
 from merilo.engine.plan_run import PlanRun
-from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.contexts import RelevanceVerdict
 from merilo.metrics.base import Score
 from merilo.metrics.context_metrics import ContextPrecision
 from merilo.stats.corrected_pairs import PairLabels, correct_pairs

@@ -16,7 +16,7 @@ from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE, is_bundling
 from merilo.judges.routed import Routed, part_for, parts_of
 from merilo.judging.digests import FRAME, digest_bytes, digest_digests, digest_json, digest_text, framed
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import SPECIAL
 from merilo.judging.verdicts import Failure, Verdict, later_fields, per_type

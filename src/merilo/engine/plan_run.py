@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from merilo.data.sample import PIPELINE_ERROR, UNREADABLE
 from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
-from merilo.judging.kinds.completion import CompletionVerdict
+from merilo.judging.kinds.responses import CompletionVerdict
 from merilo.judging.registry import ANSWERING
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, Failed, Score, Undefined, outcome_of, plan_of

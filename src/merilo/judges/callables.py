@@ -19,8 +19,7 @@ from merilo.errors import Permanent, ProviderError, RateLimited, Temporary
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.llm import LLMJudge
 from merilo.judging.json_types import as_list, as_mapping, as_object
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS
 from merilo.providers.base import Message, Reply, ReplyPath, Usage

@@ -15,15 +15,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from merilo.data.sentences import judged_sentences
 from merilo.errors import RubricError
 from merilo.judging.json_types import as_object
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.answered import Answered
-from merilo.judging.kinds.choice import Choice, ChoiceVerdict
-from merilo.judging.kinds.mentions import Mentions
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import (
+    Mentions,
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+    Usefulness,
+)
+from merilo.judging.kinds.responses import Addresses, Answered, Choice, ChoiceVerdict, Noncommittal
 from merilo.judging.rubric import FALLBACK_LANGUAGE
 from merilo.judging.verdicts import NO_EVIDENCE, Verdict
 from merilo.judging.views import View

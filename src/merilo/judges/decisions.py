@@ -25,7 +25,7 @@ from merilo.judges.decision_forms import (
     unit_names,
     wording_for,
 )
-from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.responses import Statements
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.judging.views import Bundle, View, without_markers

@@ -22,15 +22,9 @@ from merilo.errors import UsageError
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judges.measured_agreement import embedded_agreement, weak_kinds
 from merilo.judges.words import NAME, is_english, split_english
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.judging.kinds.support import Support
-from merilo.judging.kinds.usefulness import Usefulness
+from merilo.judging.kinds.contexts import Relevance, Sufficiency, Support, Usefulness
+from merilo.judging.kinds.measured import Embeddings, Similarities
+from merilo.judging.kinds.responses import Addresses, Noncommittal, Statements
 from merilo.judging.questions import Pack, Question
 from merilo.providers.questions import QuestionRequest, answer_of
 

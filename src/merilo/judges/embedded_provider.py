@@ -25,16 +25,28 @@ from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncom
 from merilo.judges.encoder.model import Embedder
 from merilo.judges.slots import quoted
 from merilo.judges.words import is_english, likeness, ngram_vector
-from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.statements import Statement, Statements, StatementsVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.contexts import (
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+    Usefulness,
+    UsefulnessVerdict,
+)
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict, Similarities
+from merilo.judging.kinds.responses import (
+    Addresses,
+    AddressesVerdict,
+    Noncommittal,
+    NoncommittalVerdict,
+    Statement,
+    Statements,
+    StatementsVerdict,
+)
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.questions import FreeProvider, answer_batch, answer_text, question_length
 

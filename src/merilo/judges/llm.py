@@ -17,9 +17,8 @@ from merilo.judges.conversation import ReasoningLimit, TurnResult, read_answers,
 from merilo.judging import rubric
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.judging.json_types import as_object
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict
+from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_fields import ReplySchema, schema_of

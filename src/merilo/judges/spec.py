@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.routed import INSTRUMENTS, NamedSpec, Server, named_spec, routed_of, routing_in
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.measured import Embeddings, Similarities
 from merilo.judging.registry import KINDS
 from merilo.plugins import OWN_PACKAGE, Group, names_file, object_in_file, plugin, plugins
 

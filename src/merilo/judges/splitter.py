@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from merilo.errors import Permanent, ProviderDown, Temporary
 from merilo.judges.base import JudgeDefaults, OutgoingRequest
 from merilo.judging.json_types import as_list, as_object, loaded
-from merilo.judging.kinds.sentences import Sentences, TextsVerdict
+from merilo.judging.kinds.measured import Sentences, TextsVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Connection, Message, Reply, ReplyPath, Request, Usage

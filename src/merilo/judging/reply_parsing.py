@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.judging.json_extraction import JsonShape, ReplyParseError, read_list
 from merilo.judging.json_types import as_list
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Pack
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_fields import (

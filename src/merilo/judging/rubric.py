@@ -42,7 +42,7 @@ from unicodedata import normalize
 
 from merilo.errors import RubricError
 from merilo.judging.digests import TEXTS, TUPLES, digest_bytes, digest_text, digest_texts
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import per_type
 from merilo.plugins import Group, plugin

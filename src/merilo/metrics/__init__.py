@@ -9,23 +9,27 @@ from merilo.lazy import exports
 
 if TYPE_CHECKING:
     from merilo.judging.ask import AskFailed, Plan, ask, ask_each, attempt, attempt_each, both, draws, together
-    from merilo.judging.kinds.addresses import Addresses
-    from merilo.judging.kinds.answered import Answered
-    from merilo.judging.kinds.choice import Choice
-    from merilo.judging.kinds.completion import Completion
-    from merilo.judging.kinds.embeddings import Embeddings
-    from merilo.judging.kinds.entities import Entities
-    from merilo.judging.kinds.mentions import Mentions
-    from merilo.judging.kinds.noncommittal import Noncommittal
-    from merilo.judging.kinds.parts import Parts
-    from merilo.judging.kinds.passage_question import PassageQuestion
-    from merilo.judging.kinds.relevance import Relevance
-    from merilo.judging.kinds.sentences import Sentences
-    from merilo.judging.kinds.similarities import Similarities
-    from merilo.judging.kinds.statements import Statements
-    from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
-    from merilo.judging.kinds.support import Support, SupportLabel
-    from merilo.judging.kinds.usefulness import Usefulness
+    from merilo.judging.kinds.contexts import (
+        Mentions,
+        Relevance,
+        Sufficiency,
+        SufficiencyLabel,
+        Support,
+        SupportLabel,
+        Usefulness,
+    )
+    from merilo.judging.kinds.measured import Embeddings, Sentences, Similarities
+    from merilo.judging.kinds.responses import (
+        Addresses,
+        Answered,
+        Choice,
+        Completion,
+        Entities,
+        Noncommittal,
+        Parts,
+        PassageQuestion,
+        Statements,
+    )
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Failure, Verdict
     from merilo.metrics.base import (

@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Final
 from merilo.data.sample import NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
 from merilo.errors import UsageError
 from merilo.judging.ask import ask, ask_each, both, together
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.answered import Answered, AnsweredVerdict
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.parts import Parts
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
+from merilo.judging.kinds.measured import Embeddings
+from merilo.judging.kinds.responses import Addresses, Answered, AnsweredVerdict, Noncommittal, Parts, Statements
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.steps import (

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.ask import both, if_judged, together
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Sufficiency, SufficiencyLabel, Support
+from merilo.judging.kinds.responses import Noncommittal, Statements
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Family, Kinds, Score, Undefined, not_judged
 from merilo.metrics.steps import (

@@ -17,7 +17,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.digests import digest_json
 from merilo.judging.json_types import as_list, as_mapping, as_object
-from merilo.judging.kinds.choice import Choice
+from merilo.judging.kinds.responses import Choice
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.steps import BLANK_RESPONSE, NOTHING_RETRIEVED, is_blank
 from merilo.metrics.variants import ResponseMetric

@@ -12,9 +12,8 @@ from merilo.data.answer import Reading
 from merilo.data.citations import Contexts, cited
 from merilo.errors import UsageError
 from merilo.judging.ask import both, together
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.responses import Noncommittal, Statements
 from merilo.judging.verdicts import counting_only
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import f_measure

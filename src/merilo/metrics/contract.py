@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.sample import FIELDS, NUGGETS, Sample
 from merilo.errors import MeriloError, MissingField
 from merilo.judging.ask import AskFailed, together
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Question
 from merilo.judging.synthetic import Odds, chance
 from merilo.judging.verdicts import Failure, FailureKind, Verdict

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.context import Context
 from merilo.data.sample import NUGGETS, Sample
 from merilo.errors import MissingField
-from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.responses import Statements
 from merilo.metrics.base import Metric, Score, Undefined, drive
 
 if TYPE_CHECKING:

@@ -7,12 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import ask, ask_each, both, together
-from merilo.judging.kinds.entities import Entities
-from merilo.judging.kinds.mentions import Mentions, MentionsVerdict
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Mentions, MentionsVerdict, Relevance, Support
+from merilo.judging.kinds.responses import Entities, Noncommittal, Statements
 from merilo.metrics.base import Kinds, Score, Undefined, choice
 from merilo.metrics.steps import (
     BLANK_EVIDENCE,

@@ -17,14 +17,20 @@ from merilo.data.short_references import states
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each, ask_judged, if_judged
 from merilo.judging.json_types import as_mapping
-from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
-from merilo.judging.kinds.mentions import MentionsVerdict
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
+from merilo.judging.kinds.contexts import (
+    MentionsVerdict,
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+    Usefulness,
+    UsefulnessVerdict,
+)
+from merilo.judging.kinds.responses import Addresses, AddressesVerdict, Noncommittal, Statements
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined, not_judged
 from merilo.metrics.formulas import mean

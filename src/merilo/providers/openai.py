@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from merilo.errors import Permanent, Temporary, UsageError
 from merilo.judging.json_types import as_list, as_object
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.measured import MatrixVerdict
 from merilo.providers.adaptations import LIMIT, dropped, folded, limit, structured, temperature
 from merilo.providers.base import REPLY_LIMITS, Connection, Finish, Reply, ReplyPath, Request, Usage
 from merilo.providers.bodies import SYSTEM, Bodies, json_bytes, json_text

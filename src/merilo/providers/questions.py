@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from merilo.cancellation import Cancelled, cancelled_by, cancelling_event, in_thread
 from merilo.errors import Permanent, ProviderError
 from merilo.judging.json_types import as_mapping
-from merilo.judging.matrix import MatrixVerdict, matrix_from
+from merilo.judging.kinds.measured import MatrixVerdict, matrix_from
 from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, probability_of
 from merilo.providers.base import Connection, Message, Reply, ReplyPath, Request, Usage
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.history import shown_history
 from merilo.data.sanitize import clean
 from merilo.data.short_answers import taken_apart
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
 from merilo.judging.verdicts import DecisionVerdict, Failure, is_not_judged, listed
 from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.data.history import shown_history
 from merilo.data.sanitize import clean
 from merilo.data.short_answers import taken_apart
-from merilo.judging.kinds.sufficiency import SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportVerdict
+from merilo.judging.kinds.contexts import SufficiencyVerdict, Support, SupportVerdict
 from merilo.judging.verdicts import Failure, is_positive, probability_of
 from merilo.metrics.base import Score
 from merilo.metrics.steps import ALL_RETRIEVED, NONE_RETRIEVED

@@ -11,7 +11,7 @@ from merilo.data.answer import judged
 from merilo.data.sentences import judged_sentences
 from merilo.data.short_answers import stated
 from merilo.errors import RunError
-from merilo.judging.kinds.support import Support, SupportVerdict
+from merilo.judging.kinds.contexts import Support, SupportVerdict
 from merilo.judging.questions import Pack
 from merilo.judging.rubric import rubric_with_text
 from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, is_positive, probability_of

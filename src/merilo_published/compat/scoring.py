@@ -16,7 +16,7 @@ from merilo.errors import UsageError
 from merilo.judges.callables import is_chat_model, judge_of_model
 from merilo.judges.llm import LLMJudge, OpenAIEmbeddingsJudge
 from merilo.judges.spec import embedder_from, judge_from
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import Failed, Undefined
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text

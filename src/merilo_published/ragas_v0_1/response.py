@@ -14,10 +14,8 @@ from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.sentences import Sentences
-from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.measured import Embeddings, Sentences, Similarities
+from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.asking import ask_similarities, json_array, on_statements

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 from merilo.errors import UsageError
 from merilo.judging.ask import ask, ask_each
 from merilo.judging.json_types import as_object
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.sentences import Sentences
+from merilo.judging.kinds.measured import Sentences
+from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.asking import (

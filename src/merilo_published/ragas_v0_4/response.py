@@ -8,9 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.measured import Embeddings, Similarities
+from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.asking import ask_similarities, fields_of, given, items_of, json_array, on_statements, text_in

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.ask import AskFailed, attempt, together
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.embeddings import Embeddings
+from merilo.judging.kinds.measured import Embeddings
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure, mean
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.matrix import MatrixVerdict
+    from merilo.judging.kinds.measured import MatrixVerdict
     from merilo_published.asking import Fields
 
 

@@ -20,7 +20,7 @@ from merilo.commands.calibrate.human_labels import attach_files, read_people
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite
 from merilo.commands.label.run import label_run
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.questions import Question
 from merilo.metrics.formulas import average_precision, ndcg
 from merilo.results.estimate import Basis

@@ -9,7 +9,7 @@ from labelled_run import fill_in
 
 import merilo
 from merilo.commands.calibrate.slices import faults_of
-from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.contexts import Sufficiency
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure
 

@@ -12,8 +12,8 @@ from merilo.commands.calibrate.run import LabelledRun, label_agreement
 from merilo.commands.calibrate.text import people_page, people_record
 from merilo.commands.label.run import label_run
 from merilo.errors import DataError, UsageError
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
+from merilo.judging.kinds.responses import Addresses
 from merilo.judging.questions import Question
 
 METRIC = "context_relevance"

@@ -18,9 +18,8 @@ from merilo.commands.label.run import label_run
 from merilo.commands.report.run import report_run
 from merilo.commands.show.cli import show
 from merilo.commands.show.summary import view_of
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
+from merilo.judging.kinds.responses import Noncommittal, Statements
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.results.sample_detail import SampleDetail

@@ -14,8 +14,8 @@ from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite
 from merilo.commands.label.run import label_run
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
+from merilo.judging.kinds.responses import Statements
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.results.estimate import Verdict

@@ -17,7 +17,7 @@ from merilo.commands.label.run import label_run
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page
 from merilo.commands.show.cli import show
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.questions import Question
 
 METRIC = "context_relevance"

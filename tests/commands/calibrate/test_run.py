@@ -33,7 +33,7 @@ from merilo.commands.report.run_page import run_page as report_page
 from merilo.commands.show.summary import record_of, run_page
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision

@@ -28,9 +28,16 @@ from merilo.commands.check.run import estimate_check, run_check
 from merilo.commands.evaluate.options import Storage
 from merilo.data.labels import Labelled, Task
 from merilo.judges.callables import CallableJudge
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import (
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+)
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.stats.gate import GateVerdict as Reading

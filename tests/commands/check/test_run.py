@@ -17,10 +17,17 @@ from merilo.commands.evaluate.options import Limits, Storage
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.errors import DataError, UsageError
 from merilo.judges.callables import CallableJudge
-from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import (
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+)
+from merilo.judging.kinds.responses import Addresses, AddressesVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Score, Undefined, drive

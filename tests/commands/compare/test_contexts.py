@@ -19,7 +19,7 @@ from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as full_page
 from merilo.commands.label.run import label_run
 from merilo.commands.report.run_page import comparison_page
-from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.contexts import Sufficiency
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure
 from merilo.results.estimate import Verdict

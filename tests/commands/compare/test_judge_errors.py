@@ -15,7 +15,7 @@ from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.text import comparison_markdown, leads
 from merilo.commands.label.run import label_run
 from merilo.commands.report.run_page import comparison_page
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.questions import Question
 from merilo.stats.corrected_pairs import ErrorDifference
 from merilo.stats.intervals import Interval

@@ -11,10 +11,8 @@ from merilo.commands.gate.suite import suite_from, suite_of
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import UsageError
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Sufficiency, Support
+from merilo.judging.kinds.responses import Noncommittal, Statements
 from merilo.judging.questions import Question
 
 INVENTED = "answering.invented"

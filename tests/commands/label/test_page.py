@@ -20,7 +20,7 @@ from merilo.commands.label.page import label_page
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
 from merilo.errors import DataError, MeriloError
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.questions import Question
 
 Row = dict[str, Any]

@@ -28,7 +28,7 @@ from merilo.commands.label.cli import label
 from merilo.commands.label.run import label_run, tasks_file
 from merilo.commands.label.tasks import unsealed
 from merilo.errors import UsageError
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.questions import Question
 from merilo.results.estimate import Basis, Verdict
 from merilo.stats.gate import GateVerdict

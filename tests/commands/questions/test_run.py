@@ -23,10 +23,15 @@ from merilo.data.sample import Sample
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judges.callables import CallableJudge
 from merilo.judging.ask import Answer
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.passage_question import PassageQuestion, PassageQuestionVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
+from merilo.judging.kinds.contexts import (
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+)
+from merilo.judging.kinds.responses import Completion, CompletionVerdict, PassageQuestion, PassageQuestionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.registry import ALL_KINDS
 from merilo.judging.verdicts import Failure, FailureKind

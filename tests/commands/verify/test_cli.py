@@ -16,7 +16,7 @@ from seals import seal_again
 import merilo
 from merilo.data.sample import Sample
 from merilo.judging.ask import Plan, ask
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.runs.files import MANIFEST, OUTCOMES, SUMMARY, USAGE
 

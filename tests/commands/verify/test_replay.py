@@ -20,7 +20,7 @@ from merilo.commands.verify.replay import replay_run
 from merilo.data.sample import Sample
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.ask import Plan, ask
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.judging.questions import Question
 from merilo.judging.reply_parsing import AskedForm
 from merilo.metrics.base import MetricDefaults, Score

@@ -8,15 +8,27 @@ from tiny_models import NLI_CARD, RERANKER_CARD, nli, reranker, rigged
 
 from merilo.judges.local.judge import LocalJudge, local_judge
 from merilo.judges.local.model import sigmoid
-from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
-from merilo.judging.kinds.noncommittal import Noncommittal, NoncommittalVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.statements import Statements, StatementsVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.contexts import (
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+    Usefulness,
+    UsefulnessVerdict,
+)
+from merilo.judging.kinds.measured import MatrixVerdict, Similarities
+from merilo.judging.kinds.responses import (
+    Addresses,
+    AddressesVerdict,
+    Noncommittal,
+    NoncommittalVerdict,
+    Statements,
+    StatementsVerdict,
+)
 from merilo.judging.verdicts import Failure, FailureKind
 
 PAD = "It was designed. " * 12

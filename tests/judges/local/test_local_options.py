@@ -15,9 +15,15 @@ from merilo.errors import UsageError
 from merilo.judges.local.card import builtin_cards
 from merilo.judges.local.judge import LocalJudge, local_judge
 from merilo.judges.local.model import golden_check
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportVerdict
+from merilo.judging.kinds.contexts import (
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportVerdict,
+)
 from merilo.judging.verdicts import Failure, FailureKind
 
 PAD = "It was designed. " * 12

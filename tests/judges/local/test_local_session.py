@@ -17,7 +17,7 @@ from merilo.errors import ProviderDown, UsageError
 from merilo.judges.local.judge import LocalJudge, local_judge
 from merilo.judges.local.model import ModelSession, TokenIds, golden_check
 from merilo.judging.ask import Answer
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
 from merilo.judging.verdicts import Failure, FailureKind
 
 WORDS = "the tower is in paris it was completed 1889 rome has seven hills a ."

@@ -12,7 +12,7 @@ from merilo.commands.evaluate.run import run_evaluation, time_text
 from merilo.commands.plan.run import plan_page, plan_record, run_estimate
 from merilo.judges.base import OutgoingRequest
 from merilo.judges.local.judge import LocalJudge, LocalWork, local_judge
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Support
 from merilo.providers.questions import QuestionRequest
 
 ROWS = [

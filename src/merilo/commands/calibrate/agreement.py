@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import UsageError
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
 from merilo.runs.clusters import clusters
 from merilo.runs.run import open_store
 from merilo.stats.agreement import Distance

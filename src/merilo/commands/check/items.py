@@ -14,7 +14,7 @@ from merilo.data.sample import Sample, with_identified_language
 from merilo.data.sentences import sentences, unnumbered
 from merilo.data.short_answers import stated, taken_apart
 from merilo.judging.ask import ask_each
-from merilo.judging.kinds.relevance import RelevanceVerdict
+from merilo.judging.kinds.contexts import RelevanceVerdict
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import is_positive, probability_of
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Failed, Kinds, MetricDefaults, Score, Undefined

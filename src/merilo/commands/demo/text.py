@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.commands.calibrate.slices import faults_of
 from merilo.data.sanitize import command
-from merilo.judging.kinds.support import SupportVerdict
+from merilo.judging.kinds.contexts import SupportVerdict
 from merilo.metrics.base import Failed
 from merilo.numbers import number
 from merilo.rendering.page import Page, Span, Tone, cut, wrap

@@ -24,10 +24,8 @@ from merilo.errors import UsageError
 from merilo.judges.routed import unavailable_reason
 from merilo.judges.words import stems
 from merilo.judging.ask import ask, both
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.passage_question import PassageQuestion, PassageQuestionVerdict
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel
-from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.contexts import Sufficiency, SufficiencyLabel, Support
+from merilo.judging.kinds.responses import Completion, PassageQuestion, PassageQuestionVerdict
 from merilo.judging.synthetic import chance
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Failed, Kinds, MetricDefaults, Score, Undefined
 from merilo.runs.outcomes import outcome_from

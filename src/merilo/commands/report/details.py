@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from merilo.data.history import shown_history
 from merilo.data.sentences import judged_sentences
 from merilo.data.short_answers import taken_apart
-from merilo.judging.kinds.relevance import RelevanceVerdict
-from merilo.judging.kinds.support import SupportVerdict
+from merilo.judging.kinds.contexts import RelevanceVerdict, SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.rendering.explain import AVERAGED, by_person, reason_of, remark_kind, said
 from merilo.rendering.own_words import explained

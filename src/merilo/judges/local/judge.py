@@ -35,15 +35,20 @@ from merilo.judges.local.model import (
 )
 from merilo.judges.words import is_english, split_english
 from merilo.judging.json_types import as_object
-from merilo.judging.kinds.addresses import Addresses, AddressesVerdict
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.similarities import Similarities
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency, SufficiencyLabel, SufficiencyVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
-from merilo.judging.kinds.usefulness import Usefulness, UsefulnessVerdict
-from merilo.judging.matrix import MatrixVerdict
+from merilo.judging.kinds.contexts import (
+    Relevance,
+    RelevanceVerdict,
+    Sufficiency,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    Support,
+    SupportLabel,
+    SupportVerdict,
+    Usefulness,
+    UsefulnessVerdict,
+)
+from merilo.judging.kinds.measured import MatrixVerdict, Similarities
+from merilo.judging.kinds.responses import Addresses, AddressesVerdict, Noncommittal, Statements
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.questions import FreeProvider, QuestionRequest, answer_batch, answer_of, answer_text, thread_count

@@ -10,8 +10,8 @@ from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import DataError, UsageError
 from merilo.judges.spec import judge_from
 from merilo.judging.ask import ask
-from merilo.judging.kinds.completion import Completion
-from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.contexts import Relevance
+from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
 from merilo.metrics.context_metrics import ContextPrecision, ContextRelevance, RelevanceTarget, Unit
 from merilo.metrics.statement_metrics import ContextRecall

@@ -7,9 +7,7 @@ from dataclasses import asdict, dataclass, make_dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.judging.kinds.relevance import RelevanceVerdict
-from merilo.judging.kinds.support import SupportVerdict
-from merilo.judging.kinds.usefulness import UsefulnessVerdict
+from merilo.judging.kinds.contexts import RelevanceVerdict, SupportVerdict, UsefulnessVerdict
 from merilo.metrics.base import EvidenceTarget
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.commands.blocking import run_blocking
 from merilo.errors import JudgeError, UsageError
-from merilo.judging.kinds.completion import Completion
+from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import EvidenceTarget, Failed, Score
 from merilo.metrics.registry import parse_metric
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from merilo.commands.blocking import run_blocking
 from merilo.errors import JudgeError, UsageError
 from merilo.judges.spec import cross_encoder_from
-from merilo.judging.kinds.embeddings import Embeddings
-from merilo.judging.kinds.similarities import Similarities
+from merilo.judging.kinds.measured import Embeddings, Similarities
 from merilo.metrics.base import Failed, Score
 from merilo.metrics.registry import parse_metric
 from merilo_published.ragas_v0_4.texts import Distance
