@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from merilo.lazy import exports
 
 if TYPE_CHECKING:
-    from merilo.api import aevaluate, aevaluate_pipeline, evaluate, evaluate_pipeline, judge_check, plan
+    from merilo.api import aevaluate, aevaluate_pipeline, diagnose, evaluate, evaluate_pipeline, judge_check, plan
     from merilo.commands.evaluate.options import Calls, Limits, Model, Reading, Storage
     from merilo.data.context import Context
     from merilo.data.load import load
@@ -51,6 +51,7 @@ __all__ = [
     "aevaluate_pipeline",
     "check_metric",
     "compare",
+    "diagnose",
     "evaluate",
     "evaluate_pipeline",
     "gate",

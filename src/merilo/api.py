@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from merilo.commands.blocking import run_blocking
+from merilo.commands.diagnose.settings import DiagnoseOptions
 from merilo.commands.evaluate.options import Options, PipelineOptions
 from merilo.commands.keywords import keyword_options, public
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from merilo.commands.check.page import JudgeCheck
+    from merilo.commands.diagnose.page import Diagnosis
     from merilo.commands.evaluate.options import AsDict, Judges, Keywords, Limits, PipelineKeywords
     from merilo.commands.plan.run import Estimate
     from merilo.data.load import Records
@@ -159,3 +161,28 @@ def judge_check(
     given = {"judge": judge, "labels": files, "tasks": tasks or (), "number": number, "limits": limits}
     options = keyword_options(CheckOptions, given)
     return run_blocking(run_check(options))
+
+
+@public(DiagnoseOptions)
+def diagnose(app: object, data: str | PathLike[str] | Records, **keywords: Any) -> Diagnosis:  # Any: `DiagnoseOptions`
+    """Find which part of an application is at fault, by experiments with its contexts.
+
+    `print` shows the result. `effects` has the difference in right answers by arm, in [-1, 1] with its interval;
+    `causes` the examined failures by id; `samples` every answer; `report()` writes a page. An answer is right if its
+    `answer_correctness` is at least 0.5. The same call with `out` resumes a stopped one. Takes the arguments of
+    `evaluate` except `metrics`, and:
+
+    Args:
+        app: a function `answer(question, contexts=None)`, blocking or async, that returns what a pipeline of
+            `evaluate_pipeline` returns; an object whose retriever merilo can replace; "FILE.py:NAME", or a URL. With a
+            list it answers from these texts in this order. None: the functions `retrieve` and `generate`.
+        data: as in `evaluate`: questions with a reference and `reference_contexts`, or ids with documents.
+        {own}
+
+    Raises what `evaluate` raises, UsageError also if the application ignores its contexts, LimitReached if a limit
+    stops it.
+    """
+    from merilo.commands.diagnose.page import Diagnosis
+    from merilo.commands.diagnose.run import run_diagnosis
+
+    return Diagnosis(run_blocking(run_diagnosis(app, data, keyword_options(DiagnoseOptions, keywords))))

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _FOLDERS: Final = {
     "run": ("evaluate",),
     "import": ("imports",),
-    **{each: (each,) for each in ("questions", "watch", "demo", "show", "export", "report", "view", "metrics")},
-    **{each: (each,) for each in ("compare", "gate", "label")},
+    **{each: (each,) for each in ("questions", "diagnose", "watch", "demo", "show", "export", "report", "view")},
+    **{each: (each,) for each in ("metrics", "compare", "gate", "label")},
     "judge": ("check",),
     "runs": ("runs", "verify", "merge", "cache", "config"),
 }

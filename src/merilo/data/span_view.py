@@ -201,7 +201,7 @@ def _by_text(retrieved: Sequence[Context], gold: Sequence[Context]) -> SpanView:
 
 def _shared(text: str, texts: Sequence[str]) -> list[DenseSpan]:
     """Return a retrieved text as spans of the reference texts, and of itself where it shares nothing with them."""
-    shared = sorted((found, at) for at, other in enumerate(texts) if (found := _overlap(text, other)) is not None)
+    shared = sorted((found, at) for at, other in enumerate(texts) if (found := overlap(text, other)) is not None)
     pieces: list[DenseSpan] = []
     read = 0
     for (start, length, offset), at in shared:
@@ -212,7 +212,7 @@ def _shared(text: str, texts: Sequence[str]) -> list[DenseSpan]:
     return [*pieces, _nowhere(text[read:])] if read < len(text) else pieces
 
 
-def _overlap(text: str, other: str) -> tuple[int, int, int] | None:
+def overlap(text: str, other: str) -> tuple[int, int, int] | None:
     """Return where two chunks of one text overlap: start in `text`, length, start in `other`; None if they do not."""
     if not text:
         return None

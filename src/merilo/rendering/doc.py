@@ -6,7 +6,7 @@ The HTML page draws the same document, so no output has its own wording.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from merilo.data.sanitize import clean
 from merilo.numbers import between, signed
@@ -301,3 +301,35 @@ def sections_of(caveats: Iterable[Caveat]) -> list[Section]:
         )
         for topic, own in grouped((each.topic, each) for each in caveats if each.topic and each.sentence).items()
     ]
+
+
+# -- HTML ----------------------------------------------------------------------------------------------
+
+_FOREST: Final = 400
+"""Width of the drawing of differences in its template."""
+
+
+def forest(part: Part) -> tuple[str, list[str | dict[str, Any]]]:  # Any: values of a template
+    """Return the end of the line of differences, and the rows: headings, and differences drawn on that line."""
+    known = [each.estimate for each in part.entries if each.estimate is not None]
+    reach = max([abs(end) for each in known for end in (each.value, *(each.interval or ())) if end], default=1e-6)
+
+    def at(value: float) -> str:
+        return f"{(value / reach + 1) / 2 * (_FOREST - 12) + 6:.1f}"
+
+    def row(entry: Entry) -> dict[str, Any]:  # Any: as above
+        own = entry.estimate
+        value, interval = (None, None) if own is None else (own.value, own.interval)
+        tone, glyph = MARKS.get(entry.verdict, (Tone.PLAIN, "="))
+        colour = "" if tone is Tone.PLAIN else tone.value
+        return {
+            "entry": entry,
+            "difference": "the best" if own is None else signed(value),
+            "ends": "" if own is None else between(interval),
+            "value": None if value is None else at(value),
+            "interval": interval and [*map(at, interval)],
+            "colour": colour,
+            "chip": (colour or "none", glyph, entry.said),
+        }
+
+    return f"{reach:.3f}", [each if isinstance(each, str) else row(each) for each in part.compared]

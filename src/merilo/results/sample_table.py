@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from merilo.data.sample import FIELDS
@@ -19,7 +20,7 @@ from merilo.results.faults import FAULTS, PLACES, sample_fault, unsupported
 from merilo.runs.run import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.run import Run, SampleResult
@@ -74,10 +75,12 @@ class SampleTable:
     columns: tuple[Column, ...]
     keys: tuple[str, ...]
     """The keys of the metadata with a column."""
+    causes: Mapping[str, str]
+    """By question, the cause that a diagnosis has shown."""
 
     @classmethod
-    def of(cls, run: Run) -> SampleTable:
-        """Return the table of a run.
+    def of(cls, run: Run, causes: Mapping[str, str] = MappingProxyType({})) -> SampleTable:
+        """Return the table of a run. `causes`: see the field.
 
         A key of the metadata or a metric that is called like another column gets `metadata_` or `metric_` in front of
         its name, so that names are unique.
@@ -100,7 +103,7 @@ class SampleTable:
                 Column(f"{name}_status", Kind.TEXT),
                 Column(f"{name}_reason", Kind.TEXT),
             )
-        return cls(run, tuple(columns), tuple(kinds))
+        return cls(run, tuple(columns), tuple(kinds), causes)
 
     def rows(self) -> Iterator[Row]:
         """Yield the cells of each sample, in the order of `columns`; None is a missing value."""
@@ -108,7 +111,7 @@ class SampleTable:
         for result in self.run.read_samples():
             outcomes = [cell for metric in metrics for cell in _outcome(result.records.get(metric))]
             metadata = result.sample.metadata
-            yield (*_fields(result), *map(metadata.get, self.keys), *outcomes)
+            yield (*_fields(result, self.causes), *map(metadata.get, self.keys), *outcomes)
 
 
 def cell_text(cell: Cell, kind: Kind) -> str | float | None:
@@ -120,10 +123,10 @@ def cell_text(cell: Cell, kind: Kind) -> str | float | None:
     return json.dumps(cell, ensure_ascii=False)
 
 
-def _fields(result: SampleResult) -> Row:
+def _fields(result: SampleResult, causes: Mapping[str, str]) -> Row:
     record, contexts = result.sample.to_record(), result.sample.retrieved_contexts
     fault = sample_fault(result)
-    cause = None if fault is None else FAULTS[PLACES[fault]].cause
+    cause = causes.get(result.sample.user_input or "") or (None if fault is None else FAULTS[PLACES[fault]].cause)
     statements = "\n".join(unsupported(result)) or None
     known = (record.get(column.name) for column in _SAMPLE[:-4])
     return (*known, None if contexts is None else len(contexts), fault, cause, statements)

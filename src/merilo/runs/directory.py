@@ -21,6 +21,7 @@ from merilo.data.remote import fetched_files, is_url, redacted, refuse_url
 from merilo.errors import RunError
 from merilo.runs.database import ERRORS, STORE_SCHEMA, connected
 from merilo.runs.files import (
+    CALLS,
     LABELS,
     LEDGER,
     MANIFEST,
@@ -79,7 +80,8 @@ def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, boo
             f"A run is a directory, such as runs/{path.stem}, but {path} looks like a file. To write one later: merilo "
             "report RUN (HTML) or merilo export RUN --out FILE (a table)."
         )
-    if not made and not (path / STORE).exists() and any(not each.name.startswith(".") for each in path.iterdir()):
+    known = made or (path / STORE).exists()
+    if not known and any(each.name != CALLS and not each.name.startswith(".") for each in path.iterdir()):
         raise RunError(f"{path} holds other files and no run. Choose an empty or a new directory.")
     try:
         path.mkdir(parents=True, exist_ok=True)

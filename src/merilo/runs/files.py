@@ -41,6 +41,8 @@ BATCHES: Final = "batches.sqlite"
 LOCK: Final = ".lock"
 WATCH: Final = "watch.sqlite"
 """The state of a watch, in its own directory."""
+CALLS: Final = "calls"
+"""The folder with the calls of an application, in the directory of a diagnosis."""
 
 _WRITTEN: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, SEAL, STORE)
 RUN_FILES: Final = (

@@ -166,7 +166,7 @@ class Pair:
         if why := self.unchecked(metric, found):
             yield _cannot_tell("judge-unchecked", why)
         if found.reading is Conclusion.CANNOT_TELL:
-            yield _cannot_tell("no-conclusion", _no_conclusion(found))
+            yield _cannot_tell("no-conclusion", no_conclusion(found))
         elif found.reading not in {None, Conclusion.NOT_SHOWN} and self.equal_inputs(metric):
             yield _cannot_tell(
                 "equal-inputs", "the inputs are equal in both runs, so the difference is the judge's own"
@@ -276,7 +276,7 @@ def _one_sided(ids: Sequence[str], first: Column, second: Column) -> list[str]:
 # -- longer sentences ----------------------------------------------------------------------------------
 
 
-def _no_conclusion(found: Comparison) -> str:
+def no_conclusion(found: Comparison) -> str:
     """Return why a comparison has no conclusion, and what would help."""
     counts, different = found.counts, found.counts.wins + found.counts.losses
     if not counts.pairs:

@@ -105,11 +105,21 @@ async def _ask_all(
 
     async def work() -> None:
         for key, question in waiting:
-            outputs.add(key, await _output(caller, question, options))
+            began = time.perf_counter()
+            found = await output_of(caller.ask(question), options.reading.tools, options.mapping)
+            outputs.add(key, _timed(found, time.perf_counter() - began))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(1 if caller.alone else options.calls.concurrency, len(missing))):
             group.create_task(work())
+
+
+def _timed(output: PipelineOutput, seconds: float) -> PipelineOutput:
+    """Return the output with the seconds of its call, unless it failed or has a time of its own."""
+    own = output.fields.get("metadata", {})
+    if output.error or own.keys() & _TIMED:
+        return output
+    return replace(output, fields={**output.fields, "metadata": {**own, MEASURED: round(seconds, 4)}})
 
 
 def _key(sample: Sample, options: PipelineOptions) -> str:
@@ -117,17 +127,12 @@ def _key(sample: Sample, options: PipelineOptions) -> str:
     return hashlib.blake2b(known_by.encode(), digest_size=16).hexdigest()
 
 
-async def _output(caller: PipelineCaller, question: str, options: PipelineOptions) -> PipelineOutput:
-    """Return what the pipeline returns for a question as fields of a sample, or the message of its error."""
+async def output_of(
+    call: Awaitable[object], tools: Collection[str] | None = None, mapping: Mapping[str, str] | None = None
+) -> PipelineOutput:
+    """Return the result of a call of the pipeline as fields of a sample, or the message of its error."""
     try:
-        began = time.perf_counter()
-        output = await caller.ask(question)
-        seconds = time.perf_counter() - began
-        fields = dict(fields_of(output, options.reading.tools, options.mapping))
-        own = fields.get("metadata", {})
-        if not own.keys() & _TIMED:
-            fields["metadata"] = {**own, MEASURED: round(seconds, 4)}
-        return PipelineOutput(fields)
+        return PipelineOutput(fields_of(await call, tools, mapping))
     except DataError as error:
         return _failed(f"The pipeline's output cannot be read: {error}")
     except asyncio.CancelledError as error:
@@ -235,6 +240,9 @@ class PipelineOutputs:
                 if failed is None or errors:
                     self._known[key] = PipelineOutput(record.get("fields", {}), failed)
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def get(self, key: str) -> PipelineOutput | None:
         """Return the output with this key; None if it is unknown."""
         return self._known.get(key)
@@ -269,7 +277,8 @@ _METHODS: Final = (
 _SHOWN_OUTPUTS: Final = frozenset({"documents", "replies", "answers"})
 
 
-def _of_package(module: str, name: str) -> Any:  # Any: of a package that is loaded, as its agent was made
+def of_package(module: str, name: str) -> Any:  # Any: of a package that is loaded, as its object was made
+    """Return an object of a module that is imported."""
     return getattr(sys.modules[module], name)
 
 
@@ -292,11 +301,11 @@ _AGENTS: Final = (
     _Agent(is_of("llama_index", "BaseChatEngine"), lambda agent, text: agent.achat(text, []), alone=True),
     _Agent(
         is_of("haystack", "Agent"),
-        lambda agent, text: agent.run([_of_package("haystack.dataclasses", "ChatMessage").from_user(text)]),
+        lambda agent, text: agent.run([of_package("haystack.dataclasses", "ChatMessage").from_user(text)]),
         blocks=True,
     ),
     _Agent(is_of("pydantic_ai", "AbstractAgent"), lambda agent, text: agent.run(text)),
-    _Agent(is_of("agents", "Agent"), lambda agent, text: _of_package("agents", "Runner").run(agent, text)),
+    _Agent(is_of("agents", "Agent"), lambda agent, text: of_package("agents", "Runner").run(agent, text)),
     _Agent(
         is_of("smolagents", "MultiStepAgent"),
         lambda agent, text: agent.run(text, return_full_result=True),

@@ -15,6 +15,7 @@ from merilo.adapters.contents import conventions
 from merilo.commands.calibrate.slices import shown_run
 from merilo.commands.compare.record import ranking_latex, ranking_rows
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.diagnose.page import diagnosis_in
 from merilo.data.csv_records import escaped
 from merilo.errors import UsageError
 from merilo.extras import optional_module
@@ -61,7 +62,8 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
     if writer is None:
         raise UsageError(f"Cannot tell the format of {path}. End the name in one of {', '.join(FORMATS)}.")
     found = opened(run)
-    table = SampleTable.of(shown_run(found))
+    diagnosis = diagnosis_in(found)
+    table = SampleTable.of(shown_run(found), diagnosis.named if diagnosis else {})
     written = Export(path, len(table.columns), found.complete)
     with writing(path), staged(path) as file:
         writer(table, file, written)

@@ -27,6 +27,7 @@ from merilo.metrics.registry import asks_judge, known_definition
 from merilo.results.judged_samples import judged_samples, with_not_judged
 from merilo.results.records import grouped
 from merilo.results.scores import read_scores
+from merilo.runs.files import CALLS
 from merilo.runs.run import opened
 from merilo.short_repr import short_repr
 from merilo.stats.correction import DECIDING_LABELLED
@@ -59,6 +60,10 @@ _TESTED: Final = 40
 _WHY_VALUE: Final = (
     "labels of contexts or statements do not determine its value, so each task asks for the value itself"
 )
+
+
+_OWN_WORDS: Final = {"right": "Is the response right by the reference? 1 if it is, 0 if it is not."}
+"""Metric → the question to annotators, in place of one that names the metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +266,11 @@ class _Drawing:
         return [found + more]
 
     def _drawn(self, ids: Sequence[str], wanted: int) -> dict[str, float]:
-        """Return the drawn samples with their probability, in (0, 1]."""
-        found = drawn(ids, wanted, key=_name("draw", self.like or self.metric))
-        return dict.fromkeys(found, len(found) / len(ids))
+        """Return the drawn samples with their probability, in (0, 1]; of a diagnosis, whole questions in all arms."""
+        arms = all((run.path / CALLS).is_dir() for run in self.runs)
+        groups = grouped((each.rpartition("/")[0] if arms else each, each) for each in ids)
+        found = drawn([*groups], wanted, key=_name("draw", self.like or self.metric))
+        return {each: len(found) / len(groups) for group in found for each in groups[group]}
 
     def _cases(self, run: Run, samples: Mapping[str, float]) -> Iterator[tuple[str, _Side]]:
         """Yield the samples of a run that can be labelled, by id."""
@@ -376,7 +383,8 @@ def _value_asked(
         "reference": sample.reference,
     }
     texts = tuple((name, text) for name, text in fields.items() if text is not None)
-    return f"Which value of {metric} is right for this sample?{_meaning(metric)}", texts, ends
+    asked = _OWN_WORDS.get(metric) or f"Which value of {metric} is right for this sample?{_meaning(metric)}"
+    return asked, texts, ends
 
 
 def _meaning(metric: str) -> str:

@@ -26,7 +26,7 @@ def report(
         list[str],
         typer.Argument(
             metavar="RUN...",
-            help="Directories of one run or more, or of a watch.",
+            help="Directories of one run or more, of a watch, of a diagnosis, or of a run and its diagnosis.",
             show_default=False,
         ),
     ],

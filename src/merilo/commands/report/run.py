@@ -6,6 +6,7 @@ Memory holds the samples that are shown, and counts of all others, so a run of a
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import isfinite
@@ -43,7 +44,7 @@ from merilo.runs.run import opened
 from merilo.runs.run_metrics import NO_SCALE, recorded_scale, weak_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.commands.compare.result import RunComparison
@@ -64,12 +65,18 @@ _REPLIES = 2_000
 
 
 def report_run(
-    run: Run | str | PathLike[str], *, by: str | None = None, judge_only: bool = False, most: int = MOST
+    run: Run | str | PathLike[str],
+    *,
+    by: str | None = None,
+    judge_only: bool = False,
+    most: int = MOST,
+    causes: Mapping[str, str] | None = None,
 ) -> RunReport:
     """Return the report on a run. `judge_only`: leave human labels out. `most`: samples that are all shown.
 
     Of a larger run, the worst `WORST` samples are shown, or `most` if that is less. `by`: the field whose slices are
-    shown first. Raises RunError if the run cannot be read, UsageError if `by` cannot be used.
+    shown first. `causes`: by question, the cause that a diagnosis has shown. Raises RunError if the run cannot be read,
+    UsageError if `by` cannot be used.
     """
     this = opened(run)
     metrics = tuple(this.manifest.metrics)
@@ -87,10 +94,15 @@ def report_run(
     shown = rows if all_rows.samples <= most else rows[: min(WORST, most)]
     passages = Passages()
     entries = entries_of(pages, shown, passages, replies=len(shown) <= _REPLIES)
+    known = [(each, cause) for each in entries if (cause := (causes or {}).get(each.detail["q"]))]
+    for each, cause in known:
+        each.detail["meta"].append(["cause", cause])
+    numbers = ", ".join(f"{many:,} {cause}" for cause, many in Counter(cause for _, cause in known).most_common())
+    experiments = [Caution("Causes shown by experiments:", f"{numbers}.")] if known else []
     return RunReport(
         run=this,
         facts=_facts(this),
-        cautions=_cautions(view),
+        cautions=(*_cautions(view), *experiments),
         cards=_cards(view, all_rows),
         faults=faults,
         components=labelled or not judged_by_embedded(this.manifest),

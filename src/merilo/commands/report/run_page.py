@@ -12,16 +12,16 @@ from urllib.parse import quote
 
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_doc, weak_of
+from merilo.commands.diagnose.page import diagnosis_html, diagnosis_in
 from merilo.commands.report.details import Caution
 from merilo.commands.report.run import compared_samples, report_run
 from merilo.data.sanitize import visible
 from merilo.engine.event_loop import rare_collections
 from merilo.errors import UsageError
 from merilo.metrics.answering import Answering, Category
-from merilo.numbers import between, count, number, signed
-from merilo.rendering.doc import MARKS
+from merilo.numbers import count, number
+from merilo.rendering.doc import forest
 from merilo.rendering.markup import packed, page, write_page
-from merilo.rendering.page import Tone
 from merilo.rendering.run_doc import embedded_counts, fault_sentence, fault_share
 from merilo.rendering.slices import mean_cell, shown_faults, slice_notes
 from merilo.results.faults import (
@@ -45,10 +45,7 @@ if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.report.details import Card, Entry, RunReport, Value
     from merilo.commands.report.run import ComparedSamples
-    from merilo.rendering.doc import Entry as Difference
-    from merilo.rendering.doc import Part
     from merilo.rendering.slices import Slices
-    from merilo.results.estimate import Estimate
     from merilo.results.faults import Fault
     from merilo.runs.run import Run
     from merilo.runs.run_metrics import Scale
@@ -92,8 +89,13 @@ def _check_name(out: Path) -> None:
 def report_text(runs: Sequence[Run | str | PathLike[str]], *, by: str | None = None, judge_only: bool = False) -> str:
     """Return the report on a run, or the comparison of each other run with the first, as one HTML page.
 
-    `by`: the field whose slices a report on one run shows first. Raises the errors of `report_run` and `compare_runs`.
+    With a diagnosis after a run, the report on the run has the causes of its samples. `by`: the field whose slices a
+    report on one run shows first. Raises the errors of `report_run` and `compare_runs`.
     """
+    last = diagnosis_in(runs[-1])
+    if last is not None and len(runs) < 3:
+        causes = last.named
+        return diagnosis_html(last) if len(runs) == 1 else run_page(report_run(runs[0], by=by, causes=causes))
     if len(runs) == 1:
         return run_page(report_run(runs[0], by=by, judge_only=judge_only))
     if by is not None:
@@ -207,7 +209,7 @@ def _card(card: Card) -> _Values:
     return {"card": card, "shares": shares, "tags": tags, "drawn": _histogram(card)}
 
 
-_WIDTH, _TALL, _FOREST = 72, 24, 400
+_WIDTH, _TALL = 72, 24
 """The sizes of the drawings in the templates."""
 
 
@@ -363,7 +365,7 @@ def comparison_page(found: RunComparison, samples: ComparedSamples | None = None
         leads=[each for each in (*leads, doc.advice) if each],
         cautions=[Caution("Note.", each) for each in doc.warnings],
         doc=doc,
-        tables=[(part, *_forest(part)) for part in doc.parts],
+        tables=[(part, forest(part)) for part in doc.parts],
         dots=_dots(found) if found.rankings else None,
         listed=f"the first {len(pairs):,} of {found.common:,}, those that changed most first",
         pairs=[(each, " and ".join(_score_text(own.row.values[by]) for own in each), _ranks(each)) for each in pairs],
@@ -408,36 +410,6 @@ def _compared_columns(found: RunComparison, shown: ComparedSamples) -> _Values:
         "f": [[each.row.fault for each in own] for own in shown.entries],
         "v": [[_values(own, at) for own in shown.entries] for at in range(len(shown.metrics))],
     }
-
-
-def _forest(part: Part) -> tuple[str, list[str | _Values]]:
-    """Return the end of the line of differences, and the rows: headings, and differences drawn on that line."""
-    reach = _reach([row.estimate for row in part.entries])
-
-    def at(value: float) -> str:
-        return f"{(value / reach + 1) / 2 * (_FOREST - 12) + 6:.1f}"
-
-    def row(entry: Difference) -> _Values:
-        value, interval = (entry.estimate.value, entry.estimate.interval) if entry.estimate else (None, None)
-        tone, glyph = MARKS.get(entry.verdict, (Tone.PLAIN, "="))
-        colour = "" if tone is Tone.PLAIN else tone.value
-        return {
-            "entry": entry,
-            "difference": signed(value) if entry.estimate else "the best",
-            "ends": between(interval) if entry.estimate else "",
-            "value": None if value is None else at(value),
-            "interval": interval and [*map(at, interval)],
-            "colour": colour,
-            "chip": (colour or "none", glyph, entry.said),
-        }
-
-    return f"{reach:.3f}", [each if isinstance(each, str) else row(each) for each in part.compared]
-
-
-def _reach(estimates: Sequence[Estimate | None]) -> float:
-    """Return the largest distance from 0 of any end of these differences."""
-    ends = [abs(end) for each in estimates if each for end in (each.value, *(each.interval or ())) if end]
-    return max(ends, default=0.0) or 1e-6
 
 
 _DOTS, _DOTS_TALL, _MARGIN = 720, 240, 100

@@ -56,6 +56,7 @@ def show(
     check_reports(markdown=markdown, json=json, github=False)
     listed = worst is not None or metric is not None
     _check_parts(sample, listed=listed, people=people, by=by, reports=markdown is not None)
+    from merilo.commands.diagnose.page import diagnosis_in, diagnosis_page, diagnosis_record
     from merilo.commands.show.summary import record_of, run_page
     from merilo.rendering.page import page_width, print_result
     from merilo.runs.run import Run
@@ -66,6 +67,8 @@ def show(
         shown = _people(run, by or (), full=full, json=json)
     elif listed:
         shown = _worst(run, worst or _WORST, metric, language, json=json)
+    elif found := diagnosis_in(run):
+        shown = diagnosis_record(found) if json else diagnosis_page(found, page_width())
     else:
         opened, own = Run.open(run), by or ()
         if json:

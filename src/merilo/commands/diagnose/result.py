@@ -1,0 +1,61 @@
+"""The answers in a diagnosis, read from its runs, and the cases that they make."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from merilo.commands.diagnose.right import RIGHT
+from merilo.results.records import grouped
+from merilo.stats.diagnosis import Arm, Case, Form
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.runs.run import Run
+
+CAUSES: Final = "causes-*"
+"""The folders of level 2."""
+_FAILED: Final = "an answer has no verdict"
+_SAME: Final = "the application answers the same every time"
+
+
+class Draw(NamedTuple):
+    """One answer of the application."""
+
+    question: str
+    arm: Arm
+    draw: int
+    """0 at level 1, from 1 at level 2."""
+    right: bool | None
+    """None if the call or the verdict failed, or if the verdict is undefined."""
+    failed: bool
+    text: str
+    answer: str
+    error: str
+    metadata: Mapping[str, Any]  # Any: JSON
+
+
+def draws_in(run: Run) -> list[Draw]:
+    """Return the answers in a run of a diagnosis, with the judge's own verdicts. Raises RunError."""
+    found: list[Draw] = []
+    for each in run.read_samples():
+        record, sample, own = each.records[RIGHT], each.sample, each.sample.metadata
+        value, error = record.get("value"), record.get("error", {}).get("message", "")
+        names = str(own["question"]), Arm(str(own["arm"])), int(str(own["draw"]))
+        right = None if value is None else value == 1
+        texts = sample.user_input or "", sample.response or "", error
+        found.append(Draw(*names, right, record["outcome"] == "failed", *texts, own))
+    return found
+
+
+def cases_of(draws: Sequence[Draw]) -> dict[str, tuple[Case, str]]:
+    """Return, by failing question, its draws as a case, and why nothing can be shown by them; empty if it can."""
+    found: dict[str, tuple[Case, str]] = {}
+    for question, own in grouped((each.question, each) for each in draws).items():
+        arms = {arm: sorted(each, key=lambda one: one.draw) for arm, each in grouped((d.arm, d) for d in own).items()}
+        right = {arm: [bool(one.right) for one in each] for arm, each in arms.items()}
+        why = _FAILED if any(each.right is None for each in own) else ""
+        copied = own[0].metadata.get("copies") and any(len({one.answer for one in each}) == 1 for each in arms.values())
+        why = why or (_SAME if copied else "")
+        found[question] = Case(Form(str(own[0].metadata["form"])), right, not why), why
+    return found
