@@ -61,7 +61,14 @@ def _function(named: object) -> Callable[..., Awaitable[object]]:
     function: Any = object_in_file(named) if isinstance(named, str) else named  # Any: the user's code
     if not callable(function):
         raise UsageError(f"The application must be a function, got an object of type {type(function).__name__}.")
-    return lambda *given, **named: PipelineCaller(lambda _: function(*given, **named), None).ask("")
+
+    def call(*given: object, **options: object) -> Awaitable[object]:
+        def asked(_: str) -> object:
+            return function(*given, **options)
+
+        return PipelineCaller(asked, None).ask("")
+
+    return call
 
 
 async def _two(

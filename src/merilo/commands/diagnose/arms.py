@@ -73,7 +73,7 @@ def retrieved(question: Question, contexts: Sequence[str], ids: Sequence[str]) -
     holding = [{at for at, chunk in enumerate(chunks) if each in chunk} for each in evidence]
     touching = [{at for at, chunk in enumerate(chunks) if _cuts(chunk, each)} for each in evidence]
     named = {at for at, each in enumerate(ids[: len(chunks)]) if matching_id(each) in question.ids}
-    if all(holding) or (question.ids and {matching_id(ids[at]) for at in named} == question.ids):
+    if all(holding) or (question.ids and frozenset(matching_id(ids[at]) for at in named) == question.ids):
         return Retrieved(Form.WHOLE, tuple(contexts), frozenset(named.union(*holding)))
     touched = frozenset(named.union(*holding, *touching))
     form = Form.CUT if all(one or two for one, two in zip(holding, touching, strict=True)) else Form.MISSING

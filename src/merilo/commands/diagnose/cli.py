@@ -95,7 +95,6 @@ COMMAND = Command(
     summary="Find which part of an application is at fault.",
     help=HELP,
     call=diagnose,
-    options="--retrieve --generate --right --each --ids --judge --base-url --documents --plan --max-calls --max-cost "
-    "--concurrency --out --json",
+    options="--retrieve --generate --right --each --judge --documents --plan --max-calls --out --json",
     examples=EXAMPLES,
 )

@@ -35,6 +35,10 @@ class Right(AnswerCorrectness):
         return Score(float(found.value >= _LEAST)) if isinstance(found, Score) else found
 
 
+def _no_questions(*_: object) -> int:
+    return 0
+
+
 def right_by(named: object) -> Right:
     """Return the metric of a function, or of one in a file; None: the judge decides. Raises UsageError."""
     if named is None:
@@ -43,6 +47,7 @@ def right_by(named: object) -> Right:
     if not callable(function):
         raise UsageError(f"right must be a function of an answer and its sample, got {type(function).__name__}.")
     # A class, since a parameter of a metric is a text or a number.
-    own = {"decides": (function,), "asks": Kinds(), "needs": frozenset({"response"}), "max_questions": lambda *_: 0}
+    own: dict[str, object] = {"decides": (function,), "asks": Kinds(), "needs": frozenset({"response"})}
+    own["max_questions"] = _no_questions
     made: type[Right] = type("RightByFunction", (Right,), own)
     return made()
