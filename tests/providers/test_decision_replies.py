@@ -211,6 +211,19 @@ def test_answers_belong_to_questions_by_position_only_without_any_name() -> None
         assert [isinstance(each, Failure) for each in found] == [not any(row["name"] == q for row in rows) for q in QS]
 
 
+@each_case("key", ["id", "key", "question", "question_id"])
+def test_rows_that_name_another_question_are_not_taken_by_position(key: str) -> None:
+    """A name in another field counts as one; other texts there do not, and numbers must ascend."""
+    request = request_for([YES, YES])
+    first, second = over_openai([YES, (YES[0], [0.1, 0.9])], names=False)
+    straight = read(text_of([first, second], request), request)
+    assert read(text_of([second | {key: "q1"}, first | {key: "q0"}], request), request) == straight
+    assert read(text_of([first | {key: "a7"}, second | {key: "a3"}], request), request) == straight
+    assert read(text_of([first | {"index": 0, "id": 8}, second | {"index": 1, "id": 9}], request), request) == straight
+    for rows in ([second | {"index": 1}, first | {"index": 0}], [second | {key: "q1"}, first | {key: "q1"}]):
+        assert all(isinstance(each, Failure) for each in read(text_of(rows, request), request))
+
+
 def test_a_refusal_is_read_back() -> None:
     """A refused question keeps its reason; the others stand."""
     request = request_for([YES, YES])

@@ -14,6 +14,7 @@ from merilo.judges.base import OutgoingRequest
 from merilo.judging.json_extraction import TOO_LONG, complete_fields, has_answer
 from merilo.judging.reply_parsing import ParsedReply
 from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind
+from merilo.judging.views import MARKER, without_markers
 from merilo.providers.base import Finish, Message, Reply
 
 if TYPE_CHECKING:
@@ -66,8 +67,11 @@ if TYPE_CHECKING:
 def turn(provider: Provider, request: Request, *, rating: bool = False, reasoning: ReasoningLimit) -> Turn:
     """Return the whole reply to one request, or a failure; truncated and refused replies are failures.
 
-    The reply to a `rating` may be cut off: a larger limit helps only if the model was still reasoning.
+    The reply to a `rating` may be cut off: a larger limit helps only if the model was still reasoning. Texts are sent
+    without what divides the prompts of open models.
     """
+    if any(map(MARKER.search, [message.text for message in request.messages])):
+        request = replace(request, messages=tuple(map(_plain, request.messages)))
     for enlargement in range(ENLARGEMENTS + 1):
         (reply,) = yield (OutgoingRequest(provider, request),)
         if isinstance(reply, Failure):
@@ -92,6 +96,11 @@ def turn(provider: Provider, request: Request, *, rating: bool = False, reasonin
             if not answered:
                 reasoning.tokens = max(reasoning.tokens, min(request.max_tokens or 0, _MAX_REASONING))
     return TurnResult(request, _truncated(request, ""))
+
+
+def _plain(message: Message) -> Message:
+    text, shared = without_markers(message.text), len(without_markers(message.text[: message.shared]))
+    return Message(message.author, text, shared)
 
 
 def read_answers(

@@ -23,8 +23,16 @@ if TYPE_CHECKING:
 
 ALONE: Final = framed(b"", b"")
 """The position part of the key of a question that is neither in a pack nor about a view."""
-_MARKER: Final = re.compile(r"<(?=/?[|]|/?(?:s|decision|start_of_turn|end_of_turn|bos|eos)\b)", re.IGNORECASE)
-"""Beginning of the markers with which chat templates and decision models divide a prompt."""
+_MARKERS: Final = (
+    r"/?[|\uff5c]",  # ChatML, Llama 3, Phi, GLM, Command R, gpt-oss; DeepSeek with full-width bars
+    r"/?(?:sop|unk|pad|mask|think|tools?|tool_\w+|start_of_\w+|end_of_\w+|extra_id_\d+)>",  # Gemma, Qwen, Nemotron
+    r"(?<=<)/?(?:s|bos|eos|decision)\b",  # Llama 2, decision models
+    r"</?SYS>>",  # Llama 2
+    r"/?(?:INST|SYSTEM_PROMPT|gMASK|AVAILABLE_TOOLS|TOOL_\w+)\]",  # Llama 2, Mistral, GLM
+    r"~[!b]",  # MiniMax
+)
+MARKER: Final = re.compile(rf"[<\[\]](?={'|'.join(_MARKERS)})", re.IGNORECASE)
+"""Matches the bracket before what divides a prompt of an open model or of a decision model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +70,7 @@ class View:
         if self.response:
             parts["response"] = _numbered(self.response)
         text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
-        text = without_markers(text)  # "<" is only in the texts
+        text = without_markers(text)  # what follows a bracket of JSON is no marker
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
     @cached_property
@@ -100,7 +108,7 @@ class Bundle(Pack):
 
 def without_markers(text: str) -> str:
     """Return a text without what divides the prompt of an open model, which no document must contain."""
-    return _MARKER.sub("< ", text) if "<" in text else text
+    return MARKER.sub(r"\g<0> ", text)
 
 
 def _numbered(sentences: Texts) -> dict[str, str]:

@@ -96,6 +96,9 @@ _TYPES: Final = {
 """The names of each type of answer on the wires."""
 _P_YES: Final = {"predicate": "probability", "noul": "noul"}
 """The field with the probability of yes, by the name of the type."""
+_NAMES: Final = ("id", "key", "question", "question_id")
+"""The fields in which some servers write the name of an answer's question."""
+_NUMBERED: Final = ("index", "id", "number")
 _REFUSED: Final = {"refused": True}
 _NUMBERS: Final = frozenset({int, float})
 _MAX_SUM_ERROR: Final = 0.05 + 1e-9
@@ -152,14 +155,18 @@ def _unique(pairs: list[tuple[str, object]]) -> Json:
 def _by_name(answers: object, questions: Sequence[DecisionQuestion]) -> dict[str, object]:
     """Return the answers by the name of their question; None for a name that several answers have.
 
-    Answers without any name belong to the questions in order, if there are as many.
+    Some servers write the name in another field. Answers without any name belong to the questions in order, if there
+    are as many and their numbers, if any, ascend.
     """
     if (by_name := json_object(answers)) is not None:
         return by_name
     rows = [json_object(row) or {} for row in as_list(answers) or ()]
-    names = [row.get("name") for row in rows]
-    if len(rows) == len(questions) and all(name is None for name in names):
-        names = [question.name for question in questions]
+    own = [question.name for question in questions]
+    names = [row.get("name") or next((row[key] for key in _NAMES if row.get(key) in own), None) for row in rows]
+    numbers = [[n for row in rows if type(n := row.get(key)) is int] for key in _NUMBERED]
+    ascending = all(each == sorted({*each}) for each in numbers)
+    if len(rows) == len(own) and ascending and all(name is None for name in names):
+        names = [*own]
     found: dict[str, object] = {}
     for name, row in zip(names, rows, strict=True):
         if isinstance(name, str):
