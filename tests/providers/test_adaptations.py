@@ -1,5 +1,6 @@
 """Endpoints that reject a form of request, each in its own words, and the form in which each gets its questions."""
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import server as fake
 from each_case import each_case
 from server import Fault, JudgeServer
 
-from merilo.errors import Permanent, Temporary
+from merilo.errors import Permanent, RateLimited, Temporary
 from merilo.judging.reply_parsing import schema_for
 from merilo.providers.base import Message, Request
 from merilo.providers.openai import OpenAIProvider
@@ -236,3 +237,145 @@ async def test_a_status_without_a_reply_is_temporary(status: int) -> None:
             with pytest.raises(Temporary):
                 await connection.send(REQUEST)
             assert (await connection.send(REQUEST)).text
+
+
+TOO_LONG = (
+    (400, {"error": {"message": "maximum context length is 4097 tokens. However, your messages resulted in 6402."}}),
+    (400, {"message": "The input (5000 tokens) is longer than the model's context length (4096 tokens)."}),
+    (400, {"error": {"message": "Requested tokens (5000) exceed context window of 4096", "type": "server_error"}}),
+    (500, {"error": {"message": "Requested tokens (5000) exceed context window of 4096"}}),
+    (500, "The prompt (length 5000) is longer than the maximum model length of 4096"),
+    (422, {"error": "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000"}),
+    (413, {"error": {"message": "The prompt is too long for this model"}}),
+    (400, {"error": {"message": "Prompt length (5000) exceeds maximum input length (4096) of max_num_tokens"}}),
+    (400, {"error": {"message": "Your request exceeded model token limit: 4096 (requested: 5000)"}}),
+    (400, {"error": {"message": "Range of input length should be [1, 30720]"}}),
+    (400, {"error": {"message": "too many tokens: total number of tokens in the prompt cannot exceed 4081"}}),
+    (400, {"error": {"message": "This model's maximum prompt length is 4096 but the request contains 5000 tokens."}}),
+    (503, {"error": {"message": "Please reduce the length of the messages or completion."}}),
+    (400, {"error": {"message": "voll", "code": "context_length_exceeded"}}),
+    (500, {"error": {"message": "voll", "type": "exceed_context_size_error", "n_prompt_tokens": 5000, "n_ctx": 4096}}),
+)
+
+
+@each_case(("status", "said"), TOO_LONG)
+async def test_a_prompt_that_is_too_long_costs_two_requests(status: int, said: object) -> None:
+    """However a server says so, before and after other replies; other questions keep their whole reply limit."""
+    text = said if isinstance(said, str) else json.dumps(said)
+    long = Request((Message("user", "Judge this. " * 300),), max_tokens=2_048)
+    with JudgeServer() as server:
+        server.rejects = lambda body: fake.bare(text, status) if len(str(body)) > 3_000 else None
+        async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
+            for asked in ([long], [long], [REQUEST], [long], [long, long]):
+                before = server.count
+                found = await asyncio.gather(*map(connection.send, asked), return_exceptions=True)
+                assert [isinstance(each, Permanent) for each in found] == [each is long for each in asked]
+                assert server.count - before <= (1 if asked == [REQUEST] else 2 * len(asked))
+            assert {limit(each.body) for each in server.asked if len(each.user) < 3_000} == {2_048}
+            assert connection.adaptations() == {}
+
+
+async def test_a_reply_that_does_not_fit_is_tried_with_another_limit() -> None:
+    """Words of size at any status, without a usable number: a quarter of the limit is tried, and kept."""
+    with JudgeServer() as server:
+        server.rejects = lambda body: (
+            fake.bare("prompt and max_tokens exceed context window", 500) if limit(body) > 700 else None
+        )
+        async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
+            await connection.send(REQUEST)
+            assert connection.adaptations() == {"reply length": "at most 512 tokens"}
+        assert server.count == 2
+
+
+@each_case(
+    ("status", "said", "wait_s"),
+    [
+        (424, {"error": "Model is warming up"}, None),
+        (503, {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}, None),
+        (503, {"error": "Model m is currently loading", "estimated_time": 20.5}, 20.5),
+    ],
+)
+async def test_a_model_that_is_being_loaded_is_waited_for(status: int, said: object, wait_s: float | None) -> None:
+    """As after "too many requests", for minutes, and as long as the server says; the message names the cause."""
+    with JudgeServer() as server:
+        server.fail_next(fake.bare(json.dumps(said), status))
+        async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
+            with pytest.raises(RateLimited, match="being loaded") as caught:
+                await connection.send(REQUEST)
+            assert caught.value.retry_after_s == wait_s
+            server.fail_next(fake.rate_limited("1"))
+            with pytest.raises(RateLimited, match=r"slow down\.$"):
+                await connection.send(REQUEST)
+            assert (await connection.send(REQUEST)).text
+
+
+def events(*pieces: object, end: str = "data: [DONE]\n\n") -> str:
+    """A stream of server-sent events, with a comment as gateways send it while they wait."""
+    return ": PROCESSING\n\n" + "".join(f"data: {json.dumps(each, ensure_ascii=False)}\n\n" for each in pieces) + end
+
+
+def piece(finish: str | None = None, **delta: object) -> object:
+    return {"model": "m-1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+STREAM = (
+    piece(role="assistant", content=""),
+    piece(content='{"reason": "so\u2028",'),
+    piece(content=' "noncommittal":'),
+)
+USED = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 7}}
+
+
+async def test_a_gateway_that_always_streams_is_read() -> None:
+    """The pieces are one reply with its usage; arguments of a tool call and errors are read too."""
+    arguments = [piece(tool_calls=[{"index": 0, "function": {"arguments": text}}]) for text in ('{"a":', " 1}")]
+    with JudgeServer() as server:
+        server.fail_next(
+            fake.bare(events(*STREAM, piece(content=" false}"), piece("stop"), USED)),
+            fake.bare(events(*arguments, piece("tool_calls"), end="")),
+            fake.bare(events(STREAM[0], {"error": {"message": "slow down", "code": 429}})),
+            fake.bare(events(*STREAM, end="")),
+            fake.bare("data: {" + "\n\ndata: 7\n\ndata: [DONE]"),
+            fake.bare(events({"choices": [7, {"index": [1], "delta": {"tool_calls": "x", "content": {}}}]})),
+        )
+        async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
+            reply = await connection.send(REQUEST)
+            assert reply.text == '{"reason": "so\u2028", "noncommittal": false}'
+            assert (reply.model, reply.usage.input_tokens, reply.usage.output_tokens) == ("m-1", 9, 7)
+            assert (await connection.send(REQUEST)).text == '{"a": 1}'
+            with pytest.raises(RateLimited, match="slow down"):
+                await connection.send(REQUEST)
+            for _ in range(2):  # cut off; damaged
+                with pytest.raises(Temporary, match="sent no chat completion"):
+                    await connection.send(REQUEST)
+            assert not (await connection.send(REQUEST)).text
+        assert server.count == 6
+
+
+@each_case(
+    ("said", "usage"),
+    [
+        ("This model only support stream mode, please enable the stream parameter to access the model.", True),
+        ("`stream` must be set to true", True),
+        ("Only streaming requests are supported", False),
+        ("Non-streaming mode is disabled: stream is required", True),
+    ],
+)
+async def test_a_server_that_only_streams_is_asked_for_a_stream(said: str, usage: bool) -> None:
+    """After one rejected request (two if it does not know `stream_options`), and from then on at once."""
+
+    def answers(body: Body) -> Fault:
+        if not body.get("stream"):
+            return fake.status(400, said)
+        if "stream_options" in body and not usage:
+            return fake.status(400, "Unknown parameter: stream_options", param="stream_options")
+        return fake.bare(events(*STREAM, piece("stop", content=" true}")))
+
+    with JudgeServer() as server:
+        server.rejects = answers
+        async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
+            for sent in (2, 3) if usage else (3, 4):
+                assert (await connection.send(REQUEST)).text.endswith("true}")
+                assert server.count == sent
+            assert connection.adaptations() == {"stream": "with usage" if usage else "without usage"}
+            assert len(connection.notices()) == 1

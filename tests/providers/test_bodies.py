@@ -92,7 +92,7 @@ def test_what_was_learnt_holds_for_kept_parts() -> None:
     bodies = OpenAIBodies("m", {}, {}, newer=False)
     request = Request(messages=(Message("system", "s"), Message("user", "u")), temperature=0.0)
     assert "temperature" in json.loads(bodies.body_for(request))
-    assert bodies.learn(EndpointProblem(400, "", "unsupported_value", "temperature"), request)
+    assert bodies.learn(EndpointProblem(400, "", "unsupported_value", "temperature"), request, bodies.body_for(request))
     assert "temperature" not in json.loads(bodies.body_for(request))
 
 

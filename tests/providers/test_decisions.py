@@ -202,7 +202,7 @@ def test_an_error_that_names_no_part_changes_no_form() -> None:
     for detail in ("no", [{"loc": ["body", "model"], "msg": "no such model", "input": {"instructions": 1}}]):
         problem = problem_in(422, body := {"detail": detail}, json.dumps(body))
         assert problem is not None
-        assert not bodies.learn(problem, REQUEST)
+        assert not bodies.learn(problem, REQUEST, bodies.body_for(REQUEST))
     assert bodies.done == {}
 
 
@@ -212,8 +212,8 @@ def test_fields_may_be_refused_after_a_request_without_any() -> None:
     plain = REQUEST.asking([EVIDENCE])
     bodies.worked(plain, bodies.body_for(plain))
     refused = EndpointProblem(400, "Invalid value: 'input_json'", parameter="questions[0].instructions[1].type")
-    assert not bodies.learn(refused, plain)
-    assert bodies.learn(refused, REQUEST)
+    assert not bodies.learn(refused, plain, bodies.body_for(plain))
+    assert bodies.learn(refused, REQUEST, bodies.body_for(REQUEST))
 
 
 @each_case(

@@ -298,13 +298,39 @@ def test_the_short_path_reads_what_the_long_one_reads(choices: object, path: Rep
         assert outcome() == found
 
 
+def test_a_rating_that_is_only_in_the_reasoning_is_read() -> None:
+    """A free text without content is its reasoning; one with content never is, and JSON needs an object."""
+    message: Json = {"content": "", "reasoning_content": "Rating: 7"}
+    body: Json = {"choices": [{"message": message, "finish_reason": "stop"}]}
+    assert read(body, ReplyPath.TEXT).text == "Rating: 7"
+    assert not read(body, ReplyPath.JSON_SCHEMA).text
+    message["content"] = "8"
+    assert read(body, ReplyPath.TEXT).text == "8"
+
+
+@each_case(
+    "called",
+    [
+        {"tool_calls": [{"type": "function", "function": {"name": "reply", "arguments": '{"grade": 2}'}}]},
+        {"tool_calls": [{"function": {"arguments": {"grade": 2}}}]},
+        {"function_call": {"name": "reply", "arguments": '{"grade": 2}'}},
+    ],
+)
+def test_arguments_of_a_tool_call_are_a_reply(called: Json) -> None:
+    """A gateway that asks for JSON by a tool returns the reply there; damaged calls are no reply."""
+    body: Json = {"choices": [{"message": {"content": None, **called}, "finish_reason": "tool_calls"}]}
+    assert read(body, ReplyPath.JSON_SCHEMA).text == '{"grade": 2}'
+    body["choices"][0]["message"] = {"tool_calls": [7], "function_call": "x"}
+    assert not read(body, ReplyPath.JSON_SCHEMA).text
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_json_that_the_server_took_for_reasoning_is_read(field: str) -> None:
     """VLLM with a reasoning parser may put the whole reply there; a truncated one stays truncated."""
     message = {"content": None, field: '{"grade": 2}'}
     body: Json = {"choices": [{"message": message, "finish_reason": "stop"}]}
     assert read(body, ReplyPath.JSON_SCHEMA).text == '{"grade": 2}'
-    assert not read(body, ReplyPath.TEXT).text
+    assert read(body, ReplyPath.TEXT).text == '{"grade": 2}'
     cut: Json = {"choices": [{"message": message, "finish_reason": "length"}]}
     assert read(cut, ReplyPath.JSON_SCHEMA).finish is Finish.LENGTH
 

@@ -36,15 +36,14 @@ _REJECTED: Final = frozenset({400, 422})
 _REJECTED_BY_NAME: Final = frozenset({404, 405, 500, 501})
 """Statuses with which some endpoints reject a part of a request that their message names."""
 _UNSUPPORTED: Final = re.compile(r"unsupported|unknown|unrecogni[sz]ed|extra_forbidden", re.IGNORECASE)
-_TOO_LONG: Final = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _NUMBER: Final = re.compile(
     r"(?<![\w.-])(?<!\d,)\d{1,3}(?:,\d{3})++(?![\w,])|(?<![\w.-])\d{1,9}(?!\w|[.,]\d|-\w)", re.ASCII
 )
 _STORED_SIZE: Final = re.compile(r"at most (\d+) tokens|window of (\d+) tokens, ([\d.]+) per character")
 _SHORTEST: Final = 16
 """Smallest limit of a reply that is sent, in tokens."""
-_HALVED: Final = 64
-"""Smallest limit that is reached by halving."""
+_QUARTER: Final = 64
+"""Smallest limit that is tried without a number in the error: a quarter of the one before."""
 _MARGIN: Final = 1.1
 """Factor on the estimated tokens of a prompt, so that prompt and reply stay within the window."""
 _MAX_CHANGES: Final = 24
@@ -190,15 +189,17 @@ class Adaptations:
             self._accepted = dict(self.done)
             self._changes = 0
 
-    def learn(self, problem: EndpointProblem, used: Mapping[str, object], request: Request) -> bool:
+    def learn(
+        self, problem: EndpointProblem, used: Mapping[str, object], request: Request, *, last: bool = False
+    ) -> bool:
         """Change a form after a rejected request; return True if the request is worth sending again.
 
-        The forms are those of the last success again if there is nothing left to change.
+        The forms are those of the last success again if there is nothing left to change, or if this was the `last` try.
         """
-        if problem.status not in _REJECTED and problem.status not in _REJECTED_BY_NAME:
+        if problem.status not in _REJECTED and problem.status not in _REJECTED_BY_NAME and not problem.too_long:
             return False
         self._changes += 1
-        if self._changes <= _MAX_CHANGES and self._changed(problem, used, request):
+        if not last and self._changes <= _MAX_CHANGES and self._changed(problem, used, request):
             return True
         self._changes = 0
         self._sentences.clear()
@@ -210,13 +211,10 @@ class Adaptations:
 
     def _changed(self, problem: EndpointProblem, used: Mapping[str, object], request: Request) -> bool:
         limited = self.reply_limit(request) if LIMIT in used else None
-        if limited is None and problem.code in _TOO_LONG:
+        if limited is not None and self._is_size(problem, limited) and self._shorter(problem, limited, request):
+            return True
+        if problem.too_long:  # the prompt itself is too long
             return False
-        if limited is not None and self._is_size(problem, limited):
-            if self._shorter(problem, limited, request):
-                return True
-            # a limit that was accepted before: the prompt itself is too long
-            return limited > self._longest and self._step(self.forms[LIMIT], problem, last=True)
         if (found := _DEMAND.search(problem.message)) and found[1] not in self.forms and DEMANDED not in self.done:
             sent = f"{found[1]}={found[2]}"
             self._set(DEMANDED, Step(sent, f"{sent} is sent"), problem)
@@ -259,7 +257,7 @@ class Adaptations:
 
     def _is_size(self, problem: EndpointProblem, tokens: int) -> bool:
         """Return True if an error is about the length of the reply, or of prompt and reply together."""
-        if problem.code in _TOO_LONG:
+        if problem.too_long:
             return True
         numbers = _numbers(problem.message)
         named = self.forms[LIMIT].words.search(f"{problem.parameter} {problem.message}")
@@ -268,8 +266,8 @@ class Adaptations:
     def _shorter(self, problem: EndpointProblem, tokens: int, request: Request) -> bool:
         """Send a smaller limit, computed from the numbers in an error message; False if none is worth trying."""
         allowed, window = _allowed(_numbers(problem.message), tokens)
-        if not allowed and tokens > self._longest and tokens // 2 >= _HALVED:
-            allowed = tokens // 2
+        if not allowed and tokens // 4 >= max(_QUARTER, self._longest + 1):
+            allowed = tokens // 4
         if not allowed:
             return False
         per_character = (window - allowed) / max(1, _characters(request))

@@ -58,6 +58,8 @@ class Bodies(ABC):
         self._extra = extra
         self._adaptations = Adaptations(model, known, forms)
         self._templates: dict[Hashable, tuple[Mapping[str, object] | None, BodyTemplate]] = {}
+        self._shortened: set[int] = set()
+        """Ids of the requests in flight that were too long and are tried once with another limit."""
         self._known: set[Hashable] = set()
         """Marks of requests that were accepted in the present forms, so that further ones show nothing new."""
         self.done = self._adaptations.done
@@ -133,13 +135,21 @@ class Bodies(ABC):
         """Return how structured output is requested at present; TEXT for free text."""
         return ReplyPath.TEXT if request.schema is None else self.path
 
-    def learn(self, problem: EndpointProblem, request: Request) -> bool:
-        """Change the form after a rejected request; return True if it is worth sending again. See `Adaptations`."""
-        self._known.clear()
-        before = dict(self.done)
-        learnt = self._adaptations.learn(problem, self.used(request), request)
-        if self.done != before:
-            self._templates.clear()
+    def learn(self, problem: EndpointProblem, request: Request, body: bytes) -> bool:
+        """Change the form after a request was rejected with this body; return True if it is worth sending again, once
+        if it is too long. See `Adaptations`.
+        """
+        too_long = problem.too_long
+        again = too_long and id(request) in self._shortened
+        # the body differs if another request in flight has learnt the same in the meantime
+        learnt = not again and body != self.body_for(request)
+        if not learnt:
+            self._known.clear()
+            before = dict(self.done)
+            learnt = self._adaptations.learn(problem, self.used(request), request, last=again)
+            if self.done != before:
+                self._templates.clear()
+        (self._shortened.add if learnt and too_long else self._shortened.discard)(id(request))
         return learnt
 
     @property
@@ -149,6 +159,8 @@ class Bodies(ABC):
 
     def worked(self, request: Request, body: bytes) -> None:
         """Record that a request was accepted with this body."""
+        if self._shortened:
+            self._shortened.discard(id(request))
         own = (request.max_tokens, request.temperature, request.seed, request.samples)
         marks = (request.schema_name, request.schema is None, split_system(request)[0] is None, own)
         if marks in self._known:  # `learn` clears them

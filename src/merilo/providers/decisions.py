@@ -41,8 +41,6 @@ _FORM: Final = Form(
 )
 _ROUTES: Final = ("/systemone", "/decisions", "/invocations")
 """Ends of an address that is the whole one: no path is added to it."""
-_TOO_LARGE: Final = frozenset({"max_tokens_exceeded", "context_length_exceeded", "exceed_context_size_error"})
-_CONTEXT: Final = re.compile(r"context (?:length|window)|maximum context", re.IGNORECASE)
 _TOO_MANY: Final = re.compile(r"too (?:many|long|large)|at most|maximum|exceed", re.IGNORECASE)
 _QUESTIONS: Final = re.compile(r"\bquestions\b(?![.\[]\w)", re.IGNORECASE)
 """Matches the name of the list of questions, not of one question in it."""
@@ -142,9 +140,9 @@ class DecisionBodies(Bodies):
         fields = isinstance(request, DecisionRequest) and any(each.fields for each in request.questions)
         return {_INSTRUCTIONS: (self.done.get(_INSTRUCTIONS), fields)} if fields or self._endpoint.json_state else {}
 
-    def learn(self, problem: EndpointProblem, request: Request) -> bool:
+    def learn(self, problem: EndpointProblem, request: Request, body: bytes) -> bool:
         """See `Bodies`. The body of an error is ignored, because it repeats requests."""
-        return super().learn(replace(problem, body=""), request)
+        return super().learn(replace(problem, body=""), request, body)
 
     def check_model(self, model: str, text: str) -> None:
         """Record the model that answered, and report another one once.
@@ -208,14 +206,11 @@ def decision_error(problem: EndpointProblem, headers: Mapping[str, str], address
     message = f"{address.url} answered {problem.shown}".rstrip(".")
     # about the number of questions or the length of the context
     named = _QUESTIONS.search(f"{problem.parameter} {problem.message}") and _TOO_MANY.search(problem.message)
-    about_size = named or _CONTEXT.search(problem.message)
-    if problem.status == 413 or problem.code in _TOO_LARGE or (problem.status in {400, 422} and about_size):
+    if problem.status == 413 or problem.too_long or (problem.status in {400, 422} and named):
         return TooLarge(f"{message}. The request is too large.", status=problem.status)
     if problem.status == 501:
         return ProviderDown(f"{message}. This model is not a decision model.", status=problem.status)
-    error = error_of(problem, headers, address)
-    # a limit of the account with status 403 is not one of the request, as it is on other wires
-    return ProviderDown(str(error), status=403) if problem.status == 403 and isinstance(error, Permanent) else error
+    return error_of(problem, headers, address)
 
 
 @dataclass(frozen=True)

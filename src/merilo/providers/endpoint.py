@@ -287,8 +287,7 @@ class ChatConnection:
         error = self._read_error(problem, answer.headers, self._address)
         if problem.status in _BY_FORM and not isinstance(error, Permanent):  # the key, the account, the model, a filter
             raise error
-        # the body differs if another request in flight has learnt the same in the meantime
-        learned = body != self._bodies.body_for(request) or self._bodies.learn(problem, request)
+        learned = self._bodies.learn(problem, request, body)
         if learned and not problem.received_bytes:  # a reply that may be billed must count as a failed request
             return None
         raise error

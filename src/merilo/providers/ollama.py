@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -42,8 +41,6 @@ _NUM_CTX: Final = "num_ctx"
 _THINK: Final = "think"
 _LEVELS: Final = ("low", "medium", "high")
 _NOT_FOUND: Final = 404
-_OVER_CONTEXT: Final = re.compile(r"exceeds? the (?:available |maximum )?context|prompt is too long", re.IGNORECASE)
-"""Matches the error for a prompt that exceeds the context length; its status is 400, 413 or 500."""
 
 
 def _default_url() -> str:
@@ -265,7 +262,7 @@ def chat_error_of(
     problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress, *, model: str, limit: ContextLimit
 ) -> ProviderError:
     """Return the merilo error for a problem: with advice if the model is missing or the prompt is too long."""
-    if _OVER_CONTEXT.search(problem.message):
+    if problem.too_long:
         message = f"{address.url} answered {problem.shown}. The prompt exceeds {limit.tokens:,} tokens."
         return Permanent(f"{message} {limit.advice}", status=problem.status)
     if problem.status == _NOT_FOUND and "model" in problem.message:

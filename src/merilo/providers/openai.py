@@ -18,11 +18,21 @@ from urllib.parse import quote
 from merilo.errors import Permanent, Temporary, UsageError
 from merilo.judging.json_types import as_list, as_object
 from merilo.judging.kinds.measured import MatrixVerdict
-from merilo.providers.adaptations import LIMIT, dropped, folded, limit, structured, temperature
+from merilo.providers.adaptations import LIMIT, Form, Step, dropped, folded, limit, structured, temperature
 from merilo.providers.base import REPLY_LIMITS, Connection, Finish, Reply, ReplyPath, Request, Usage
 from merilo.providers.bodies import SYSTEM, Bodies, json_bytes, json_text
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
-from merilo.providers.problems import OK, count, error_of, excerpt, json_object, message_in, problem_in, unusable
+from merilo.providers.problems import (
+    OK,
+    called_with,
+    count,
+    error_of,
+    excerpt,
+    json_object,
+    message_in,
+    problem_in,
+    unusable,
+)
 from merilo.providers.secrets import resolved_body
 
 if TYPE_CHECKING:
@@ -42,6 +52,17 @@ _FINISHED = frozenset(
     {"", "none", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "tool_calls", "function_call"}
 )
 _PLAIN = frozenset({"refusal", "reasoning_content", "reasoning"})  # what a plain reply lacks
+_STREAM = "stream"
+_STREAMED: Final[Mapping[str | None, Mapping[str, object]]] = {
+    None: {},
+    "with usage": {_STREAM: True, "stream_options": {"include_usage": True}},
+    "without usage": {_STREAM: True},
+}
+_ONLY = re.compile(
+    r"\b(?:only|must|requires?|enable|need).{0,40}\bstream|\bstream\w*.{0,40}\b(?:only|must|required|true)|stream_options",
+    re.IGNORECASE,
+)
+"""Matches the message of a server that only streams, or that does not know how to stream the usage."""
 _BROKEN = frozenset({"error", "abort"})
 """Reasons with which servers report that a completion failed."""
 _EXAMPLE = "https://NAME.openai.azure.com"
@@ -108,8 +129,12 @@ class OpenAIBodies(Bodies):
             limit(other),
             dropped("seed"),
             dropped("n", words=r"^n$|[\"'`]n[\"'`]|\bn\s*[=>]|\bn must be"),
+            Form(_STREAM, tuple(Step(how, f"replies are streamed {how}") for how in _STREAMED if how), _ONLY, _ONLY),
         )
         super().__init__(model, extra, known, forms)
+
+    def _parts(self) -> dict[str, object]:
+        return {_STREAM: self.done.get(_STREAM)}
 
     def _fields(self, request: Request, system: str | None, messages: Sequence[object]) -> dict[str, object]:
         instructions = [] if system is None else [{"role": SYSTEM, "content": system}]
@@ -122,7 +147,8 @@ class OpenAIBodies(Bodies):
         parameters = self._parameters(request)
         if LIMIT in parameters:
             parameters[self.done.get(LIMIT, self._limit)] = parameters.pop(LIMIT)
-        return {**body, **parameters, **self._adaptations.demanded(), **self._extra}
+        streamed = _STREAMED.get(self.done.get(_STREAM), {})
+        return {**body, **parameters, **self._adaptations.demanded(), **streamed, **self._extra}
 
 
 def read_reply(bodies: OpenAIBodies, received: Received) -> Reply:
@@ -136,8 +162,8 @@ def read_reply(bodies: OpenAIBodies, received: Received) -> Reply:
 def reply_of(received: Received) -> Reply:
     """Return the reply in a body. Raises Temporary if it is not a completion.
 
-    A server with a reasoning parser may return the requested JSON as reasoning; it is read there if the content is
-    empty.
+    A server with a reasoning parser may return the whole reply as reasoning, and a gateway the requested JSON as the
+    arguments of a tool call. They are read there if the content is empty.
     """
     body, asks_json = received.body, received.path is not ReplyPath.TEXT
     choices = as_list(body.get("choices"))
@@ -192,8 +218,10 @@ def _choice(choice: object, *, structured: bool) -> _Choice:
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     reasoning = reasoning if isinstance(reasoning, str) else ""
     reason = str(fields.get("finish_reason") or "").lower()
-    if structured and reason in _FINISHED and not content.strip() and "{" in reasoning:
-        content = reasoning
+    if reason in _FINISHED and not content.strip():
+        given = called_with(message)
+        content = given if isinstance(given, str) else json_text(given) if given else ""
+        content = content or (reasoning if "{" in reasoning or not structured else "")
     return _Choice(content, _finish(reason, content), reasoning, broken=reason in _BROKEN)
 
 

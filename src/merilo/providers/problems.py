@@ -6,6 +6,7 @@ The mapping follows the providers' own pages on errors; tests/providers/test_err
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,54 +18,91 @@ from merilo.judging.json_types import as_list, as_object, loaded
 from merilo.providers.base import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from merilo.judging.json_types import Json
     from merilo.providers.base import Finish, ReplyPath, Usage
 
 OK = 200
 SERVER_ERRORS = 500
-_REDIRECTS = 300
 _MAX_TOKENS = 10**7  # no model reads or writes more in one request, so a larger count is an error of the server
 _LONGEST_SHOWN = 300
 _LONGEST_BODY = 10_000
 _STATUS = re.compile(r"[45]\d\d")
 _RATE_LIMITED = 429
 _KEY_REFUSED = 401
-_FORBIDDEN = 403
 _INVALID = 422
+_OVERLOADED = frozenset({503, 529})
 _QUOTED_INPUT = re.compile(r"input_value=.*?(?=, input_type=|$)", re.DOTALL)
 """Matches the part of the request that an error of pydantic quotes."""
-_OVER_CONTEXT = "exceed_context_size_error"
-_KEY_CODES = frozenset({"invalid_api_key", "API_KEY_INVALID"})
-_DAILY_QUOTA = re.compile(r"PerDay", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
 """A duration as Google's APIs write it, such as `34s`."""
-_PAYMENT_REQUIRED = 402
-_DOWN = frozenset({301, 302, 303, 307, 308, 403, 404, 405})
-_TEMPORARY = frozenset({408, 409, 425})
-_OVERLOADED = frozenset({503, 529})
-_FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
-_SPENT = frozenset(
-    {
-        "insufficient_quota",
-        "credit_balance_exhausted",
-        "organization_spend_limit_exceeded",
-        "project_spend_limit_exceeded",
-        "organization_usage_limit_exceeded",
-        "enforced_spend_limit_reached",
-        "billing_error",
-    }
-)
-_SAYS_SPENT = re.compile(
-    r"credit balance is too low|reached your (?:specified )?(?:workspace )?API usage limits", re.IGNORECASE
-)
 _OBJECT: Final = {dict}
-ABOUT_SIZE = re.compile(
-    r"context length|maximum context|context window|too (?:large|long|many|high)|exceed|input token count",
-    re.IGNORECASE,
+
+
+class _Cause(NamedTuple):
+    """A kind of error: how it is recognised, the merilo error, and the advice printed after the endpoint's message."""
+
+    error: type[ProviderError]
+    statuses: Collection[int] = ()
+    words: re.Pattern[str] | None = None
+    """Matches the code or the message."""
+    only: Collection[int] = range(1_000)
+    """The statuses with which the words count."""
+    advice: str = ""
+    """May contain `{0.check_key}` and `{0.check_place}` of the address."""
+    quoted: bool = True
+    """False if the endpoint's message may quote a part of the key."""
+
+    def fits(self, problem: EndpointProblem) -> bool:
+        """Return True for an error of this kind."""
+        said = self.words is not None and self.words.search(f"{problem.code} {problem.message}")
+        return problem.status in self.statuses or bool(said and problem.status in self.only)
+
+
+def _cause(error: type[ProviderError], words: str = "", advice: str = "", **more: Any) -> _Cause:  # Any: fields
+    return _Cause(error, words=re.compile(words, re.IGNORECASE) if words else None, advice=advice, **more)
+
+
+_TOO_LONG: Final = _cause(
+    Permanent,
+    r"context[ _-]?(?:length|window|size|limit)|(?:max|maximum|range of) (?:prompt|input|model|sequence)[ _]?length|"
+    r"(?:prompt|input|messages?|requests?)`? (?:is|are|was|text is) too l|longer than the m(?:ax|odel)|"
+    r"too many (?:\w+ )?tokens|reduce the length|max_new_tokens`? must be|less than \d+ tokens|max_tokens_exceeded|"
+    r"(?:prompt|input|request|token count|number of tokens).{0,60}(?:exceed|larger than|greater than).{0,40}"
+    r"(?:tokens?\b|length)|exceed.{0,30}(?:max length|token limit)",
+    only=frozenset(range(1_000)) - {_KEY_REFUSED, _RATE_LIMITED},
 )
-"""Matches a message about the size of the request or a limit, not about an unsupported parameter."""
+"""The prompt does not fit. A shorter reply limit is tried once."""
+_FORM: Final = _Cause(Permanent)
+"""All other errors. If the message names a part of the request, the next form of this part is tried."""
+_CAUSES: Final = (
+    _cause(Refused, r"^(?:content_filter|content_policy_violation|ResponsibleAIPolicyViolation)\b"),
+    _cause(
+        ProviderDown,
+        r"^(?:insufficient_quota|credit_balance_exhausted|billing_error|enforced_spend_limit_reached)\b|"
+        r"^(?:organization|project)_(?:spend|usage)_limit_exceeded\b|credit balance is too low|"
+        r"reached your (?:specified )?(?:workspace )?API usage limits",
+        "The account has reached its spending limit.",
+        statuses=(402,),
+        only=range(SERVER_ERRORS),
+    ),
+    _cause(ProviderDown, r"^\S*PerDay", "The daily quota is used up."),
+    _TOO_LONG,
+    _cause(ProviderDown, r"^(?:invalid_api_key|API_KEY_INVALID)\b", statuses=(_KEY_REFUSED,), quoted=False),
+    _cause(ProviderDown, advice="The key lacks the permission: {0.check_key}.", statuses=(403,)),
+    _cause(ProviderDown, r"^model_not_found\b", "{0.check_place}", statuses=(301, 302, 303, 307, 308, 404, 405)),
+    _Cause(RateLimited, (_RATE_LIMITED,)),
+    _cause(  # retried for minutes, as after "too many requests"
+        RateLimited,
+        r"\bloading\b|warm(?:ing|s)?[ -]?up|cold start|start(?:ing|s) up|initiali[sz]ing|not (?:yet )?ready",
+        "The model is being loaded.",
+        only=(424, 425, 502, 503),
+    ),
+    # 101 and 204 come from gateways: they hold no reply, and no error either
+    _Cause(Temporary, (*range(300), 408, 409, 424, 425, *range(SERVER_ERRORS, 600))),
+)
+"""The causes, the first that matches counts. Refusals, keys, quotas and places are never tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +124,16 @@ class EndpointProblem:
     def shown(self) -> str:
         """Status and message, truncated for display."""
         return f"{self.status}: {excerpt(self.message)}"
+
+    @property
+    def cause(self) -> _Cause:
+        """The kind of error."""
+        return next((each for each in _CAUSES if each.fits(self)), _FORM)
+
+    @property
+    def too_long(self) -> bool:
+        """True if the prompt, or prompt and reply together, exceed what the model reads."""
+        return self.cause is _TOO_LONG
 
     def cleaned(self, clean: Callable[[str], str]) -> EndpointProblem:
         """Return the problem without secrets."""
@@ -140,14 +188,42 @@ def text_in(fields: Json, name: str) -> str:
 
 
 def message_in(text: str) -> Json:
-    """Return the JSON object in a body, or in a list of one object; empty if the body is anything else."""
+    """Return the JSON object in a body, in a list of one object, or in events; empty if the body is anything else."""
     try:
         value = loaded(text)
     except ValueError:
-        return {}
+        return _streamed(text)
     # Google's compatible endpoint wraps its errors in a list.
     items = None if type(value) in _OBJECT else as_list(value)
     return json_object(items[0] if items is not None and len(items) == 1 else value) or {}
+
+
+def _streamed(text: str) -> Json:
+    """Return the chat completion in server-sent events, or their error; empty if it is incomplete or none."""
+    body: Json = {}
+    pieces: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    events = [line[5:].strip() for line in text.split("\n") if line.startswith("data:")]
+    for event in events:
+        if (found := message_in(event) if event.startswith("{") else {}).get("error"):
+            return found
+        body |= {name: value for name, value in found.items() if value is not None}
+        for choice in filter(None, map(json_object, as_list(found.get("choices")) or ())):
+            delta = json_object(choice.get("delta") or choice.get("message")) or {}
+            own = pieces[str(choice.get("index"))]
+            for name, value in (*delta.items(), ("arguments", called_with(delta)), ("", choice.get("finish_reason"))):
+                if isinstance(value, str) and value:
+                    own[name].append(value)
+    if not any("" in own for own in pieces.values()) and "[DONE]" not in events:
+        return {}
+    joined = [{name: "".join(parts) for name, parts in own.items()} for own in pieces.values()]
+    choices = [{"message": {**own, "function_call": own}, "finish_reason": own.get("")} for own in joined]
+    return {**body, "choices": choices}
+
+
+def called_with(message: Json) -> object:
+    """Return the arguments of the first tool call of a message; None without one."""
+    calls = as_list(message.get("tool_calls")) or ({"function": message.get("function_call")},)
+    return (json_object((json_object(calls[0]) or {}).get("function")) or {}).get("arguments")
 
 
 def json_object(value: Any) -> Json | None:
@@ -176,6 +252,7 @@ def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:
     code = _code(fields, details)
     delays = (_DURATION.fullmatch(str(detail.get("retryDelay") or "")) for detail in details)
     wait_s = next((float(delay[1]) for delay in delays if delay is not None), None)
+    wait_s = _number(str(body.get("estimated_time"))) if wait_s is None else wait_s  # a model that is being loaded
     received = 0
     if status == OK:
         number = str(fields.get("code") or code)
@@ -189,41 +266,19 @@ def problem_in(status: int, body: Json, text: str) -> EndpointProblem | None:
 
 def error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
     """Return the merilo error for a problem."""
-    error = _error_of(problem, headers, address)
-    error.received_bytes = problem.received_bytes
-    return error
-
-
-def _error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
-    status, code = problem.status, problem.code
-    message = f"{address.url} answered {problem.shown}".rstrip(".")
-    if code in _FILTERED:
-        return Refused(f"{message}.", status=status)
-    if (
-        code in _SPENT
-        or status == _PAYMENT_REQUIRED
-        or (status < SERVER_ERRORS and _SAYS_SPENT.search(problem.message))
-    ):
-        return ProviderDown(f"{message}. The account has reached its spending limit.", status=status)
-    if _DAILY_QUOTA.search(code):
-        return ProviderDown(f"{message}. The daily quota is used up.", status=status)
-    if code == _OVER_CONTEXT:  # some versions of llama.cpp send it with status 500
-        return Permanent(f"{message}.", status=status)
-    if status == _KEY_REFUSED or code in _KEY_CODES:  # its message is not shown: it may quote part of the key
-        return ProviderDown(f"{address.url} rejected the key ({status}); {address.check_key}.", status=status)
-    if status == _FORBIDDEN and ABOUT_SIZE.search(problem.message):
-        return Permanent(f"{message}.", status=status)
-    if status == _FORBIDDEN:
-        return ProviderDown(f"{message}. The key lacks the permission: {address.check_key}.", status=status)
-    if status in _DOWN or code == "model_not_found":
-        return ProviderDown(f"{message}. {address.check_place}", status=status)
+    cause, status = problem.cause, problem.status
+    message = f"{address.url} answered {problem.shown}".rstrip(".") + "."
+    if not cause.quoted:
+        message = f"{address.url} rejected the key ({status}); {address.check_key}."
+    message = f"{message} {cause.advice.format(address)}".rstrip()
     wait_s = retry_after_s(headers)
     wait_s = problem.retry_after_s if wait_s is None else wait_s
-    if status == _RATE_LIMITED or (status in _OVERLOADED and wait_s is not None):
-        return RateLimited(f"{message}.", retry_after_s=wait_s, status=status)
-    # 101 and 204 come from gateways: they hold no reply, and no error either
-    temporary = status in _TEMPORARY or status >= SERVER_ERRORS or status < _REDIRECTS
-    return (Temporary if temporary else Permanent)(f"{message}.", status=status)
+    if cause.error is RateLimited or (cause.error is Temporary and status in _OVERLOADED and wait_s is not None):
+        error: ProviderError = RateLimited(message, retry_after_s=wait_s, status=status)
+    else:
+        error = cause.error(message, status=status)
+    error.received_bytes = problem.received_bytes
+    return error
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
