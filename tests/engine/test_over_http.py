@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,18 @@ from server import Asked, JudgeServer
 import merilo
 from merilo.judging.kinds.contexts import Mentions, Relevance, Sufficiency, Support, Usefulness
 from merilo.judging.kinds.responses import Addresses, Answered, Entities, Noncommittal, Parts, Statements
+from merilo.commands.verify.replay import State, verify_run
+from merilo.judging.kinds.addresses import Addresses
+from merilo.judging.kinds.answered import Answered
+from merilo.judging.kinds.entities import Entities
+from merilo.judging.kinds.mentions import Mentions
+from merilo.judging.kinds.noncommittal import Noncommittal
+from merilo.judging.kinds.parts import Parts
+from merilo.judging.kinds.relevance import Relevance
+from merilo.judging.kinds.statements import Statements
+from merilo.judging.kinds.sufficiency import Sufficiency
+from merilo.judging.kinds.support import Support
+from merilo.judging.kinds.usefulness import Usefulness
 from merilo.numbers import spent_text
 from merilo.runs.ledger import Ledger
 
@@ -100,6 +113,41 @@ def test_refused_parameters_are_told_once_and_recorded(evaluated: Evaluate, serv
     (adapted,) = run.usage["adaptations"].values()
     assert adapted == {"temperature": "dropped", "response_format": "json_mode"}
     assert scores(run) == scores(evaluated(rows(5)))
+
+
+def test_a_kind_whose_replies_are_never_readable_is_no_longer_asked(evaluated: Evaluate) -> None:
+    """After 20 questions in a row, said once with the reply; other kinds are answered, and the run verifies."""
+    said: list[str] = []
+
+    class Watch:
+        def begin(self, run: Path, samples: int) -> None: ...
+        def advance(self, samples: int) -> None: ...
+        def note(self, text: str) -> None:
+            said.append(text)
+
+        def end(self) -> None: ...
+
+    def replies(asked: Asked) -> dict[str, Any]:
+        return {"score": "as I see it"} if asked.kind == "sufficiency" else answer(asked)
+
+    with JudgeServer(replies) as strange:
+        run = evaluated(
+            rows(80),
+            judge="openai:test-model",
+            base_url=strange.base_url,
+            metrics=["context_sufficiency", "context_relevance"],
+            concurrency=4,
+            progress=Watch(),
+        )
+        asked = Counter(each.kind for each in strange.asked)
+    assert 60 <= asked["sufficiency"] <= 60 + 3 * 4
+    assert run.metrics["context_relevance"].scored == 80
+    assert run.metrics["context_sufficiency"].failed == 80
+    (warning,) = [each for each in said if "readable" in each]
+    assert "20 sufficiency questions in a row" in warning
+    assert "as I see it" in warning
+    assert json.dumps([*run.records()]).count("Not asked: 20 sufficiency questions") >= 50
+    assert verify_run(run.path).state is State.VERIFIED
 
 
 def test_tokens_from_the_cache_of_a_provider_are_reported(evaluated: Evaluate, server: JudgeServer) -> None:

@@ -106,6 +106,11 @@ class Dispatcher(QueueOwner):
         """Add to the number of answers that were known without a request."""
         self.known += known
 
+    def stop_asking(self, provider: Provider, kind: str, failure: Failure, warning: str) -> None:
+        """Send no more requests with this schema name to a provider's endpoint; they get the failure instead."""
+        self._queue_for(provider).stopped_kinds[kind] = failure
+        self.warn_once(warning)
+
     def on_reply(self) -> None:
         """See `QueueOwner`."""
         if self.halted and not self.over and not any(queue.busy for queue in self._queues.values()):

@@ -20,8 +20,10 @@ from merilo.engine.plan_run import next_step
 from merilo.engine.rate_limits import asks_no_model
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.base import OutgoingRequest
-from merilo.judging.verdicts import Verdict
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import plan_of
+from merilo.providers.base import FREE_TEXT
+from merilo.providers.problems import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from merilo.engine.dispatcher import Dispatcher
     from merilo.engine.plan_run import PlanRun
     from merilo.judging.ask import Answer, Step
-    from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
 
     BatchSender = Callable[[Sequence[OutgoingRequest]], Iterable[tuple[int, Reply | Failure]]]
@@ -43,6 +44,8 @@ POLL_S: Final = 0.1
 """Seconds between look-ups of answers that other processes store."""
 _MAX_WAIT_S: Final = 120.0
 """Maximum seconds to wait for an answer of another process, which may be stopped or wait for a slow server."""
+_MAX_UNREADABLE: Final = 20
+"""Number of consecutive questions of one kind without a readable reply after which the kind is no longer asked."""
 _MAX_AHEAD: Final = 100
 """Maximum steps of a plan that are asked ahead: some plans do not end with likely answers."""
 
@@ -65,10 +68,12 @@ def _keyed(units: Iterable[WorkUnit], held: KnownAnswers) -> list[tuple[bytes, A
 class _SharedSession:
     """A judge session in flight, shared by all plan runs that need its answers. It outlives them."""
 
-    __slots__ = ("_driver", "block", "opened_s", "session", "units", "waiting")
+    __slots__ = ("_driver", "block", "opened_s", "sent", "session", "units", "waiting")
 
     session: JudgeSession
     """Set when it is opened."""
+    sent: OutgoingRequest
+    """The last request."""
 
     def __init__(self, driver: AsyncDriver, block: int) -> None:
         self.block = block
@@ -81,6 +86,7 @@ class _SharedSession:
     def send(self, *, again: bool) -> None:
         """Post the requests of the session. Re-asks (`again`) go before requests of sessions that have no reply yet."""
         for place, send in enumerate(self.session.sends or ()):
+            self.sent = send
             self._driver.post(send, self, place, again=again)
 
     def on_reply(self, place: int, reply: Reply | Failure) -> Callable[[], None] | None:
@@ -137,6 +143,8 @@ class AsyncDriver:
         self._looking: asyncio.TimerHandle | None = None
         self._local: dict[int, bool] = {}  # by id of a provider, which lives as long as its judge: it asks no model
         self._ready: list[WaitingPlan] = []
+        self._unreadable: dict[tuple[int, str], int] = {}
+        """By id of a provider and name of a schema, the number of consecutive sessions without a readable reply."""
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
         self._loop = asyncio.get_running_loop()
         self._commit: asyncio.TimerHandle | None = None
@@ -298,7 +306,23 @@ class AsyncDriver:
         """Store the answers of a finished session, and pass them to the plan runs that waited for it."""
         held = flight.session.keep(commit=False)  # the stored answers: an earlier verdict of the cache wins
         self.waiting -= 1
+        if self._unreadable or type(flight.session.verdicts[0]) is Failure:
+            self._note_unreadable(flight)
         self._deliver(flight, held)
+
+    def _note_unreadable(self, flight: _SharedSession) -> None:
+        """Count consecutive sessions of one kind without a readable reply; at the limit, stop asking this kind."""
+        provider, kind = flight.sent.provider, flight.sent.request.schema_name
+        reply, key = flight.session.unreadable, (id(provider), kind)
+        count = self._unreadable.get(key, 0)
+        if count == _MAX_UNREADABLE or kind == FREE_TEXT:
+            return
+        self._unreadable[key] = count = 0 if reply is None else count + 1
+        if reply is not None and count == _MAX_UNREADABLE:
+            reason = f"{count} {kind.removesuffix('_together')} questions in a row got no readable reply"
+            failure = Failure(FailureKind.UNREADABLE, f"Not asked: {reason}.")
+            warning = f"{reason}, so no more are asked. The last reply: {excerpt(reply)!r}."
+            self._dispatcher.stop_asking(provider, kind, failure, warning)
 
     def go_on(self) -> None:
         """Commit if it is due, and advance the plan runs whose answers have arrived."""

@@ -111,6 +111,8 @@ class EndpointQueue:
         self._expected = TokenEstimator()
         self._priced = dispatcher.spending.price(provider, PRICED) is not None
         self._estimates = self._remote or self._priced
+        self.stopped_kinds: dict[str, Failure] = {}
+        """By the schema's name, the failures of requests that are no longer sent: their replies were never readable."""
         self.left_out_usd: float | None = None
         """Maximum cost of the cheapest request that was skipped because it alone could exceed the cost limit; None if
         none was."""
@@ -286,6 +288,11 @@ class EndpointQueue:
 
     def _let_through(self, index: int) -> PendingRequest | None:
         pending = self._heap[index][2]
+        if self.stopped_kinds and (failure := self.stopped_kinds.get(pending.send.request.schema_name)) is not None:
+            self._take_out(index)
+            self._unread.append((pending, failure))
+            self._read_soon()
+            return None
         if not self._affordable(index, pending):
             return None
         permit = self._share.take(self._expected.tokens(pending.send.request) if self._weighs else 0)
@@ -580,7 +587,11 @@ class EndpointQueue:
         self._unread.append((pending, reply))
         if self._local or len(self._unread) > self._max_unread:
             self._read_some()
-        elif not self._reading:
+        else:
+            self._read_soon()
+
+    def _read_soon(self) -> None:
+        if not self._reading:
             self._reading = True
             self._loop.call_soon(self._read)
 

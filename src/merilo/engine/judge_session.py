@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("merilo")
 
+_UNREAD = frozenset({FailureKind.UNREADABLE, FailureKind.TRUNCATED})
 MAX_VERDICT = 2**25
 """Maximum characters of a stored verdict. A store takes no value above 128 MiB, and a character may have 4 bytes."""
 
@@ -41,7 +42,8 @@ class JudgeSession:
         self._places: Sequence[int] = ()  # for each of `sends`, the place of its reply in the step
         self._resumed = False  # True if some replies to the present step came in an earlier part of the run
         self._missing = 0
-        self._verdicts: tuple[Answer, ...] = ()
+        self.verdicts: tuple[Answer, ...] = ()
+        """The answers of the finished session."""
         self._replies: list[Reply | Failure] = []
         self._cost: float | None = 0.0
         self._began = time.monotonic()
@@ -85,10 +87,17 @@ class JudgeSession:
     def keep(self, *, commit: bool = True) -> KnownAnswers:
         """Store the answers of the finished session; return the stored answers by key. `commit`: if it is due."""
         seconds = time.monotonic() - self._began
-        held = self._answers.keep(self.unit, self._verdicts, self._replies, self._cost, seconds)
+        held = self._answers.keep(self.unit, self.verdicts, self._replies, self._cost, seconds)
         if commit:
             self._answers.commit_if_due()
         return held
+
+    @property
+    def unreadable(self) -> str | None:
+        """The last reply, if the finished session read no answer in its replies; None otherwise."""
+        unread = all(isinstance(each, Failure) and each.kind in _UNREAD for each in self.verdicts)
+        last = self._replies[-1] if unread and self._replies else None
+        return None if last is None or isinstance(last, Failure) else last.text
 
     def leave(self) -> None:
         """Store the replies of an interrupted session, so that a later part of the run resumes it."""
@@ -125,10 +134,10 @@ class JudgeSession:
             self._places, self._step = range(self._missing), [None] * self._missing
         except StopIteration as stop:
             self.sends = None
-            self._verdicts = tuple(map(_storable, stop.value))
+            self.verdicts = tuple(map(_storable, stop.value))
         except Exception as error:  # noqa: BLE001  a bug in a judge must not end the run
             self.sends = None
-            self._verdicts = tuple(_broken(self.unit.judge, error) for _ in self.unit.questions)
+            self.verdicts = tuple(_broken(self.unit.judge, error) for _ in self.unit.questions)
 
 
 def _broken(judge: Judge, error: Exception) -> Failure:

@@ -64,7 +64,14 @@ if TYPE_CHECKING:
     Turn = Generator[tuple[OutgoingRequest, ...], tuple[Reply | Failure, ...], TurnResult]
 
 
-def turn(provider: Provider, request: Request, *, rating: bool = False, reasoning: ReasoningLimit) -> Turn:
+def turn(
+    provider: Provider,
+    request: Request,
+    *,
+    rating: bool = False,
+    reasoning: ReasoningLimit,
+    enlargements: int = ENLARGEMENTS,
+) -> Turn:
     """Return the whole reply to one request, or a failure; truncated and refused replies are failures.
 
     The reply to a `rating` may be cut off: a larger limit helps only if the model was still reasoning. Texts are sent
@@ -72,7 +79,7 @@ def turn(provider: Provider, request: Request, *, rating: bool = False, reasonin
     """
     if any(map(MARKER.search, [message.text for message in request.messages])):
         request = replace(request, messages=tuple(map(_plain, request.messages)))
-    for enlargement in range(ENLARGEMENTS + 1):
+    for enlargement in range(enlargements + 1):
         (reply,) = yield (OutgoingRequest(provider, request),)
         if isinstance(reply, Failure):
             cut = enlargement > 0 and reply.kind is FailureKind.PERMANENT
@@ -91,7 +98,7 @@ def turn(provider: Provider, request: Request, *, rating: bool = False, reasonin
             request.samples == 1 and _LEAST_FILLING <= written < _NEARLY * request.max_tokens
         ):
             break
-        if enlargement < ENLARGEMENTS:
+        if enlargement < enlargements:
             request = replace(request, max_tokens=ENLARGED * request.max_tokens)
             if not answered:
                 reasoning.tokens = max(reasoning.tokens, min(request.max_tokens or 0, _MAX_REASONING))

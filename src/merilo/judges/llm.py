@@ -57,9 +57,9 @@ class LLMJudge(JudgeDefaults):
 
     - `language`: of the rubrics; None uses each question's own language.
     - `temperature`, `seed`: None leaves them to the model; draw n of a question uses seed + n.
-    - `max_tokens`: limit of one reply, reasoning included; None for that of the kind of question. If a list or a free
-      text is truncated, the limit is multiplied by four, at most twice. A truncated rating is read if its decision is
-      complete, otherwise re-asked.
+    - `max_tokens`: limit of one reply, reasoning included; None for that of the kind of question. If a list is
+      truncated, the limit is multiplied by four, at most twice; for a free text, once. A truncated rating is read if
+      its decision is complete, otherwise re-asked.
     - `reasks`: how often merilo re-asks after an unreadable reply.
     - `judged`: which questions share a prompt. By default, the statements of one text that are compared with the same
       contexts. `together`: also the relevance of all contexts. `each`: none.
@@ -203,7 +203,7 @@ class LLMJudge(JudgeDefaults):
             seed=None if self.seed is None else self.seed + first.draw,
             samples=len(questions),
         )
-        result = yield from turn(self.provider, request, reasoning=self._reasoning)
+        result = yield from turn(self.provider, request, reasoning=self._reasoning, enlargements=1)
         answers = _texts(result, len(questions))
         rest = questions[len(answers) :]
         # A provider may return fewer texts than requested.

@@ -23,6 +23,10 @@ REPLY_LIMITS: Final = ("max_completion_tokens", "max_tokens")
 """Names of the reply limit in chat requests: that of newer servers, and that of all others."""
 
 
+FREE_TEXT: Final = "reply"
+"""The name of the schema of requests that are not about one kind of question."""
+
+
 class ReplyPath(StrEnum):
     """Way in which structured output was requested."""
 
@@ -62,7 +66,7 @@ class Request:
     """JSON Schema of the reply; None for free text."""
     general_schema: Mapping[str, object] | None = None
     """The schema without what holds for this question only: for prompts, whose beginning others share."""
-    schema_name: str = "reply"
+    schema_name: str = FREE_TEXT
     max_tokens: int | None = None
     temperature: float | None = None
     seed: int | None = None
