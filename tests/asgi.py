@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import unquote
 
 HOST = "127.0.0.1:8642"
-COOKIE = ("Cookie", "merilo-8642=token")
-"""What a browser sends that was let in by an application whose secret is \"token\"."""
+LET_IN = "/token"
+"""What every address of an application begins with whose secret is \"token\"."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,16 @@ class Got:
 
 
 def ask(
-    app: Any, address: str, method: str = "GET", *, headers: Sequence[tuple[str, str]] | None = None, body: bytes = b""
+    app: Any,
+    address: str,
+    method: str = "GET",
+    *,
+    headers: Sequence[tuple[str, str]] = (("Host", HOST),),
+    body: bytes = b"",
+    first: str = LET_IN,
 ) -> Got:
-    """The response to one request; `headers`: all of them, by default the right Host and the cookie."""
-    path, _, query = address.partition("?")
-    given = [("Host", HOST), COOKIE] if headers is None else headers
+    """The response to one request; `headers`: all of them; `first`: what the address begins with."""
+    path, _, query = f"{first}/{address.removeprefix('../').lstrip('/')}".partition("?")
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -45,7 +50,7 @@ def ask(
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in given],
+        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 8642),
     }

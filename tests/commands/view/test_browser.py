@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,8 @@ def served(browser: Browser, directory: Path) -> Iterator[str]:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
         thread.start()
         try:
-            let_in(browser, f"http://127.0.0.1:{port}/?token=token")
-            yield f"http://127.0.0.1:{port}/"
+            let_in(browser, f"http://127.0.0.1:{port}/token/")
+            yield f"http://127.0.0.1:{port}/token/"
         finally:
             server.should_exit = server.force_exit = True
             thread.join()
@@ -43,7 +44,7 @@ def served(browser: Browser, directory: Path) -> Iterator[str]:
 def let_in(browser: Browser, address: str) -> None:
     """Open the printed address, which leads to the list."""
     browser.visit(address)
-    browser.wait("location.search === '' && document.querySelector('h1')?.textContent === 'Runs'")
+    browser.wait("document.querySelector('h1')?.textContent === 'Runs'")
 
 
 @pytest.fixture
@@ -58,20 +59,49 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_the_printed_address_lets_a_browser_in(browser: Browser, runs: Path) -> None:
-    """The file that is opened leads to the list; a reload and another page need no token, a new browser does."""
+    """The file that is opened leads to the list; an address without the secret does not."""
     with served(browser, runs) as address:
-        for forgotten in (True, False):
-            if forgotten:
-                browser._ask("Network.clearBrowserCookies")
-                browser.visit(address)
-                assert browser.run("document.querySelector('h1').textContent") == "Not let in"
-            with _page_that_opens(f"{address}?token=token") as file:
-                let_in(browser, file)
+        for other in ("", "tokem/", "token"):
+            browser.visit(address.replace("token/", other))
+            assert browser.run("document.querySelector('h1').textContent") == "Not let in"
+        with _page_that_opens(address) as file:
+            let_in(browser, file)
         browser.run("setTimeout(() => location.reload()); window.old = true")
         browser.wait("!window.old && document.querySelector('h1')?.textContent === 'Runs'")
         browser.visit(f"{address}progress")
         assert '"version"' in browser.run("document.body.textContent")
         assert browser.run("document.cookie") == ""
+
+
+def test_another_server_of_this_machine_gets_no_secret(browser: Browser, runs: Path) -> None:
+    """On another port, opened by its address, by a link from a page of ours or as a form, in the same browser."""
+    got: list[str] = []
+
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            got.append(f"{self.requestline}\n{self.headers}")
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<h1>other</h1>")
+
+        def log_message(self, *_: object) -> None: ...
+
+    with served(browser, runs) as address, HTTPServer(("127.0.0.1", 0), Other) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        there = f"http://127.0.0.1:{other.server_port}/"
+        try:
+            browser.visit(there)
+            for page in (address, f"{address}nothing"):
+                browser.visit(page)
+                make = f"Object.assign(document.createElement('a'), {{href: '{there}linked'}})"
+                browser.run(f"setTimeout(() => document.body.appendChild({make}).click())")
+                browser.wait("document.querySelector('h1')?.textContent === 'other'")
+                assert browser.run("document.referrer") == ""
+        finally:
+            other.shutdown()
+    assert sum("GET /linked" in each for each in got) == 2
+    assert not any("token" in each for each in got)
 
 
 def test_list_to_comparison(browser: Browser, runs: Path) -> None:
@@ -178,6 +208,6 @@ def test_labels_lead_to_the_corrected_numbers(browser: Browser, tmp_path: Path) 
             browser.wait(f"!document.querySelector('.task') || document.querySelector('progress').value === {number}")
         browser.wait("document.querySelector('.state').textContent === 'Saved'")
         browser.run("[...document.querySelectorAll('button')].find(e => e.textContent.startsWith('Show the')).click()")
-        browser.wait("location.pathname === '/compare' && document.querySelector('h1')")
+        browser.wait("location.pathname.endsWith('/compare/') && document.querySelector('h1')")
         assert "corrected" in browser.run("document.body.textContent")
         assert browser.errors() == []

@@ -42,7 +42,7 @@ def server(tmp_path: Path) -> Iterator[Started]:
             assert process.stdout is not None
             line = process.stdout.readline()
             found = re.fullmatch(
-                r"Runs in runs: http://127\.0\.0\.1:(\d+)/\?token=([\w-]{43}) \(Ctrl-C stops the server\)\n", line
+                r"Runs in runs: http://127\.0\.0\.1:(\d+)/([\w-]{43})/ \(Ctrl-C stops the server\)\n", line
             )
             assert found is not None, line
             yield Started(process, int(found[1]), found[2])
@@ -62,15 +62,13 @@ def test_serves_until_it_is_stopped(server: Started) -> None:
     """It serves the list and reports to whoever has the printed address, and Ctrl-C ends it with exit code 0."""
     process, port, secret = server
     assert get(port, "/")[0] == get(port, "/progress")[0] == 403
-    assert get(port, f"/?token={secret}")[0] == 200
-    cookie = {"Cookie": f"merilo-{port}={secret}"}
-    status, page = get(port, "/", **cookie)
+    status, page = get(port, f"/{secret}/")
     assert status == 200
-    address = re.search(r'href="(/runs/\w+)"', page)
+    address = re.search(r'href="(runs/\w+)"', page)
     assert address is not None
-    assert get(port, address[1], **cookie)[0] == 200
-    assert get(port, "/progress", **cookie)[0] == 200
-    assert get(port, "/runs/../../../../etc/passwd", **cookie)[0] == 404
+    assert get(port, f"/{secret}/{address[1]}")[0] == 200
+    assert get(port, f"/{secret}/progress")[0] == 200
+    assert get(port, f"/{secret}/runs/../../../../etc/passwd")[0] == 404
     if sys.platform == "linux":
         with closing(socket.socket()) as elsewhere:
             assert elsewhere.connect_ex(("127.0.0.2", port)) != 0
@@ -82,10 +80,10 @@ def test_serves_until_it_is_stopped(server: Started) -> None:
 
 def test_the_browser_gets_a_file() -> None:
     """The command line of the browser names a file that only this user can read; it has the address, and is removed."""
-    with _page_that_opens("http://127.0.0.1:8642/?token=secret") as address:
+    with _page_that_opens("http://127.0.0.1:8642/secret/") as address:
         path = Path(url2pathname(urlsplit(address).path))
         assert "secret" not in address
-        assert 'content="0; url=http://127.0.0.1:8642/?token=secret"' in path.read_text()
+        assert 'content="0; url=http://127.0.0.1:8642/secret/"' in path.read_text()
         assert path.stat().st_mode & 0o077 == 0
     assert not path.exists()
 

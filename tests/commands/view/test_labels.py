@@ -32,14 +32,14 @@ def app_of(directory: Path) -> ASGIApp:
 
 def page_of(app: ASGIApp) -> str:
     """The address of the only labelling page in the list."""
-    (address,) = re.findall(r'href="(/labels/[0-9a-f]{16})"', ask(app, "/").text)
+    (address,) = re.findall(r'href="(labels/[0-9a-f]{16})"', ask(app, "/").text)
     return address
 
 
 def send(app: ASGIApp, address: str, body: object, *, secret: str = "token") -> Got:  # noqa: S107
     """The response to what a labelling page sends."""
-    headers = [("Host", HOST), ("Origin", f"http://{HOST}"), ("Cookie", f"merilo-8642={secret}")]
-    return ask(app, address, "POST", headers=headers, body=json.dumps(body).encode())
+    headers = [("Host", HOST), ("Origin", f"http://{HOST}")]
+    return ask(app, address, "POST", headers=headers, body=json.dumps(body).encode(), first=f"/{secret}")
 
 
 def tasks_in(directory: Path) -> list[dict[str, str]]:
@@ -60,7 +60,7 @@ def test_answers_correct_the_numbers_of_the_pair(labelled: Path) -> None:
     assert not (labelled / "a" / LABELS).exists()
     found = send(app, f"{address}/attach", {})
     assert found.status == 200, found.text
-    assert found.json["href"].startswith("/compare?run=")
+    assert found.json["href"].startswith("../compare/?run=")
     assert all(Run.open(labelled / name).labels for name in ("a", "b"))
     assert "corrected" in ask(app, found.json["href"]).text
     assert "answers of 1 annotator" in ask(app, "/").text
@@ -84,8 +84,8 @@ def test_other_answers_are_refused_with_a_reason(labelled: Path, body: object, s
     assert sorted(path.name for path in labelled.iterdir()) == ["a", "b", "tasks.jsonl"]
 
 
-def test_answers_need_the_cookie_and_known_tasks(labelled: Path) -> None:
-    """Without the cookie nothing is stored; a file of tasks that is not in the list cannot be named."""
+def test_answers_need_the_secret_and_known_tasks(labelled: Path) -> None:
+    """Without the secret nothing is stored; a file of tasks that is not in the list cannot be named."""
     app = app_of(labelled)
     body = {"annotator": "ann", "task": tasks_in(labelled)[0]["task"], "label": "2"}
     assert send(app, page_of(app), body, secret="other").status == 403  # noqa: S106

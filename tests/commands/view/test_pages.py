@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
+from urllib.parse import urljoin
 
 import pytest
-from asgi import Got, ask
+from asgi import HOST, LET_IN, Got, ask
 from graded_runs import FAILS, graded
 from starlette.types import ASGIApp
 
@@ -52,14 +53,14 @@ def links(page: Got) -> dict[str, str]:
     return {
         name: address
         for address, name in re.findall(
-            r'<a href="(/runs/[0-9a-f]{16})"><span class="t" dir="auto">(.*?)</span>', page.text
+            r'<a href="(runs/[0-9a-f]{16})"><span class="t" dir="auto">(.*?)</span>', page.text
         )
     }
 
 
 def compare_address(addresses: Sequence[str]) -> str:
     """The address of the comparison of runs."""
-    return "/compare?" + "&".join(f"run={address.rpartition('/')[2]}" for address in addresses)
+    return "/compare/?" + "&".join(f"run={address.rpartition('/')[2]}" for address in addresses)
 
 
 def test_the_list_shows_runs_and_means(runs: Path) -> None:
@@ -133,10 +134,11 @@ def test_a_comparison_needs_two_runs_that_can_be_compared(runs: Path) -> None:
 def test_unknown_addresses_are_not_found(runs: Path) -> None:
     """An unknown run, in a report and in a comparison, and an unknown page have a page that says so, with a link."""
     app = app_of(runs)
-    for address in ("/runs/0123456789abcdef", "/runs/first", "/compare?run=first&run=second", "/nothing", "/runs/a/b"):
+    for address in ("/runs/0123456789abcdef", "/runs/first", "/compare/?run=first&run=second", "/nothing", "/runs/a/b"):
         page = ask(app, address)
         assert page.status == 404
-        assert 'href="/"' in page.text
+        (back,) = re.findall(r'href="([./]+)"', page.text)
+        assert urljoin(f"http://{HOST}{LET_IN}{address}", back) == f"http://{HOST}{LET_IN}/"
 
 
 DAMAGES = {

@@ -50,7 +50,7 @@ def test_progress_of_a_run_being_written(going: Going, tmp_path: Path) -> None:
     assert '<tr class="running">' in page
     assert "1 of 8 samples (12%)" in page
     assert ask(app, "/progress").json["version"] == version
-    address = re.search(r'href="(/runs/\w+)"', page)
+    address = re.search(r'href="(runs/\w+)"', page)
     assert address is not None
     own = ask(app, address[1])
     assert (own.status, "The report appears when the run is finished." in own.text) == (200, True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -136,7 +136,7 @@ def comparison(site: Site, asked: Asked) -> Response:
 def labelling(site: Site, asked: Asked) -> Response:
     """Return the page that asks for the labels of a file of tasks."""
     tasks = _tasks(site, asked)
-    return html(label_page(TaskFile(tasks.path).records, save=f"/labels/{tasks.id}"))
+    return html(label_page(TaskFile(tasks.path).records, save=tasks.id))
 
 
 def answer(site: Site, asked: Asked) -> Response:
@@ -150,8 +150,8 @@ def attach(site: Site, asked: Asked) -> Response:
     def address() -> dict[str, object]:
         runs = attached_to(_tasks(site, asked), site.catalog.runs())
         if len(runs) == 1:
-            return {"href": f"/runs/{runs[0].id}"}
-        return {"href": "/compare?" + "&".join(f"run={run.id}" for run in runs[:_MAX_COMPARED])}
+            return {"href": f"../runs/{runs[0].id}"}
+        return {"href": "../compare/?" + "&".join(f"run={run.id}" for run in runs[:_MAX_COMPARED])}
 
     return _for_script(address)
 
@@ -166,7 +166,7 @@ def progress(site: Site, asked: Asked) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: its path, the function that answers, and its method."""
+    """A page: its path, the function that answers, and its method. Links are relative: they lack the secret."""
 
     path: str
     answer: Callable[[Site, Asked], Response]
@@ -176,7 +176,7 @@ class Page:
 PAGES: Final = (
     Page("/", run_list),
     Page("/runs/{run}", run_report),
-    Page("/compare", comparison),
+    Page("/compare/", comparison),
     Page("/progress", progress),
     Page("/labels/{tasks}", labelling),
     Page("/labels/{tasks}", answer, "POST"),
@@ -187,12 +187,12 @@ PAGES: Final = (
 def create_app(directory: Path, secret: str, port: int) -> ASGIApp:
     """Return the application for the runs below a directory, served on this port of 127.0.0.1.
 
-    `secret`: what the first address must have, and then the cookie of every request.
+    `secret`: the first part of every path.
     """
     site = Site(Catalog(directory))
     routes = [Route(each.path, _endpoint(each, site), methods=[each.method]) for each in PAGES]
     pages = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
-    return Guard(pages, own_hosts(port), f"merilo-{port}", secret)
+    return Guard(pages, own_hosts(port), secret)
 
 
 def html(page: str | bytes, status: int = 200) -> Response:
@@ -230,11 +230,11 @@ def _answered(page: Page, site: Site, asked: Asked) -> Response:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    del request
+    back = "../" * (request.scope["path"].count("/") - 1) or "./"
     status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
     if status == 404:
         detail = "There is no such page."
-    return html(error_page("Not found" if status == 404 else "This cannot be shown", detail), status)
+    return html(error_page("Not found" if status == 404 else "This cannot be shown", detail, back), status)
 
 
 def _named(runs: Sequence[ViewedRun], run_id: str) -> ViewedRun:
@@ -281,11 +281,8 @@ _SAFE: Final = frozenset({"GET", "HEAD"})
 _OWN_SITE: Final = frozenset({"", "none", "same-origin"})
 """Values of `Sec-Fetch-Site` for our pages, a typed address, and clients that do not send it."""
 _POLICY: Final = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
-QUERY: Final = "token"
-"""The name of the secret in the printed address."""
 _REFUSAL: Final = (
-    "This browser has not been let in. Open the address that merilo view printed when it started, with its token. "
-    "The token is new whenever the server starts, and 127.0.0.1 and localhost need it separately."
+    "Open the whole address that merilo view printed when it started. It is new whenever the server starts."
 )
 NO_CONTENT: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """The policy of a response that does not set one."""
@@ -335,15 +332,13 @@ class Guard:
     """An ASGI application that passes allowed requests on to another one, and adds security headers to each response.
 
     Each request needs our `Host`, so no other name can be made to lead here, and our `Origin` if it has one. Requests
-    that another site makes a browser send are refused, except a plain link to a page. Every request needs the secret of
-    the server: the address that `merilo view` prints has it, and is answered with a cookie that has it from then on. So
-    other users of the machine see nothing, and no page can forget the check.
+    that another site makes a browser send are refused, except a plain link to a page. Every path begins with the secret
+    of the server, which only the address that `merilo view` prints has. A cookie would be sent to the servers on other
+    ports, too. So other users of the machine see nothing, and no page can forget the check.
     """
 
     app: ASGIApp
     hosts: frozenset[str]
-    cookie: str
-    """The name of the cookie; it has the port, since browsers send a cookie to all ports."""
     secret: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -359,23 +354,17 @@ class Guard:
                     headers[name] = value
             await send(message)
 
-        chosen = self._chosen(scope)
-        if chosen is not self.app:
-            scope["query_string"] = b""  # it may have the secret, and --debug logs it
-        await chosen(scope, receive, guarded)
+        await self._chosen(scope)(scope, receive, guarded)
 
     def _chosen(self, scope: Scope) -> ASGIApp:
-        """Return what answers a request: the application, the entrance, or a refusal."""
-        method, headers = scope["method"], Headers(scope=scope)
-        if reason := refusal(method, headers, self.hosts):
+        """Return what answers a request: the application, which gets the path without the secret, or a refusal."""
+        if reason := refusal(scope["method"], Headers(scope=scope), self.hosts):
             return PlainTextResponse(reason + "\n", status_code=403)
-        if method in _SAFE and self._is_secret(QueryParams(scope["query_string"]).get(QUERY, "")):
-            cookie = f"{self.cookie}={self.secret}; HttpOnly; SameSite=Strict; Path=/"
-            return HTMLResponse(drawn("entrance.html", address="/"), headers={"Set-Cookie": cookie})
-        pairs = (each.partition("=") for line in headers.getlist("cookie") for each in line.split(";"))
-        if any(name.strip() == self.cookie and self._is_secret(value.strip()) for name, _, value in pairs):
+        first, slash, rest = scope["path"].removeprefix("/").partition("/")
+        scope["path"] = f"/{rest}"  # in place: --debug logs it
+        if slash and self._is_secret(first):
             return self.app
-        if method in _SAFE:
+        if scope["method"] in _SAFE:
             page = error_page("Not let in", _REFUSAL).encode()
             return HTMLResponse(page, 403, policy_headers(page))
         return JSONResponse({"error": _REFUSAL}, status_code=403)

@@ -76,9 +76,9 @@ def progress_page(run: ViewedRun, live: LiveProgress, version: str) -> str:
     return _served("progress.html", version, run=run, live=live, about=_about(run))
 
 
-def error_page(title: str, message: str) -> str:
+def error_page(title: str, message: str, back: str = "../") -> str:
     """Return a page that says what is wrong, with a link to the list."""
-    return page("error.html", sheet="view.css", served=True, title=title, message=message)
+    return page("error.html", sheet="view.css", served=True, title=title, message=message, back=back)
 
 
 def _served(template: str, version: str, **values: object) -> str:

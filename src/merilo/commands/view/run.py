@@ -40,14 +40,14 @@ def serve(directory: str | None, *, port: int | None, browser: bool, debug: bool
         optional_module(module, wanted_by="merilo view", install="merilo[ui]")
     from uvicorn import Config, Server
 
-    from merilo.commands.view.app import QUERY, create_app
+    from merilo.commands.view.app import create_app
 
     with ExitStack() as stack:
         listener = stack.enter_context(closing(_listening(port)))
         number: int = listener.getsockname()[1]
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         app = create_app(place, secret, number)
-        address = f"http://{HOST}:{number}/?{QUERY}={secret}"
+        address = f"http://{HOST}:{number}/{secret}/"
         write(f"Runs in {clean(str(place))}: {address} (Ctrl-C stops the server)\n")
         if browser and sys.stdout.isatty():
             opened = stack.enter_context(_page_that_opens(address))

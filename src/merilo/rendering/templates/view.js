@@ -69,7 +69,7 @@
     if (document.hidden) return;
     let found;
     try {
-      const response = await fetch('/progress');
+      const response = await fetch(location.pathname.replace(/(runs\/\w+)?$/, 'progress'));
       if (!response.ok) throw new Error(response.status);
       found = await response.json();
     } catch {
