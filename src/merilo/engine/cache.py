@@ -24,6 +24,7 @@ from merilo.runs.database import (
     CommitPolicy,
     StoreProblem,
     error_text,
+    file_mode,
     places,
     problem_of,
     seal,
@@ -352,7 +353,8 @@ class Claims:
         file = self._file or _files.get(self._name)
         if file is None:
             try:
-                number = os.open(self._name[1], os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+                flags, mode = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), file_mode(self._name[1])
+                number = os.open(self._name[1], flags, mode)
             except OSError:
                 return None
             file = _files[self._name] = _ClaimFile(number)

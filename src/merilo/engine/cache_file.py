@@ -64,7 +64,7 @@ class CacheFile:
         """
         try:
             if create:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                path.parent.mkdir(0o700, parents=True, exist_ok=True)
             if not _is_ours(path):
                 raise RunError(
                     f"{path} is not a verdict cache of merilo. Set MERILO_CACHE to another file, or run without a "

@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
 MAX_VALUE: Final = 2**27
 """Maximum bytes of one stored value. A sample has at most those of a line of data, which are half as many."""
@@ -73,6 +74,11 @@ def error_text(error: Exception) -> str:
     return text if len(text) <= _MAX_MESSAGE_CHARS else f"{text[:_MAX_MESSAGE_CHARS]}..."
 
 
+def file_mode(path: str | Path) -> int:
+    """Return the mode of a new file: for this user only in a directory for this user only, as merilo creates them."""
+    return 0o666 & Path(path).parent.stat().st_mode
+
+
 def connected(path: Path, schema: Iterable[str], *, wait_s: float = 5.0, reading: bool = False) -> sqlite3.Connection:
     """Return a connection in autocommit mode that waits `wait_s` while another process writes.
 
@@ -85,6 +91,9 @@ def connected(path: Path, schema: Iterable[str], *, wait_s: float = 5.0, reading
             raise sqlite3.DatabaseError(f"{each.name} is not a regular file")
         if suffix == "-journal" and each.exists() and each.read_bytes().endswith(_SUPER_JOURNAL):
             raise sqlite3.DatabaseError(f"{each.name} names another file")
+    if not (reading or path.exists()):
+        with suppress(OSError):  # SQLite reports it
+            path.touch(file_mode(path))
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro" if reading else path,
         uri=reading,

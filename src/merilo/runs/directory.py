@@ -68,7 +68,7 @@ def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, boo
         while True:
             with suppress(FileExistsError):  # another command took the name
                 path = free_directory(name)
-                path.mkdir()
+                path.mkdir(0o700)
                 return path, True
     refuse_url(out)
     path = Path(out)
@@ -84,7 +84,7 @@ def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, boo
     if not known and any(each.name != CALLS and not each.name.startswith(".") for each in path.iterdir()):
         raise RunError(f"{path} holds other files and no run. Choose an empty or a new directory.")
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"{path} cannot be created ({error.strerror}). Choose another directory.") from error
     return path, made
@@ -92,7 +92,7 @@ def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, boo
 
 def free_directory(name: str) -> Path:
     """Return a place for a new run named after the data and the time."""
-    RUNS.mkdir(parents=True, exist_ok=True)
+    RUNS.mkdir(0o700, parents=True, exist_ok=True)
     ignore = RUNS.parent / ".gitignore"
     if not ignore.exists():
         write_file(ignore, "*\n")
@@ -140,7 +140,7 @@ def _make(staged: Path) -> None:
             raise RunError(f"{staged} is in the way: the run is built there first. Move it, or choose another --out.")
         with RunLock(staged):  # raises while another command is writing
             shutil.rmtree(staged, ignore_errors=True)
-    staged.mkdir(exist_ok=True)
+    staged.mkdir(0o700, exist_ok=True)
 
 
 def _settle(staged: Path, target: Path) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from merilo.errors import DataError, RunError
-from merilo.runs.database import ERRORS, FORMAT, StoreProblem, connected, error_text, problem_of
+from merilo.runs.database import ERRORS, FORMAT, StoreProblem, connected, error_text, file_mode, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -100,6 +100,13 @@ def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 # -- replacement in one step -----------------------------------------------------------------------------
+
+
+def new_part(path: Path) -> Path:
+    """Return the path at which the new content of a file in a run's directory is prepared, once the file exists."""
+    part = part_of(path)
+    part.touch(file_mode(part))
+    return part
 
 
 def part_of(path: Path) -> Path:
@@ -198,7 +205,7 @@ def _locked(part: Path, target: Path) -> IO[bytes]:
     """Open the part file, empty and locked against other processes. Raises RunError if one holds it for too long."""
     until = time.monotonic() + _PART_WAIT_S
     while True:
-        number = os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        number = os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), file_mode(part))
         out: IO[bytes] = os.fdopen(number, "wb")
         with suppress(FileNotFoundError):  # another writer may have renamed the file that was just locked
             if _lock(number) and os.path.samestat(os.fstat(number), part.stat()):

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from zlib import crc32
 
 from merilo.errors import RunError
+from merilo.runs.database import file_mode
 from merilo.runs.files import bounded_lines
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ class Ledger:
         if self._path is None or not lines:
             return
         if self._file is None:
-            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, file_mode(self._path))
             os.ftruncate(self._file, self._size)  # a killed process may have left half a line
         if not self.lines:
             lines = (f'["ledger",{FORMAT}', *lines)

@@ -36,6 +36,7 @@ from merilo.runs.files import (
     USAGE,
     check_regular,
     flush,
+    new_part,
     part_of,
     read_json_bytes,
     sync_directory,
@@ -263,7 +264,7 @@ def _digest(content: bytes) -> str:
 
 def _write_part(path: Path, content: bytes) -> None:
     """Write the part file of a file in a run's directory, which the caller has locked."""
-    with part_of(path).open("wb") as out:
+    with new_part(path).open("wb") as out:
         out.write(content)
         flush(out)
 

@@ -32,6 +32,7 @@ from merilo.runs.database import (
     connected,
     delete_rows,
     different_table,
+    file_mode,
     places,
     record_digests,
     row_digest,
@@ -347,6 +348,7 @@ class Store:
         """Write this store as one closed file at `path`, which must not exist."""
         self.commit()
         with self._error_context:
+            path.touch(file_mode(path))
             self._db.execute("VACUUM INTO ?", (str(path),))
             copy = sqlite3.connect(path, isolation_level=None)
             try:
