@@ -1,5 +1,6 @@
 """Gzip files that unpack to more than anyone wants: a limit, an error of one sentence, and little memory."""
 
+import cProfile
 import gzip
 import json
 import re
@@ -146,6 +147,11 @@ def _gzipped(path: Path, content: bytes) -> Path:
     return path
 
 
+def _written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
 def _parquet(path: Path, columns: dict[str, Any], **options: Any) -> Path:
     parquet.write_table(pa.table(columns), path, compression="zstd", **options)
     return path
@@ -200,7 +206,7 @@ BOMBS: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda here: _saved(here / "d", {"response": _repeated("x" * 2**20, 5000)}),
         "at most 200 times more bytes than the file",
     ),
-    "values": (lambda here: _gzipped(here / "d.jsonl.gz", b'{"x":[' + b"[]," * 2**20 + b"0]}"), "2,000,000 values"),
+    "values": (lambda here: _gzipped(here / "d.jsonl.gz", b'{"x":[' + b"[]," * 2**20 + b"0]}"), "500,000 values"),
     "contexts": (
         lambda here: _gzipped(here / "d.json", b'[{"contexts":[' + b'"c",' * 9999 + b'"c"]}]'),
         "2,000 contexts",
@@ -211,6 +217,40 @@ BOMBS: dict[str, tuple[Callable[[Path], Path], str]] = {
         "16,384 columns",
     ),
 }
+
+
+SLOW: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "empty parts of gzip": (
+        lambda here: _written(here / "d.jsonl.gz", gzip.compress(b"", mtime=0) * 100_000),
+        "expected a gzip file with content, got 262,",
+    ),
+    "lines of a row": (
+        lambda here: _written(here / "d.csv", b'id,response\n1,"' + b"x,y\n" * 2_000_000),
+        "d.csv, line 2: expected a row of at most 100,000 lines",
+    ),
+    "a million keys": (
+        lambda here: _written(here / "d.jsonl", json.dumps(dict.fromkeys(map(str, range(10**6)))).encode()),
+        "500,000 values",
+    ),
+    "many keys": (
+        lambda here: _written(here / "d.json", json.dumps([dict.fromkeys(map(str, range(200_000)))]).encode()),
+        "16,384 columns",
+    ),
+    "empty rows of Parquet": (
+        lambda here: _parquet(here / "d.parquet", {"response": pa.nulls(50 * 10**6, pa.string())}),
+        "10,000 rows",
+    ),
+}
+
+
+@each_case("kind", SLOW)
+def test_a_file_cannot_take_long_to_refuse(kind: str, tmp_path: Path) -> None:
+    """At most a million calls, which take less than a second, whatever the size of the file."""
+    make, message = SLOW[kind]
+    path, profile = make(tmp_path), cProfile.Profile()
+    with pytest.raises(DataError, match=re.escape(message)):
+        profile.runcall(_read_good, path)
+    assert sum(each.callcount for each in profile.getstats()) < 10**6
 
 
 @each_case("kind", BOMBS)

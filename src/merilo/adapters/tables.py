@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.adapters.base import Adapter
-from merilo.data.csv_records import MAX_COLUMNS
+from merilo.data.check import MAX_COLUMNS
 from merilo.data.objects import Role, plain, role_of
 from merilo.data.source import (
     FREE_ROWS,
@@ -92,6 +92,8 @@ def _parquet(path: Path) -> Iterator[dict[str, object]]:
             raise no_such_file(path)
     with _as_data_error(path):
         metadata = parquet.read_metadata(path, memory_map=True)
+        if metadata.num_rows > max(FREE_ROWS, path.stat().st_size):
+            raise too_many_rows(path.name)
         if metadata.num_columns > MAX_COLUMNS:
             needed, got = f"at most {MAX_COLUMNS:,} columns", f"{metadata.num_columns:,}"
             raise DataError.of(Problem(needed, got, source=path.name))

@@ -21,9 +21,11 @@ MAX_PROBLEMS: Final = 1_000
 MAX_DEPTH: Final = 64
 """Maximum levels of nesting in metadata."""
 
-MAX_VALUES: Final = 2_000_000
+MAX_VALUES: Final = 500_000
 """Maximum number of values in one record. A few megabytes of brackets would become gigabytes of objects."""
 
+MAX_COLUMNS: Final = 16_384
+"""Maximum number of columns of a table, or of fields of a record: that of a spreadsheet."""
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*|unknown")
 _SURROGATE = re.compile("[\ud800-\udfff]")

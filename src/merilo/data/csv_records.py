@@ -14,8 +14,8 @@ from merilo.data import check
 from merilo.data.lines import Lines, RawRecord
 from merilo.errors import DataError, Problem
 
-MAX_COLUMNS: Final = 16_384
-"""Maximum number of columns: that of a spreadsheet."""
+_MAX_ROW_LINES: Final = 100_000
+"""Maximum lines of one row."""
 _SEPARATOR: Final = re.compile(r"(?:\ufeff)?sep=(.)\s*", re.IGNORECASE)
 _QUOTED: Final = re.compile(r'"[^"]*+"')
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
@@ -65,8 +65,9 @@ def _texts(lines: Lines, too_long: list[Problem], name: str, limit: int, row: li
             yield ""
             continue
         row[0] += len(line)
-        if row[0] > limit:
-            expected, advice = f"a row of at most {limit:,} bytes", "check for a quote that is not closed"
+        if row[0] > limit or lines.number - row[1] > _MAX_ROW_LINES:
+            most = f"{limit:,} bytes" if row[0] > limit else f"{_MAX_ROW_LINES:,} lines"
+            expected, advice = f"a row of at most {most}", "check for a quote that is not closed"
             raise DataError.of(Problem(expected, "a longer one", None, name, row[1], advice=advice))
         yield line.decode(errors="surrogateescape")  # one bad byte must not end the file
 
@@ -85,8 +86,8 @@ def _header(reader: "Iterator[list[str]]", name: str) -> list[str]:
             header = [cell or f"column {place}" for place, cell in enumerate(header, start=1)]
     except csv.Error as error:
         raise DataError.of(Problem("a CSV header", f"one that is damaged ({error})", source=name, line=1)) from error
-    if len(header) > MAX_COLUMNS:
-        raise DataError.of(Problem(f"at most {MAX_COLUMNS:,} columns", f"{len(header):,}", source=name, line=1))
+    if len(header) > check.MAX_COLUMNS:
+        raise DataError.of(Problem(f"at most {check.MAX_COLUMNS:,} columns", f"{len(header):,}", source=name, line=1))
     if repeated := [cell for cell, count in Counter(header).items() if count > 1]:
         raise DataError.of(Problem("each column once", f"the column {repeated[0]!r} again", source=name, line=1))
     if (fault := check.text_fault("".join(header))) is not None:

@@ -267,6 +267,8 @@ class Decoder:
         """Return the value that was read last, as a record."""
         if not isinstance(value, dict):
             return RawRecord(place, None, (Problem("an object", check.shown(value)),))
+        if len(value) > check.MAX_COLUMNS:
+            return RawRecord(place, None, (Problem(f"at most {check.MAX_COLUMNS:,} columns", f"{len(value):,}"),))
         problems = tuple(Problem("each key once", f"the key {key!r} again") for key in self.repeated)
         return RawRecord(place, value, problems)
 

@@ -39,7 +39,6 @@ from merilo.data.content import (
 )
 from merilo.data.context import Context
 from merilo.data.conversations import CONVERSATION, HOPS, unfolded
-from merilo.data.csv_records import MAX_COLUMNS
 from merilo.data.history import USER
 from merilo.data.lines import ForeignRecords, RawRecord, adapted
 from merilo.data.messages import are_messages, history_of, messages_in
@@ -272,7 +271,7 @@ class _Reader:
             if record:
                 first.append(record)
             planner = replace(self.planner, columns=Columns())
-            is_open = len(ahead) < _AHEAD and len(record) <= MAX_COLUMNS
+            is_open = len(ahead) < _AHEAD and len(record) <= check.MAX_COLUMNS
             if not is_open or not (self.planner.awaits(record) or awaits(record, planner)):
                 break
         rows = enumerate(self._as_samples(chain(ahead, records), first), start=1)
@@ -352,8 +351,8 @@ class _Reader:
 
     def _sample(self, given: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
         record = self._present(given)
-        if len(record) > MAX_COLUMNS:
-            problems.append(Problem(f"at most {MAX_COLUMNS:,} columns", f"{len(record):,}"))
+        if len(record) > check.MAX_COLUMNS:
+            problems.append(Problem(f"at most {check.MAX_COLUMNS:,} columns", f"{len(record):,}"))
             return None
         plan = self.planner.plan(record)
         values: dict[str, object] = {"id": None}

@@ -35,6 +35,8 @@ RATIO_BYTES: Final = 64 * 2**20
 FREE_ROWS: Final = 10_000
 """Rows that any packed file may have; more need a byte of the file each, since a few bytes can repeat one for ever."""
 
+_EMPTY_BYTES: Final = 2**18
+"""Bytes of a packed file that may hold no content; unpacking empty parts takes longer than reading text."""
 _GZIP: Final = b"\x1f\x8b"  # how gzip files begin
 _MAGIC = {
     b"PK\x03\x04": "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV",
@@ -221,11 +223,11 @@ class _Unpacked(io.RawIOBase):
     """The content of a gzip file; reading raises DataError once it has returned more than `limit` bytes."""
 
     def __init__(self, packed: BufferedReader, name: str, limit: int) -> None:
-        self._packed = _Counted(packed)
+        self._packed = _Counted(packed, self)
         self._content = gzip.GzipFile(fileobj=cast("BinaryIO", self._packed))  # GzipFile only reads the file
-        self._name = name
+        self.name = name
         self._limit = limit
-        self._given = 0
+        self.given = 0
 
     def readable(self) -> bool:
         """See `io.RawIOBase.readable`."""
@@ -240,30 +242,34 @@ class _Unpacked(io.RawIOBase):
         count = self._content.readinto(
             memoryview(buffer)[:BUFFER_BYTES]
         )  # GzipFile copies each chunk, so the chunk is bounded
-        self._given += count
+        self.given += count
         needed, got = "", "more"
-        if self._given > RATIO_BYTES and self._given > MAX_RATIO * self._packed.count:
+        if self.given > RATIO_BYTES and self.given > MAX_RATIO * self._packed.count:
             needed = f"a file that becomes at most {MAX_RATIO} times larger when it is unpacked"
-            got = f"{self._packed.count:,} bytes that became {self._given:,}"
-        elif self._given > self._limit:
+            got = f"{self._packed.count:,} bytes that became {self.given:,}"
+        elif self.given > self._limit:
             needed = f"at most {self._limit:,} bytes when it is unpacked"
         if needed:
             advice = "unpack the file first (gunzip) if it is meant to be this large"
-            raise DataError.of(Problem(needed, got, source=self._name, advice=advice))
+            raise DataError.of(Problem(needed, got, source=self.name, advice=advice))
         return count
 
 
 class _Counted:
-    """A stream that counts the bytes that were read from it."""
+    """A stream that counts the bytes that were read from it. Raises DataError if they unpack to far fewer."""
 
-    def __init__(self, stream: BufferedReader) -> None:
+    def __init__(self, stream: BufferedReader, content: "_Unpacked") -> None:
         self._stream = stream
+        self._content = content
         self.count = 0
 
     def read(self, size: int = -1, /) -> bytes:
         """Return the next bytes."""
         found = self._stream.read(size)
         self.count += len(found)
+        if self.count > _EMPTY_BYTES + 2 * self._content.given:
+            needed, got = "a gzip file with content", f"{self.count:,} bytes that unpack to {self._content.given:,}"
+            raise DataError.of(Problem(needed, got, source=self._content.name))
         return found
 
 
