@@ -156,6 +156,18 @@ def project(root: Path) -> Path:
     return root
 
 
+def test_the_licence_of_the_encoder_is_beside_it_in_the_wheel(tmp_path: Path) -> None:
+    """Built from the sources: the whole licence text, with what the weights are from and what was changed."""
+    builders = pytest.importorskip("hatchling.builders.wheel")
+    (path,) = builders.WheelBuilder(str(ROOT)).build(directory=str(tmp_path))
+    with zipfile.ZipFile(path) as wheel:
+        weights = [name for name in wheel.namelist() if name.endswith(".safetensors")]
+        assert weights == ["merilo/judges/encoder.v1.safetensors"]
+        text = wheel.read("merilo/judges/encoder.v1.LICENSE").decode()
+    assert text.endswith((ROOT / "LICENSE").read_text(encoding="utf-8"))
+    assert "all-MiniLM-L6-v2" in text.partition("Apache License")[0]
+
+
 def test_a_release_needs_a_clean_tree_and_a_new_version(tmp_path: Path) -> None:
     """An invalid version, a used tag and an uncommitted change each stop a release."""
     root = project(tmp_path / "own")
