@@ -102,13 +102,6 @@ def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
 # -- replacement in one step -----------------------------------------------------------------------------
 
 
-def new_part(path: Path) -> Path:
-    """Return the path at which the new content of a file in a run's directory is prepared, once the file exists."""
-    part = part_of(path)
-    part.touch(file_mode(part))
-    return part
-
-
 def part_of(path: Path) -> Path:
     """Return the path at which the new content of a file is prepared."""
     return path.with_name(path.name + PART)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.errors import RunError
 from merilo.judging.json_types import compact
-from merilo.runs.database import ERRORS, FORMAT, STORE_SCHEMA, connected
+from merilo.runs.database import ERRORS, FORMAT, STORE_SCHEMA, connected, file_mode
 from merilo.runs.files import (
     LABELS,
     MANIFEST,
@@ -36,7 +36,6 @@ from merilo.runs.files import (
     USAGE,
     check_regular,
     flush,
-    new_part,
     part_of,
     read_json_bytes,
     sync_directory,
@@ -133,8 +132,11 @@ def publish(
         store.record_results(seal.results, UNSEALED if earlier is None else earlier.results)
     sync_directory(directory)
     write_file(directory / SEAL, seal.text())
+    mode = file_mode(directory / SEAL)
     for name in staged:
-        part_of(directory / name).replace(directory / name)
+        part = part_of(directory / name)
+        part.chmod(part.stat().st_mode & mode)
+        part.replace(directory / name)
     sync_directory(directory)
     if store is not None:
         store.record_results(seal.results)
@@ -264,7 +266,7 @@ def _digest(content: bytes) -> str:
 
 def _write_part(path: Path, content: bytes) -> None:
     """Write the part file of a file in a run's directory, which the caller has locked."""
-    with new_part(path).open("wb") as out:
+    with part_of(path).open("wb") as out:
         out.write(content)
         flush(out)
 

@@ -34,7 +34,7 @@ from merilo.results.summary import Tallies, spans_of
 from merilo.runs.batch_store import BatchStore
 from merilo.runs.clusters import cluster_numbers, clusters_by_sample
 from merilo.runs.directory import Resumed, balance_in, is_worthless, resumed, run_directory
-from merilo.runs.files import BATCHES, LEDGER, MANIFEST, OUTCOMES, STORE, SUMMARY, RunLock, new_part, part_of
+from merilo.runs.files import BATCHES, LEDGER, MANIFEST, OUTCOMES, STORE, SUMMARY, RunLock, part_of
 from merilo.runs.ledger import Balance, Ledger
 from merilo.runs.run import Run, json_text, write_json
 from merilo.runs.seal import publish, recover
@@ -254,7 +254,7 @@ class RunEvaluation:
     async def _all(self, dispatcher: Dispatcher) -> None:
         quoted: set[str] = set()
         clusters = cluster_numbers(self._store, self._manifest.cluster)
-        with new_part(self._path / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:
+        with self._part.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
             samples, metrics = self._store.samples(), self._selection.metrics
             async with aclosing(self._results(samples, metrics, dispatcher)) as coming:
                 async for results in coming:
@@ -318,7 +318,7 @@ class RunEvaluation:
             {MANIFEST: json_text(self._manifest.to_fields())} if self._rewrite else {}
         )
         if self._part.exists() or not (self._path / OUTCOMES).exists():
-            new_part(self._path / OUTCOMES)
+            self._part.touch()
             publish(self._path, texts, streamed=True, usage=usage, store=self._store)
         if isinstance(ended, ProviderDown):
             ended.args = (" ".join(filter(None, [str(ended), _timeouts(dispatcher), spent_so_far(usage)])),)

@@ -24,7 +24,7 @@ from merilo.metrics.text import FOREIGN, metric_text
 from merilo.results.summary import Tally
 from merilo.runs.clusters import cluster_numbers, clusters_by_sample
 from merilo.runs.directory import built, free_directory
-from merilo.runs.files import OUTCOMES, STORE, new_part
+from merilo.runs.files import OUTCOMES, STORE, part_of
 from merilo.runs.ingest import take_in
 from merilo.runs.manifest import Manifest
 from merilo.runs.outcomes import Result
@@ -127,7 +127,7 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest,
         clusters_by_sample(store, wanted.cluster)
     tallies = [Tally(each.scale.span, each.text) for each in foreign]
     clusters = cluster_numbers(store, wanted.cluster)
-    with new_part(path / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:
+    with part_of(path / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:
         for place, sample in enumerate(store.sample_ids()):
             number = next(clusters)
             for each, tally in zip(foreign, tallies, strict=True):

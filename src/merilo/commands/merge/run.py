@@ -21,7 +21,7 @@ from merilo.results.records import first_of, grouped
 from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.directory import built, free_directory, judges_difference
-from merilo.runs.files import LEDGER, OUTCOMES, SEAL, STORE, new_part
+from merilo.runs.files import LEDGER, OUTCOMES, SEAL, STORE, part_of
 from merilo.runs.ledger import Ledger
 from merilo.runs.outcomes import outcome_from, outcome_lines
 from merilo.runs.run import Run, open_store, opened, publish_new
@@ -192,7 +192,7 @@ def _merged_outcomes(path: Path, parts: Sequence[Part], manifest: Manifest, stor
     tallies = Tallies(spans, composites, manifest.fingerprint)
     clusters = cluster_numbers(store, manifest.cluster)
     lines = [outcome_lines(part.run.file(OUTCOMES), reopen=True) for part in parts]
-    with new_part(path / OUTCOMES).open("wb") as out:
+    with part_of(path / OUTCOMES).open("wb") as out:
         for of_part in islice(cycle(lines), manifest.samples):
             own = [*islice(of_part, len(manifest.metrics))]
             records: list[Any] = [{**_DECODE(line.decode())[0], "evidence": []} for line in own]  # Any: JSON

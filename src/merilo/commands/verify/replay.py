@@ -44,8 +44,8 @@ from merilo.runs.files import (
     STORE,
     SUMMARY,
     RunLock,
-    new_part,
     no_run,
+    part_of,
     read_json_bytes,
 )
 from merilo.runs.outcomes import outcome_lines
@@ -156,7 +156,7 @@ def replay_run(
         raise UsageError(f"Cannot recompute {run.path}: its scores were imported from {run.manifest.origin}.")
     with _temporary() if out is None else built(Path(out)) as into:
         try:
-            with new_part(into / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as lines:
+            with part_of(into / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as lines:
                 found = recompute(run, lines.write, asked, reread=again)
             with closing(open_store(run)) as store:
                 store.copy(into / STORE)
