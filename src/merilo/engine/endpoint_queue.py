@@ -291,7 +291,7 @@ class EndpointQueue:
         if self.stopped_kinds and (failure := self.stopped_kinds.get(pending.send.request.schema_name)) is not None:
             self._take_out(index)
             self._unread.append((pending, failure))
-            self._read_soon()
+            self._loop.call_soon(self._read)
             return None
         if not self._affordable(index, pending):
             return None
@@ -587,11 +587,7 @@ class EndpointQueue:
         self._unread.append((pending, reply))
         if self._local or len(self._unread) > self._max_unread:
             self._read_some()
-        else:
-            self._read_soon()
-
-    def _read_soon(self) -> None:
-        if not self._reading:
+        elif not self._reading:
             self._reading = True
             self._loop.call_soon(self._read)
 
