@@ -6,7 +6,7 @@ import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +24,14 @@ from server import JudgeServer
 
 import merilo
 import merilo as api
+from merilo.commands.compare import cli as compare_cli
+from merilo.commands.export import cli as export_cli
 from merilo.commands.gate import recomputed
 from merilo.commands.gate.result import CannotTell, Gate, Gates
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
+from merilo.commands.report import cli as report_cli
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, MeriloError, RunError, UsageError
 from merilo.results.comparable import score_affecting_differences
@@ -625,6 +628,29 @@ def test_a_forged_run_with_right_digests_is_no_pass(forge: Any, as_baseline: boo
     assert gate_run(runs[0], suite, baseline=runs[0] if as_baseline else None).passed
 
 
+def forged_mean(run: Path) -> Path:
+    path = run / SUMMARY
+    path.write_text(re.sub(r'"mean": [0-9.]+', '"mean": 0.99', path.read_text("utf-8")), "utf-8")
+    return run
+
+
+@each_case("forge", [forged_value, forged_mean, removed_sample])
+def test_a_forged_run_is_not_shown_beside_others(forge: Any, tmp_path: Path) -> None:
+    """The commands compare, report and export recompute a few samples first; runs that follow are shown."""
+    runs = [str(graded(tmp_path / name, grades(4, 4, 4)).path) for name in ("honest", "copy")]
+    shown: list[Callable[[], None]] = [
+        lambda: compare_cli.compare(runs=runs),
+        lambda: report_cli.report(runs=[runs[1]], out=str(tmp_path / "report.html")),
+        lambda: export_cli.export(runs[1], str(tmp_path / "table.csv")),
+    ]
+    for show in shown:
+        show()
+    seal_again(forge(Path(runs[1])))
+    for show in shown:
+        with pytest.raises(RunError, match="does not follow"):
+            show()
+
+
 def test_answers_that_cannot_be_compared_with_their_replies_are_said(tmp_path: Path) -> None:
     """A run of another merilo, or of a judge that cannot be built here, may have edited answers; a note says so."""
     with JudgeServer() as server:
@@ -649,7 +675,7 @@ def test_a_sample_of_a_large_run_is_recomputed(tmp_path: Path, monkeypatch: pyte
     assert note.startswith(f"10 of 40 samples of {run.path}, drawn at random, were recomputed from the stored answers.")
     forged_value(run.path)
     seal_again(run.path)
-    with pytest.raises(RunError, match=r"reciprocal_rank of sample 's.*' has another value"):
+    with pytest.raises(RunError, match=r"has another (value|mean of reciprocal_rank)"):
         gate_run(run.path, Suite(minimums={"reciprocal_rank": 0.1}))
 
 

@@ -74,9 +74,10 @@ def compare(
 
     check_reports(markdown=markdown, json=json)
     from merilo.commands.compare.run import ComparisonRequest, compare_runs
+    from merilo.commands.gate.recomputed import spot_checked
 
     found = compare_runs(
-        runs or [],
+        spot_checked(runs or []),
         ComparisonRequest(
             metrics=metric_texts(metrics) if metrics else None,
             primary=metric_texts(primary) if primary else None,

@@ -38,9 +38,11 @@ def export(
 ) -> None:
     """Export a run, or several in one table."""
     from merilo.commands.export.run import export_page, export_record, export_run, export_runs
+    from merilo.commands.gate.recomputed import spot_checked
     from merilo.rendering.page import page_width, print_result
 
-    table = export_run(runs[0], out) if len(runs) == 1 else export_runs(runs, out)
+    own = spot_checked(runs)
+    table = export_run(own[0], out) if len(own) == 1 else export_runs(own, out)
     print_result(export_record(table) if json else export_page(table, page_width()))
 
 

@@ -40,6 +40,7 @@ def report(
     judge_only: JudgeOnly = False,
 ) -> None:
     """Write a report."""
+    from merilo.commands.gate.recomputed import spot_checked
     from merilo.commands.report.run_page import report_text, write_report
     from merilo.rendering.markup import write_page
     from merilo.rendering.page import write
@@ -51,9 +52,9 @@ def report(
         text = watch_report(Path(runs[0]))
         write(text) if out == "-" else write_page(Path(out), text)
     elif out == "-":
-        write(report_text(runs, by=by, judge_only=judge_only))
+        write(report_text(spot_checked(runs), by=by, judge_only=judge_only))
     else:
-        write_report(runs, Path(out), by=by, judge_only=judge_only)
+        write_report(spot_checked(runs), Path(out), by=by, judge_only=judge_only)
     if out != "-":
         write(f"saved in {out}\n")
 
