@@ -77,10 +77,8 @@ def turn(
     The reply to a `rating` may be cut off: a larger limit helps only if the model was still reasoning. Texts are sent
     without what divides the prompts of open models.
     """
-    for message in request.messages:
-        if MARKER.search(message.text):
-            request = replace(request, messages=tuple(map(_plain, request.messages)))
-            break
+    if [message for message in request.messages if MARKER.search(message.text)]:
+        request = replace(request, messages=tuple(map(_plain, request.messages)))
     for enlargement in range(enlargements + 1):
         (reply,) = yield (OutgoingRequest(provider, request),)
         if isinstance(reply, Failure):

@@ -26,12 +26,12 @@ import merilo
 import merilo as api
 from merilo.commands.compare import cli as compare_cli
 from merilo.commands.export import cli as export_cli
-from merilo.commands.gate import recomputed
 from merilo.commands.gate.result import CannotTell, Gate, Gates
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.report import cli as report_cli
+from merilo.commands.verify import recomputed
 from merilo.commands.verify.replay import replay_run
 from merilo.errors import DataError, MeriloError, RunError, UsageError
 from merilo.results.comparable import score_affecting_differences

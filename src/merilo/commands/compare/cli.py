@@ -74,7 +74,7 @@ def compare(
 
     check_reports(markdown=markdown, json=json)
     from merilo.commands.compare.run import ComparisonRequest, compare_runs
-    from merilo.commands.gate.recomputed import spot_checked
+    from merilo.commands.verify.recomputed import spot_checked
 
     found = compare_runs(
         spot_checked(runs or []),

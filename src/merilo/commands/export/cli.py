@@ -38,7 +38,7 @@ def export(
 ) -> None:
     """Export a run, or several in one table."""
     from merilo.commands.export.run import export_page, export_record, export_run, export_runs
-    from merilo.commands.gate.recomputed import spot_checked
+    from merilo.commands.verify.recomputed import spot_checked
     from merilo.rendering.page import page_width, print_result
 
     own = spot_checked(runs)

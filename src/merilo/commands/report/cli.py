@@ -40,8 +40,8 @@ def report(
     judge_only: JudgeOnly = False,
 ) -> None:
     """Write a report."""
-    from merilo.commands.gate.recomputed import spot_checked
     from merilo.commands.report.run_page import report_text, write_report
+    from merilo.commands.verify.recomputed import spot_checked
     from merilo.rendering.markup import write_page
     from merilo.rendering.page import write
     from merilo.runs.files import WATCH
