@@ -242,12 +242,12 @@ class Adaptations:
         by_body = [form for form in forms if form.words.search(problem.body)]
         return by_body if len(by_body) == 1 else []  # a body that names several parts quotes the request
 
-    def _step(self, form: Form, problem: EndpointProblem, *, last: bool = False) -> bool:
-        """Send a part in its next form, or in its last one; False if there is none."""
+    def _step(self, form: Form, problem: EndpointProblem) -> bool:
+        """Send a part in its next form; False if there is none."""
         left = form.left(self.done.get(form.name))
         if not left:
             return False
-        step = left[-1 if last or (form.omitted_if_unsupported and _UNSUPPORTED.search(problem.code)) else 0]
+        step = left[-1 if (form.omitted_if_unsupported and _UNSUPPORTED.search(problem.code)) else 0]
         self._set(form.name, step, problem)
         return True
 
@@ -257,11 +257,11 @@ class Adaptations:
 
     def _is_size(self, problem: EndpointProblem, tokens: int) -> bool:
         """Return True if an error is about the length of the reply, or of prompt and reply together."""
-        if problem.too_long:
-            return True
         numbers = _numbers(problem.message)
         named = self.forms[LIMIT].words.search(f"{problem.parameter} {problem.message}")
-        return not _UNSUPPORTED.search(problem.code) and (tokens in numbers or bool(named and numbers))
+        return problem.too_long or (
+            not _UNSUPPORTED.search(problem.code) and (tokens in numbers or bool(named and numbers))
+        )
 
     def _shorter(self, problem: EndpointProblem, tokens: int, request: Request) -> bool:
         """Send a smaller limit, computed from the numbers in an error message; False if none is worth trying."""

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
-from merilo.errors import Permanent, ProviderDown, RateLimited, Temporary, UsageError
+from merilo.errors import Permanent, ProviderDown, Temporary, UsageError
 from merilo.judging.json_types import as_list
 from merilo.providers.adaptations import LIMIT, dropped, folded, limit, structured
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
@@ -43,14 +43,8 @@ _FINISH: Final = {
 """All other reasons (end_turn, stop_sequence, tool_use) leave a text that can be parsed."""
 _OVER_CONTEXT: Final = "model_context_window_exceeded"
 _MALFORMED: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
-_RETRIED: Final = frozenset({"ModelErrorException", "ModelTimeoutException"})
-_DENIED: Final = "AccessDeniedException"
-_QUOTA: Final = "ServiceQuotaExceededException"
 _EXPIRED: Final = "ExpiredTokenException"
 _SAYS_EXPIRED: Final = re.compile(r"token.{0,40}\bexpired\b", re.IGNORECASE)
-_NO_MODEL: Final = re.compile(r"model identifier is invalid|on-demand throughput|inference profile", re.IGNORECASE)
-"""Matches messages about a model that cannot be used by this name or in this region; their status is 400."""
-_PER_DAY: Final = re.compile(r"tokens per day", re.IGNORECASE)
 
 
 def _default_url() -> str:
@@ -160,23 +154,12 @@ def converse_error_of(
     code = headers.get(_TYPE_HEADER, "").partition(":")[0]
     message = str(message_in(problem.message).get("Message") or problem.message)  # errors of the gateway: a capital M
     problem = replace(problem, code=code or problem.code, message=message)
-    shown = f"{address.url} answered {problem.shown}"
     if code == _EXPIRED or _SAYS_EXPIRED.search(message):
         if renews_key:
             return Temporary(f"{address.url}: the key has expired; a new one is requested.", status=problem.status)
         return ProviderDown(
             f"{address.url}: the key has expired. Create a new one; {address.check_key}.", status=problem.status
         )
-    if code == _DENIED:
-        return ProviderDown(f"{shown}. The key lacks the permission: {address.check_key}.", status=problem.status)
-    if code == _QUOTA:
-        return RateLimited(f"{shown}.", status=problem.status)
-    if code in _RETRIED:
-        return Temporary(f"{shown}.", status=problem.status)
-    if _PER_DAY.search(message):
-        return ProviderDown(f"{shown}. The daily quota is used up.", status=problem.status)
-    if _NO_MODEL.search(message):
-        return ProviderDown(f"{shown}. {address.check_place}", status=problem.status)
     return error_of(problem, headers, address)
 
 

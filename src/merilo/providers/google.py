@@ -12,21 +12,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
-from merilo.errors import ProviderDown, UsageError
+from merilo.errors import UsageError
 from merilo.judging.json_types import as_list
 from merilo.providers.adaptations import DROPPED, LIMIT, Form, Step, dropped, folded, limit, structured
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import Bodies, json_text, with_extra
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
-from merilo.providers.problems import count, error_of, json_object, unusable
+from merilo.providers.problems import count, json_object, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.errors import ProviderError
     from merilo.judging.json_types import Json
     from merilo.providers.base import Message, Request
-    from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
+    from merilo.providers.problems import Received
     from merilo.providers.wire import Wire
 
     ThinkingSteps = tuple[Mapping[str, object] | None, ...]
@@ -43,7 +42,6 @@ _LEVELS_SINCE: Final = 3
 _CATEGORIES: Final = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
 _NO_FILTERS: Final = [{"category": f"HARM_CATEGORY_{each}", "threshold": "OFF"} for each in _CATEGORIES]
 """Judges must read harmful texts, too, to judge them."""
-_PRECONDITION: Final = "FAILED_PRECONDITION"
 _FINISHED: Final = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
 _MALFORMED: Final = "MALFORMED_RESPONSE"
 _FILTERED: Final = frozenset(
@@ -94,7 +92,7 @@ class GoogleProvider(Endpoint):
         name = self.model if "/" in self.model else f"models/{self.model}"
         bodies = GoogleBodies(self.model, body, known, thinking=self.thinking)
         route = f"/{_VERSION}/{quote(name)}:generateContent"
-        return ChatConnection(wire, route, bodies, self.address, content_of, read_error=content_error_of)
+        return ChatConnection(wire, route, bodies, self.address, content_of)
 
 
 class GoogleBodies(Bodies):
@@ -198,13 +196,6 @@ def content_of(received: Received) -> Reply:
         )
     usage = _usage(json_object(body.get("usageMetadata")) or {})
     return received.reply(answer, finish, usage, _joined(parts, thought=True), model="modelVersion")
-
-
-def content_error_of(problem: EndpointProblem, headers: Mapping[str, str], address: EndpointAddress) -> ProviderError:
-    """Return the merilo error for a problem. A failed precondition (the country, billing) holds for every request."""
-    if problem.code == _PRECONDITION:
-        return ProviderDown(f"{address.url} answered {problem.shown}.", status=problem.status)
-    return error_of(problem, headers, address)
 
 
 def _finish(reason: str, answer: str) -> Finish:

@@ -87,12 +87,18 @@ _CAUSES: Final = (
         statuses=(402,),
         only=range(SERVER_ERRORS),
     ),
-    _cause(ProviderDown, r"^\S*PerDay", "The daily quota is used up."),
+    _cause(ProviderDown, r"^\S*PerDay|tokens per day", "The daily quota is used up."),
     _TOO_LONG,
     _cause(ProviderDown, r"^(?:invalid_api_key|API_KEY_INVALID)\b", statuses=(_KEY_REFUSED,), quoted=False),
-    _cause(ProviderDown, advice="The key lacks the permission: {0.check_key}.", statuses=(403,)),
-    _cause(ProviderDown, r"^model_not_found\b", "{0.check_place}", statuses=(301, 302, 303, 307, 308, 404, 405)),
-    _Cause(RateLimited, (_RATE_LIMITED,)),
+    _cause(ProviderDown, "^AccessDenied", "The key lacks the permission: {0.check_key}.", statuses=(403,)),
+    _cause(
+        ProviderDown,
+        r"^model_not_found\b|model identifier is invalid|on-demand throughput|inference profile",
+        "{0.check_place}",
+        statuses=(301, 302, 303, 307, 308, 404, 405),
+    ),
+    _cause(ProviderDown, r"^FAILED_PRECONDITION\b"),  # the country, billing
+    _cause(RateLimited, "^ServiceQuotaExceeded", statuses=(_RATE_LIMITED,)),
     _cause(  # retried for minutes, as after "too many requests"
         RateLimited,
         r"\bloading\b|warm(?:ing|s)?[ -]?up|cold start|start(?:ing|s) up|initiali[sz]ing|not (?:yet )?ready",
@@ -137,13 +143,8 @@ class EndpointProblem:
 
     def cleaned(self, clean: Callable[[str], str]) -> EndpointProblem:
         """Return the problem without secrets."""
-        return replace(
-            self,
-            message=clean(self.message),
-            code=clean(self.code),
-            parameter=clean(self.parameter),
-            body=clean(self.body),
-        )
+        message, code, parameter, body = map(clean, (self.message, self.code, self.parameter, self.body))
+        return replace(self, message=message, code=code, parameter=parameter, body=body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,15 +319,8 @@ def _code(fields: Json, listed: Sequence[Json]) -> str:
     own = fields.get("code")
     number = isinstance(own, int) or (isinstance(own, str) and own.isdecimal())
     found = details.get("error_code") or _detail_code(listed) or (None if number else own)
-    return str(
-        found
-        or fields.get("error_type")
-        or fields.get("type")
-        or fields.get("status")
-        or inner.get("code")
-        or own
-        or ""
-    )
+    named = (fields.get(name) for name in ("error_type", "type", "status"))
+    return str(found or next(filter(None, named), None) or inner.get("code") or own or "")
 
 
 def _detail_code(details: Sequence[Json]) -> object:
