@@ -106,10 +106,9 @@ class Dispatcher(QueueOwner):
         """Add to the number of answers that were known without a request."""
         self.known += known
 
-    def stop_asking(self, provider: Provider, kind: str, failure: Failure, warning: str) -> None:
+    def stop_asking(self, provider: Provider, kind: str, failure: Failure) -> None:
         """Send no more requests with this schema name to a provider's endpoint; they get the failure instead."""
         self._queue_for(provider).stopped_kinds[kind] = failure
-        self.warn_once(warning)
 
     def on_reply(self) -> None:
         """See `QueueOwner`."""

@@ -320,9 +320,8 @@ class AsyncDriver:
         self._unreadable[key] = count = 0 if reply is None else count + 1
         if reply is not None and count == _MAX_UNREADABLE:
             reason = f"{count} {kind.removesuffix('_together')} questions in a row got no readable reply"
-            failure = Failure(FailureKind.UNREADABLE, f"Not asked: {reason}.")
-            warning = f"{reason}, so no more are asked. The last reply: {excerpt(reply)!r}."
-            self._dispatcher.stop_asking(provider, kind, failure, warning)
+            self._dispatcher.stop_asking(provider, kind, Failure(FailureKind.UNREADABLE, f"Not asked: {reason}."))
+            self._dispatcher.warn_once(f"{reason}, so no more are asked. The last reply: {excerpt(reply)!r}.")
 
     def go_on(self) -> None:
         """Commit if it is due, and advance the plan runs whose answers have arrived."""

@@ -15,7 +15,7 @@ from merilo.judging.json_extraction import TOO_LONG, complete_fields, has_answer
 from merilo.judging.reply_parsing import ParsedReply
 from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind
 from merilo.judging.views import MARKER, without_markers
-from merilo.providers.base import Finish, Message, Reply
+from merilo.providers.base import FREE_TEXT, Finish, Message, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -64,14 +64,7 @@ if TYPE_CHECKING:
     Turn = Generator[tuple[OutgoingRequest, ...], tuple[Reply | Failure, ...], TurnResult]
 
 
-def turn(
-    provider: Provider,
-    request: Request,
-    *,
-    rating: bool = False,
-    reasoning: ReasoningLimit,
-    enlargements: int = ENLARGEMENTS,
-) -> Turn:
+def turn(provider: Provider, request: Request, *, rating: bool = False, reasoning: ReasoningLimit) -> Turn:
     """Return the whole reply to one request, or a failure; truncated and refused replies are failures.
 
     The reply to a `rating` may be cut off: a larger limit helps only if the model was still reasoning. Texts are sent
@@ -79,6 +72,7 @@ def turn(
     """
     if [message for message in request.messages if MARKER.search(message.text)]:
         request = replace(request, messages=tuple(map(_plain, request.messages)))
+    enlargements = 1 if request.schema_name == FREE_TEXT else ENLARGEMENTS  # a free text is hardly ever that long
     for enlargement in range(enlargements + 1):
         (reply,) = yield (OutgoingRequest(provider, request),)
         if isinstance(reply, Failure):

@@ -203,7 +203,7 @@ class LLMJudge(JudgeDefaults):
             seed=None if self.seed is None else self.seed + first.draw,
             samples=len(questions),
         )
-        result = yield from turn(self.provider, request, reasoning=self._reasoning, enlargements=1)
+        result = yield from turn(self.provider, request, reasoning=self._reasoning)
         answers = _texts(result, len(questions))
         rest = questions[len(answers) :]
         # A provider may return fewer texts than requested.
