@@ -70,7 +70,7 @@ class View:
         if self.response:
             parts["response"] = _numbered(self.response)
         text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
-        text = without_markers(text)  # what follows a bracket of JSON is no marker
+        text = without_markers(text)  # no bracket of JSON itself is a marker
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
     @cached_property

@@ -77,7 +77,7 @@ def spot_checked(paths: Iterable[str]) -> list[Run]:
                 _notes(read_scores(run, cluster=""), _SPOT)
         except _Different:
             raise
-        except (RunError, UsageError):  # whoever shows the run reports what it needs
+        except (RunError, UsageError):  # the command that shows the run reports them
             continue
     return runs
 
