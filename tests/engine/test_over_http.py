@@ -12,20 +12,9 @@ from judged_rivers import Evaluate, rows, verdict_for
 from server import Asked, JudgeServer
 
 import merilo
+from merilo.commands.verify.replay import State, verify_run
 from merilo.judging.kinds.contexts import Mentions, Relevance, Sufficiency, Support, Usefulness
 from merilo.judging.kinds.responses import Addresses, Answered, Entities, Noncommittal, Parts, Statements
-from merilo.commands.verify.replay import State, verify_run
-from merilo.judging.kinds.addresses import Addresses
-from merilo.judging.kinds.answered import Answered
-from merilo.judging.kinds.entities import Entities
-from merilo.judging.kinds.mentions import Mentions
-from merilo.judging.kinds.noncommittal import Noncommittal
-from merilo.judging.kinds.parts import Parts
-from merilo.judging.kinds.relevance import Relevance
-from merilo.judging.kinds.statements import Statements
-from merilo.judging.kinds.sufficiency import Sufficiency
-from merilo.judging.kinds.support import Support
-from merilo.judging.kinds.usefulness import Usefulness
 from merilo.numbers import spent_text
 from merilo.runs.ledger import Ledger
 
