@@ -265,7 +265,7 @@ class Decoder:
 
     def record(self, value: object, place: int) -> RawRecord:
         """Return the value that was read last, as a record."""
-        if not isinstance(value, dict):
+        if not check.is_record(value):
             return RawRecord(place, None, (Problem("an object", check.shown(value)),))
         if len(value) > check.MAX_COLUMNS:
             return RawRecord(place, None, (Problem(f"at most {check.MAX_COLUMNS:,} columns", f"{len(value):,}"),))
