@@ -133,7 +133,7 @@ def _status_500(_: Asked, transport: asyncio.Transport) -> None:
 
 def _too_many(transport: asyncio.Transport, wait_ms: int) -> None:
     body = b'{"error": {"message": "Too many requests.", "type": "rate_limit_error"}}'
-    waits = f"Retry-After: {-(-wait_ms // 1000)}\r\nretry-after-ms: {wait_ms}\r\n"
+    waits = "" if not wait_ms else f"Retry-After: {-(-wait_ms // 1000)}\r\nretry-after-ms: {wait_ms}\r\n"
     transport.write(framed(body, status="429 Too Many Requests", headers=waits))
 
 
@@ -226,6 +226,9 @@ class Load:
     per_second: float = math.inf
     """The rate, and the number of requests that may come at once after a break."""
     retry_after_ms: int = RETRY_AFTER_MS
+    """0: a 429 names no wait."""
+    at_full_speed: float = math.inf
+    """Above this number of requests at once each takes longer, so much that fewer are answered per second."""
 
 
 class Judge:
@@ -270,7 +273,8 @@ class Judge:
             _too_many(transport, self._load.retry_after_ms)
         else:
             self._at_work += 1
-            asyncio.get_running_loop().call_later(self._load.latency_s, self._answer, asked, fault, transport)
+            seconds = self._load.latency_s * max(1.0, self._at_work / self._load.at_full_speed) ** 1.2
+            asyncio.get_running_loop().call_later(seconds, self._answer, asked, fault, transport)
 
     def _full(self) -> bool:
         """Return True if the server refuses one more request now; otherwise count it for the rate."""

@@ -77,7 +77,7 @@ class Case:
     most_requests: float | None = 1.10
     """The limit of requests / needed requests."""
     samples: int = SAMPLES
-    concurrency: int = CONCURRENCY
+    concurrency: int | None = CONCURRENCY
     timeout_s: float | None = TIMEOUT_S
     load: Load = field(default=Load())
 

@@ -16,6 +16,7 @@ BENCHMARKS = (
     "sentences.py",
     "samples.py",
     "throughput.py",
+    "concurrency.py",
     "warm_cache.py",
     "memory.py",
     "conclude.py",

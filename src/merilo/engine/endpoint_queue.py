@@ -1,9 +1,9 @@
 """The queue of one endpoint in one run, and the workers that send its requests.
 
 The queue is ordered by block of samples, then by text: requests with the same beginning follow each other, which suits
-prompt caches, and the oldest samples finish first. There are as many workers as the run's concurrency. Each takes a
-request when the endpoint's limiter permits one more. A request with a temporary failure returns to the queue after a
-wait.
+prompt caches, and the oldest samples finish first. There are at most as many workers as the run's concurrency. Each
+takes a request when the endpoint's limiter permits one more. A request with a temporary failure returns to the queue
+after a wait.
 
 A worker sends its next request before the previous reply is processed. The replies that arrive in one turn of the event
 loop are processed together in the next one, at most `MAX_UNREAD` at a time, so that they do not delay the endpoint.
@@ -17,7 +17,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING
@@ -25,7 +25,15 @@ from typing import TYPE_CHECKING
 from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import UNPAID, BudgetDecision
 from merilo.engine.event_loop import call_after
-from merilo.engine.rate_limits import PRICED, Permit, RequestLimits, TokenEstimator, asks_no_model, limiter_for
+from merilo.engine.rate_limits import (
+    CONCURRENCY,
+    PRICED,
+    Permit,
+    RequestLimits,
+    TokenEstimator,
+    asks_no_model,
+    limiter_for,
+)
 from merilo.engine.retries import (
     FIRST,
     LEAST_DEADLINE_S,
@@ -54,6 +62,7 @@ from merilo.errors import (
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import ReplyPath
 from merilo.providers.decision_request import DecisionRequest
+from merilo.providers.problems import OVERLOADED
 from merilo.runs.database import MAX_UNREAD
 from merilo.runs.ledger import Charge
 
@@ -99,7 +108,10 @@ class EndpointQueue:
     def __init__(self, dispatcher: QueueOwner, provider: Provider) -> None:
         self._local = asks_no_model(provider)
         self._drops = self._local and getattr(provider, "drops_at_limit", False)
-        limits = RequestLimits(concurrency=dispatcher.limits.concurrency) if self._local else dispatcher.limits
+        self._remote = "base_url" in provider.fingerprint()
+        limits = RequestLimits() if self._local else dispatcher.limits
+        if not self._remote:  # code of the user does not say that it is asked too much
+            limits = replace(limits, concurrency=dispatcher.limits.concurrency or CONCURRENCY)
         self.limiter = limiter_for(provider)
         self.title = self.limiter.title
         self.flying = 0
@@ -107,7 +119,6 @@ class EndpointQueue:
         self._loop = asyncio.get_running_loop()
         self._share = self.limiter.join(limits, self._wake)
         self._weighs = limits.tokens_per_minute is not None
-        self._remote = "base_url" in provider.fingerprint()
         self._expected = TokenEstimator()
         self._priced = dispatcher.spending.price(provider, PRICED) is not None
         self._estimates = self._remote or self._priced
@@ -141,7 +152,7 @@ class EndpointQueue:
         """True if there was a reply since the last check."""
         self._unread: deque[tuple[PendingRequest, Reply | Failure]] = deque()
         # small for a low concurrency, so that replies are processed early and nearly in order
-        self._max_unread = min(MAX_UNREAD, limits.concurrency // 2)
+        self._max_unread = min(MAX_UNREAD, limits.max_in_flight // 2)
         self._reading = False
 
     @property
@@ -173,7 +184,7 @@ class EndpointQueue:
 
     def pump_soon(self) -> None:
         """Schedule `_pump` for the next turn of the loop, when all requests being posted now are in the queue."""
-        if not self._pumping and (self._resting or len(self._workers) < self._dispatcher.limits.concurrency):
+        if not self._pumping and (self._resting or len(self._workers) < self._share.limits.max_in_flight):
             self._pumping = True
             self._loop.call_soon(self._pump)
 
@@ -235,7 +246,7 @@ class EndpointQueue:
     def _pump(self) -> None:
         self._pumping = False
         try:
-            while self._resting or len(self._workers) < self._dispatcher.limits.concurrency:
+            while self._resting or len(self._workers) < self._share.limits.max_in_flight:
                 pending = self._next()
                 if pending is None:
                     return
@@ -257,7 +268,7 @@ class EndpointQueue:
             return None
         # requests that wait for a retry count too: their places are not given to new requests of a failing endpoint
         failing = not self._breaker.reached or self._failures >= FIRST
-        if failing and self.flying + self._delayed >= self._dispatcher.limits.concurrency:
+        if failing and self.flying + self._delayed >= self._share.room:
             return None
         action = self._breaker.action
         if action is BreakerAction.NONE:
@@ -356,7 +367,7 @@ class EndpointQueue:
                 if not worker.abandoned:
                     self._ended(pending, result)
                     pending = self._next()
-                    if self._resting and self._heap:  # the limiter may have widened
+                    if self._heap and self.flying < self._share.room:  # the limiter may have widened
                         self.pump_soon()
         except asyncio.CancelledError:
             raise
@@ -440,7 +451,7 @@ class EndpointQueue:
         dispatcher, found = self._dispatcher, self._settled(pending, reply)
         usage = found.usage
         total = None if usage.input_tokens is None else usage.input_tokens + (usage.output_tokens or 0)
-        self._share.land(pending.permit, good=True, tokens=total)
+        self._share.land(pending.permit, good=True, tokens=total, kind=pending.send.request.schema_name)
         self._gone_since, self._failures = inf, 0
         self._replies += 1
         self._newest = max(self._newest, pending.permit.number)
@@ -471,8 +482,8 @@ class EndpointQueue:
         alone = isinstance(request, DecisionRequest) and len(request.questions) == 1
         if not isinstance(error, Unreachable):
             self._gone_since = inf
-        if isinstance(error, RateLimited):
-            asked_s = error.retry_after_s or 0.0
+        if isinstance(error, RateLimited) or error.status in OVERLOADED:
+            asked_s = error.retry_after_s or 0.0 if isinstance(error, RateLimited) else 0.0
             # a longer pause ends this run; other runs of the process must not wait for it
             self._share.limited(pending.permit, asked_s if asked_s <= MAX_PAUSE_S else 0.0)
         else:

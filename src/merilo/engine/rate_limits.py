@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil, exp, inf, log
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.engine.amounts import max_reply_tokens, max_tokens_of, tokens_of
@@ -24,10 +24,15 @@ if TYPE_CHECKING:
     from merilo.providers.base import Provider, Request
 
 CONCURRENCY: Final = 16
+"""Number of requests in flight at the start of a run that does not fix it."""
+MAX_CONCURRENCY: Final = 128
+_SLOWER: Final = 1.5
+"""A wider round whose replies take longer than this multiple of the last round's is not worth its width."""
+_LEAST_S: Final = 0.001
 _FIRST_OUTPUT_TOKENS: Final = 256
 _IN_A_ROW: Final = 3
 _SOME: Final = 10
-"""Number of refusals among the last 100 requests that do not narrow the width."""
+"""Number of refusals among the last 100 requests that do not narrow a width that lasted a round."""
 _MAX_HOLD_S: Final = 60.0
 _MINUTE_S: Final = 60.0
 _BURST_S: Final = 1.0
@@ -40,19 +45,25 @@ PRICED: Final = Usage(1_000, 1_000, 0)
 class RequestLimits:
     """A run's limits for each endpoint; None for no limit. Raises UsageError for values that are not positive."""
 
-    concurrency: int = CONCURRENCY
+    concurrency: int | None = None
+    """Maximum requests in flight; None: from 16 to 128, as many as the endpoint accepts without slowing down."""
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     timeout_s: float | None = None
     """Seconds until a request is cancelled; None: the provider's own timeout."""
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1:
+        if self.max_in_flight < 1:
             raise UsageError(f"concurrency must be at least 1, got {self.concurrency}.")
         for name in ("requests_per_minute", "tokens_per_minute", "timeout_s"):
             value: float | None = getattr(self, name)
             if value is not None and not 0 < value < inf:
                 raise UsageError(f"{name} must be more than 0, got {value}.")
+
+    @property
+    def max_in_flight(self) -> int:
+        """Maximum requests in flight to one endpoint."""
+        return MAX_CONCURRENCY if self.concurrency is None else self.concurrency
 
 
 class Meter:
@@ -81,15 +92,22 @@ class Permit(NamedTuple):
 
     number: int
     tokens: int
+    sent_at: float = 0.0
 
 
 class Limiter:
     """State of one endpoint in this process; use it through `join`. Thread-safe.
 
-    A "too many requests" reply (429) delays its own request only, unless three requests sent one after another are
-    refused, or more than 10 of the last 100. Then no more are in flight than the endpoint has accepted. If it accepts
-    none, nothing is sent until the pause that it named is over. Later the last good width is tried again, or twice the
-    present one. The wait before that doubles each time that it was too short.
+    The width, the number of requests in flight, is 16 at first unless a run fixes it. After each round of replies it
+    doubles, until a wider round is refused or takes longer. Such a round ends at its first refusal, and no more are in
+    flight than the endpoint has accepted; if it is slower, at its end, and the former width returns.
+
+    At a width that lasted a round, a "too many requests" reply (429) delays its own request only, unless three requests
+    sent one after another are refused, or more than 10 of the last 100. If the endpoint accepts none, nothing is sent
+    until the pause that it named is over.
+
+    A refusal is followed by a wait, which doubles each time that it was too short. Then the last good width is tried
+    again, or one request more, then two more, then four.
     """
 
     def __init__(self, title: str) -> None:
@@ -101,14 +119,24 @@ class Limiter:
         """Requests in flight, of all runs."""
         self.number = 0
         """Number of requests ever sent."""
-        self.cut_at = 0
-        """The value of `number` when the width was last reduced."""
+        self.changed_at = 0
+        """The value of `number` when the width last changed."""
         self.width = inf
-        """Number of requests that the endpoint accepts at once; infinite until it refuses too many."""
+        """Maximum requests in flight; infinite if only the runs' own limits apply."""
+        self.trying = False
+        """True until the present width has lasted a round of replies."""
+        self.before = 0.0
+        """The width before the present one is tried."""
+        self.step = inf
+        """Requests to add after the next round; at most the width itself."""
         self.last_good = 0.0
         """The width before the last reduction if it was good for long; otherwise 0."""
         self.good = 0
-        """Number of replies since the width last changed."""
+        """Number of replies to requests sent since the width last changed."""
+        self.took: dict[str, tuple[int, float]] = {}
+        """Number of these replies, and the mean of the logarithm of their seconds, by kind."""
+        self.usual: dict[str, tuple[int, float]] = {}
+        """The same for the last rounds that were not slower."""
         self.refused: deque[int] = deque(maxlen=_SOME + 1)
         """Numbers of the last requests that were refused."""
         self.hold_s = 0.0
@@ -125,39 +153,75 @@ class Limiter:
             for kind, rate in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute)):
                 if rate is not None:
                     share.meters.append((kind, self.meters.setdefault((kind, rate), Meter(rate))))
+            if limits.concurrency is None and not self.shares:
+                self._try(CONCURRENCY)
+                self.widen_at = 0.0
             self.shares.append(share)
         return share
 
     def widen(self) -> None:
-        """Return to the last good width, or double the present one, after a full round of replies.
+        """Try a greater width after a full round of replies, or the former one again if they became slower.
 
-        Try one more request if none was sent since the last reduction: those in flight may take long.
+        Try one more request if none was sent since the last change: those in flight may take long.
         """
-        if self.good >= self.width:
-            self.width, self.last_good, self.good = max(2 * self.width, self.last_good), 0.0, 0
-        elif self.number == self.cut_at:
-            self.width = self.in_flight + 1
-        # no run is restricted by it any longer
-        if self.width >= max((each.limits.concurrency for each in self.shares), default=1):
-            self.width = self.widen_at = inf
+        if self.good < self.width:
+            if self.number == self.changed_at and self.in_flight == self.width:
+                self.width += 1
+        elif self.trying and self._slower > _SLOWER:
+            self._hold(self.before)
+        else:
+            most = max((each.limits.max_in_flight for each in self.shares), default=1)
+            self.usual |= self.took
+            if self.width >= most:  # no run is restricted by it any longer
+                self.width, self.widen_at, self.trying = inf, inf, False
+            else:
+                self.step *= 1 + self.trying
+                self._try(min(most, max(self.width + min(self.step, self.width), self.last_good)))
+                self.last_good = 0.0
 
     def refuse(self, permit: Permit, pause_s: float) -> None:
         """Narrow the width, and pause, if this refusal shows that too much is sent. `permit` is no longer in flight."""
         self.refused.append(permit.number)
-        refused, now = list(self.refused), time.monotonic()
+        refused, now, accepted = list(self.refused), time.monotonic(), max(1, self.in_flight)
         self.asked_until = max(self.asked_until, now + pause_s)
         in_a_row = len(refused) >= _IN_A_ROW and max(refused[-_IN_A_ROW:]) - min(refused[-_IN_A_ROW:]) < _IN_A_ROW
-        many = len(refused) > _SOME and refused[0] > max(self.cut_at, self.number - 10 * _SOME)
-        if permit.number <= self.cut_at and self.width < inf:  # sent before the last reduction, which was not enough
-            self.width = min(self.width, max(1, self.in_flight))
-        elif in_a_row or many:
-            lasted = self.good >= 10 * _SOME
-            self.last_good = min(self.width, self.in_flight + 1) if lasted else 0.0
-            self.hold_s = max(2 * max(pause_s, 1.0), 0.0 if lasted else min(2 * self.hold_s, _MAX_HOLD_S))
-            self.widen_at = now + self.hold_s
-            self.width, self.good, self.cut_at = max(1, self.in_flight), 0, self.number
+        many = len(refused) > _SOME and refused[0] > max(self.changed_at, self.number - 10 * _SOME)
+        if permit.number <= self.changed_at and self.width < inf:  # sent before the last change
+            self.width = min(self.width, accepted)
+        elif in_a_row or many or self.trying:
+            self.last_good = min(self.width, self.in_flight + 1) if self.good >= 10 * _SOME else 0.0
+            self.step = 1
+            self._hold(accepted, pause_s)
         if in_a_row and not self.in_flight:
             self.paused_until = self.asked_until
+
+    def replied(self, permit: Permit, kind: str) -> None:
+        """Record a reply. `kind`: a name that requests with replies of similar length share."""
+        if permit.number <= self.changed_at:
+            return
+        self.good += 1
+        count, mean = self.took.get(kind, (0, 0.0))
+        seconds = max(time.monotonic() - permit.sent_at, _LEAST_S)
+        self.took[kind] = count + 1, mean + (log(seconds) - mean) / (count + 1)
+
+    @property
+    def _slower(self) -> float:
+        """How many times as long the replies of this round take as those of earlier rounds, compared by kind."""
+        both = [(*self.took[kind], self.usual[kind][1]) for kind in self.took.keys() & self.usual.keys()]
+        count = sum(count for count, *_ in both)
+        return exp(sum(count * (mean - usual) for count, mean, usual in both) / count) if count else 1.0
+
+    def _hold(self, width: float, pause_s: float = 0.0) -> None:
+        """Narrow to this width, and wait before a greater one is tried."""
+        lasted = self.good >= 10 * _SOME and not self.trying
+        self._try(width)
+        self.trying = False
+        self.hold_s = max(2 * max(pause_s, 1.0), 0.0 if lasted else min(2 * self.hold_s, _MAX_HOLD_S))
+        self.widen_at = time.monotonic() + self.hold_s
+
+    def _try(self, width: float) -> None:
+        self.before, self.width, self.trying = self.width, width, True
+        self.good, self.took, self.changed_at = 0, {}, self.number
 
     @property
     def paused_s(self) -> float:
@@ -188,7 +252,7 @@ class LimiterHandle:
                 return limiter.paused_until - now
             if now >= limiter.widen_at:
                 limiter.widen()
-            room, alone = self.limits.concurrency, len(limiter.shares) == 1
+            room, alone = self.limits.max_in_flight, len(limiter.shares) == 1
             full = limiter.in_flight >= room or limiter.in_flight >= limiter.width
             if full or not (alone or self._has_fair_share):
                 self.waiting = True
@@ -204,18 +268,22 @@ class LimiterHandle:
             self.in_flight += 1
             limiter.in_flight += 1
             limiter.number += 1
-            return Permit(limiter.number, tokens)
+            return Permit(limiter.number, tokens, now)
 
-    def land(self, permit: Permit, *, good: bool, tokens: int | None = None) -> None:
-        """Record the end of a request, with a reply (`good`) or not. `tokens` is its usage, if it was reported."""
+    def land(self, permit: Permit, *, good: bool, tokens: int | None = None, kind: str = "") -> None:
+        """Record the end of a request, with a reply (`good`) or not. `tokens` is its usage, if it was reported.
+
+        `kind`: see `Limiter.replied`.
+        """
         limiter = self._limiter
         with limiter.lock:
             self._landed()
             if tokens is not None and limiter.meters:
-                for (kind, _), meter in limiter.meters.items():
-                    if kind == "tokens":
+                for (unit, _), meter in limiter.meters.items():
+                    if unit == "tokens":
                         meter.adjust(tokens - permit.tokens)
-            limiter.good += good
+            if good:
+                limiter.replied(permit, kind)
         if len(limiter.shares) > 1:
             self._wake_others()
 
@@ -235,15 +303,16 @@ class LimiterHandle:
             if self in limiter.shares:
                 limiter.shares.remove(self)
             if not limiter.shares:  # the next run measures the width again; rates and pauses stay in force
-                limiter.width = limiter.widen_at = inf
-                limiter.good, limiter.hold_s = 0, 0.0
+                limiter.width = limiter.widen_at = limiter.step = inf
+                limiter.trying, limiter.good, limiter.hold_s = False, 0, 0.0
                 limiter.refused.clear()
+                limiter.usual.clear()
         self._wake_others()
 
     @property
     def room(self) -> float:
         """The number of requests that may be in flight at once."""
-        return min(self.limits.concurrency, self._limiter.width)
+        return min(self.limits.max_in_flight, self._limiter.width)
 
     @property
     def _has_fair_share(self) -> bool:

@@ -32,7 +32,8 @@ _STATUS = re.compile(r"[45]\d\d")
 _RATE_LIMITED = 429
 _KEY_REFUSED = 401
 _INVALID = 422
-_OVERLOADED = frozenset({503, 529})
+OVERLOADED = frozenset({503, 529})
+"""Statuses of a server that has too much to do."""
 _QUOTED_INPUT = re.compile(r"input_value=.*?(?=, input_type=|$)", re.DOTALL)
 """Matches the part of the request that an error of pydantic quotes."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
@@ -274,7 +275,7 @@ def error_of(problem: EndpointProblem, headers: Mapping[str, str], address: Endp
     message = f"{message} {cause.advice.format(address)}".rstrip()
     wait_s = retry_after_s(headers)
     wait_s = problem.retry_after_s if wait_s is None else wait_s
-    if cause.error is RateLimited or (cause.error is Temporary and status in _OVERLOADED and wait_s is not None):
+    if cause.error is RateLimited or (cause.error is Temporary and status in OVERLOADED and wait_s is not None):
         error: ProviderError = RateLimited(message, retry_after_s=wait_s, status=status)
     else:
         error = cause.error(message, status=status)

@@ -11,7 +11,6 @@ from uuid import uuid4
 from merilo.api import aevaluate
 from merilo.commands.evaluate.options import Limits, Storage
 from merilo.data.sanitize import command
-from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import UsageError
 from merilo.judges.callables import is_chat_model, judge_of_model
 from merilo.judges.llm import LLMJudge, OpenAIEmbeddingsJudge
@@ -156,7 +155,7 @@ class RunSettings:
     kept: bool = False
     out: str | PathLike[str] | None = None
     cache: bool | str | PathLike[str] = True
-    concurrency: int = CONCURRENCY
+    concurrency: int | None = None
     folder: str | None = None
     """The folder in which each kept run gets a directory."""
 

@@ -379,7 +379,7 @@ def test_the_settings_are_shown_with_their_source(here: Here) -> None:
     _, printed, _ = run(here, "runs", "config", "--json")
     rows = {row["option"]: row for row in json.loads(printed)["settings"]}
     assert (rows["judge"]["value"], rows["judge"]["from"]) == ("embedded", "merilo.toml")
-    assert (rows["limits.concurrency"]["value"], rows["limits.concurrency"]["from"]) == (16, "default")
+    assert (rows["limits.concurrency"]["value"], rows["limits.concurrency"]["from"]) == (None, "default")
     here.write("data.jsonl", [{**ROWS[0], "who": "Who is it?"}])
     _, printed, errors = run(here, "run", "data.jsonl", "--json")
     assert "Settings from merilo.toml: judge, metrics, mapping" in errors

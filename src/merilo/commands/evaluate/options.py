@@ -23,7 +23,6 @@ from merilo.commands.option import (
     unanswered_as,
 )
 from merilo.data.aliases import language_code
-from merilo.engine.rate_limits import CONCURRENCY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,11 +124,12 @@ class Limits:
         type=float,
         in_project_file=False,
     )
-    concurrency: int = opt(
-        CONCURRENCY,
+    concurrency: int | None = opt(
+        None,
         _LIMITS,
-        "Maximum requests in flight per model.",
-        details="maximum requests in flight for each model, at least 1. Runs of one process share a model's limit.",
+        "Maximum requests in flight per model. [default: 16 to 128, as many as it accepts]",
+        details="maximum requests in flight for each model, at least 1. By default 16 at first, and up to 128 while "
+        "the endpoint refuses none and does not slow down. Runs of one process share a model's limit.",
         metavar="N",
         type=int,
     )

@@ -288,7 +288,8 @@ class RunEvaluation:
         """Yield the results of each sample, for judges that are asked by single requests."""
         driver = AsyncDriver(self._answers, dispatcher)
         try:
-            async for results in stream(samples, metrics, driver, in_flight_bounds(self._options.limits.concurrency)):
+            bounds = in_flight_bounds(dispatcher.limits.max_in_flight)
+            async for results in stream(samples, metrics, driver, bounds):
                 yield results
         finally:
             await driver.close()

@@ -132,7 +132,7 @@ async def run_estimate(
         typical=typical,
         at_most=at_most,
         seconds=_seconds(typical, options),
-        concurrency=options.limits.concurrency,
+        concurrency=options.limits.of_requests.max_in_flight,
         measured=dry.measured_used,
         prices=prices.known(provider for _, provider in providers_of(judges.values())),
         unpriced=tuple(dry.unpriced),
@@ -174,7 +174,7 @@ def _seconds(typical: Amount, options: Options) -> float | None:
         typical.requests / (options.limits.requests_per_minute or inf),
         (typical.input_tokens + typical.output_tokens) / (options.limits.tokens_per_minute or inf),
     ]
-    return max(typical.seconds / options.limits.concurrency, 60 * max(minutes))
+    return max(typical.seconds / options.limits.of_requests.max_in_flight, 60 * max(minutes))
 
 
 # -- text of an estimate -------------------------------------------------------------------------------

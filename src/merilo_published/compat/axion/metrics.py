@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import DataError, UsageError
 from merilo.judges.spec import judge_from
 from merilo.judging.ask import ask
@@ -231,7 +230,7 @@ class MetricRunner:
         metrics: Sequence[AxionMetric],
         *,
         judge: JudgeLike | None = None,
-        max_concurrent: int = CONCURRENCY,
+        max_concurrent: int | None = None,
         thresholds: Mapping[str, float] | None = None,
         cache: bool | str | PathLike[str] = True,
         out: str | PathLike[str] | None = None,
