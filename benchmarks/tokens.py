@@ -69,8 +69,8 @@ class _Judge(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        reply = json.dumps(_reply(body))
         kind = body["response_format"]["json_schema"]["name"]
+        reply = json.dumps(reply_to(kind, body["messages"][-1]["content"]))
         self.server.count(kind, [message["content"] for message in body["messages"]], _read_by_a_model(body), reply)
         message = {"role": "assistant", "content": reply}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -121,17 +121,16 @@ def _read_by_a_model(body: dict[str, Any]) -> str:
     return "".join([*(message["content"] for message in body["messages"]), json.dumps(schema, separators=(",", ":"))])
 
 
-def _reply(body: dict[str, Any]) -> dict[str, Any]:
-    kind = body["response_format"]["json_schema"]["name"]
-    asked = body["messages"][-1]["content"]
-    one = _verdict(kind.removesuffix("_together"), asked)
+def reply_to(kind: str, asked: str, reason: str = _REASON) -> dict[str, Any]:
+    """Return the reply to a prompt. `kind`: the name of its schema."""
+    one = _verdict(kind.removesuffix("_together"), asked, reason)
     if not kind.endswith("_together"):
         return one
     count = len(_ITEM[kind.removesuffix("_together")].findall(asked))
     return {"verdicts": [{"number": number, **one} for number in range(1, count + 1)]}
 
 
-def _verdict(kind: str, asked: str) -> dict[str, Any]:
+def _verdict(kind: str, asked: str, reason: str) -> dict[str, Any]:
     if kind == "statements":
         (text,) = _TEXT.findall(asked)
         words = _SENTENCE_NUMBER.sub("", text).split()
@@ -139,10 +138,10 @@ def _verdict(kind: str, asked: str) -> dict[str, Any]:
         made = [" ".join(words[12 * n : 12 * n + 12]) + "." for n in range(wanted)]
         return {"statements": [{"sentence": 1, "text": each} for each in made]}
     one: dict[str, dict[str, Any]] = {
-        "relevance": {"reason": _REASON, "grade": 1, "evidence": [2]},
-        "usefulness": {"reason": _REASON, "useful": True, "evidence": [1, 2]},
-        "support": {"reason": _REASON, "label": "supported", "sentences": [1, 3]},
-        "noncommittal": {"reason": _REASON, "noncommittal": False},
+        "relevance": {"reason": reason, "grade": 1, "evidence": [2]},
+        "usefulness": {"reason": reason, "useful": True, "evidence": [1, 2]},
+        "support": {"reason": reason, "label": "supported", "sentences": [1, 3]},
+        "noncommittal": {"reason": reason, "noncommittal": False},
     }
     return one[kind]
 

@@ -1,6 +1,5 @@
 """Completions with turns after the rubric or with a schema, and those of before that had neither."""
 
-import json
 from dataclasses import replace
 
 from conversing import Talk
@@ -9,7 +8,7 @@ from server import JudgeServer
 from merilo.judges.llm import LLMJudge
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.providers.openai import OpenAIProvider
-from merilo.runs.records import question_from, question_text
+from merilo.runs.records import NO_SAMPLE, question_from, question_text
 
 PLAIN = Completion("en/noncommittal.v1", ("user_input", "response"), ("Why?", "So."), 0.5, likely="{}")
 SCHEMA = '{"type": "object"}'
@@ -18,12 +17,8 @@ SCHEMA = '{"type": "object"}'
 def stored(question: Completion) -> tuple[str, object]:
     """The record of a question, and the question that is read from it."""
     texts: dict[bytes, str] = {}
-
-    def keep(digest: bytes, value: str | tuple[str, ...]) -> None:
-        texts[digest] = value if isinstance(value, str) else json.dumps(value)
-
-    record = question_text(question, keep)
-    return record, question_from(question.kind, record, texts.__getitem__)
+    record = question_text(question, NO_SAMPLE, texts.__setitem__)
+    return record, question_from(question.kind, record, NO_SAMPLE, texts.__getitem__)
 
 
 def test_a_completion_without_turns_and_schema_has_its_key_of_before() -> None:

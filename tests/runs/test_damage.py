@@ -22,6 +22,7 @@ from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.runs.database import FORMAT, MAX_VALUE
 from merilo.runs.files import LEDGER, MANIFEST, MAX_JSON_BYTES, OUTCOMES, STORE, SUMMARY, RunLock
+from merilo.runs.records import packed
 from merilo.runs.run import Run
 from merilo.runs.store import Store
 
@@ -109,7 +110,7 @@ def test_a_full_disk_is_one_sentence(limit: int, tmp_path: Path) -> None:
 def test_a_directory_that_may_not_be_written_is_one_sentence(tmp_path: Path) -> None:
     """A run in a read-only directory, a read-only store and a new directory in a read-only one: status 2, told."""
     write_data(tmp_path / "data.jsonl", 2)
-    run = ("run", tmp_path / "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--out")
+    run = ("run", tmp_path / "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--retry-failed", "--out")
     assert command(*run, tmp_path / "run").returncode == 0
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty").chmod(0o555)
@@ -189,7 +190,7 @@ def test_a_huge_value_is_not_read(whole: merilo.Run, tmp_path: Path) -> None:
     """A value above the limit is one sentence, whichever table has it, and takes no memory."""
     for statement in (
         "UPDATE samples SET record = zeroblob(?) WHERE row = 1",
-        "UPDATE answers SET verdict = zeroblob(?)",
+        "UPDATE exchanges SET record = zeroblob(?)",
         "UPDATE meta SET value = zeroblob(?) WHERE name = 'results'",
     ):
         path = tmp_path / "run"
@@ -205,7 +206,7 @@ def test_a_deeply_nested_record_is_one_sentence(whole: merilo.Run, tmp_path: Pat
     """A record of a sample that nests too deep to be read is damage, not a bug of merilo."""
     path = shutil.copytree(whole.path, tmp_path / "run")
     with closing(sqlite3.connect(path / STORE)) as db, db:
-        db.execute("UPDATE samples SET record = ?", ("[" * 50_000,))
+        db.execute("UPDATE samples SET record = ?", (packed("[" * 50_000),))
     with pytest.raises(RunError, match="is damaged"):
         list(merilo.Run.open(path).samples)
 

@@ -23,6 +23,7 @@ from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.label.run import label_run
 from merilo.errors import RunError
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
+from merilo.runs.records import packed, unpacked
 from merilo.runs.seal import recover
 
 METRIC = "context_relevance"
@@ -138,15 +139,15 @@ def test_files_of_another_run_are_noticed(here: Path, copy: Path) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE samples SET record = replace(record, 'What is', 'What was')",
+        "UPDATE samples SET record = edited(record, 'What is', 'What was')",
         "UPDATE exchanges SET judge = 'x' || judge",
-        "UPDATE answers SET verdict = replace(verdict, '2', '1')",
-        "UPDATE answers SET kind = 'x' || kind",
+        "UPDATE exchanges SET record = edited(record, '2', '1')",
+        "UPDATE answers SET place = place + 1",
         "UPDATE samples SET row = -row",
         "DELETE FROM samples WHERE row = 3",
         "DELETE FROM answers WHERE rowid = 2",
         "DELETE FROM exchanges WHERE id = 1",
-        "INSERT INTO exchanges SELECT max(id) + 1, 'x', rubric, replies, 0, 0, 0, 0, 0 FROM exchanges",
+        "INSERT INTO exchanges SELECT max(id) + 1, 'x', rubric, record, 0, 0, 0, 0, 0 FROM exchanges",
         "DELETE FROM meta WHERE name = 'digests'",
         "UPDATE meta SET value = '[]' WHERE name = 'digests'",
     ],
@@ -154,6 +155,7 @@ def test_files_of_another_run_are_noticed(here: Path, copy: Path) -> None:
 def test_a_table_that_was_changed_is_neither_verified_nor_resumed(statement: str, here: Path, copy: Path) -> None:
     """A row that was edited, added, removed or moved differs from the digest of its table. No reader has a bug."""
     with closing(sqlite3.connect(copy / STORE)) as db, db:
+        db.create_function("edited", 3, lambda data, old, new: packed(unpacked(data).replace(old, new)))
         assert db.execute(statement).rowcount > 0
     assert printed("runs", "verify", copy) == (2, "")
     for words in every_reader(copy, here).values():

@@ -1,5 +1,6 @@
 """The store of a run: rows gather in memory, are found there, and become durable by a commit alone."""
 
+import json
 import sqlite3
 import time
 from contextlib import closing
@@ -7,18 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
+from merilo.data.context import Context
 from merilo.data.sample import Sample
 from merilo.errors import RunError
 from merilo.judging.ask import Answer
 from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict, Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
+from merilo.judging.json_types import compact
+from merilo.judging.kinds.completion import Completion, CompletionVerdict
+from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
+from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.base import Reply, Usage
 from merilo.runs.database import COMMIT_ROWS, COMMIT_SECONDS
-from merilo.runs.records import Exchange
+from merilo.runs.records import Exchange, SampleTexts, question_from, question_text
 from merilo.runs.store import Store
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -276,8 +283,8 @@ def test_leaving_and_going_on_within_one_commit_leaves_nothing(store: Store, pat
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE exchanges SET replies = '[]'",
-        "UPDATE exchanges SET replies = x'00'",
+        "UPDATE exchanges SET record = '[]'",
+        "UPDATE exchanges SET record = x'00'",
         "UPDATE exchanges SET cost_usd = 'much'",
         "UPDATE exchanges SET cost_usd = 9e999",
         "DELETE FROM exchanges",
@@ -300,3 +307,39 @@ def test_a_damaged_conversation_is_told(store: Store, path: Path, damage: str) -
 
     with pytest.raises(RunError, match="is damaged"):
         resume()
+
+
+WORDS = st.text("abcdefgh .,", min_size=1, max_size=40)
+
+
+@given(contexts=st.lists(WORDS, min_size=1, max_size=4), cuts=st.lists(st.integers(0, 40), max_size=6), other=WORDS)
+def test_a_question_is_read_back_whatever_its_texts(contexts: list[str], cuts: list[int], other: str) -> None:
+    """Texts of the sample, parts of them in any order, and texts of another origin come back as they were."""
+    sample = SampleTexts(1, compact({"id": "s", "user_input": "Why?", "retrieved_contexts": contexts}))
+    parts = tuple(text[cut : cut + 15] for text in contexts for cut in cuts)
+    long, kept = other * 20, dict[bytes, str]()
+    for texts in (tuple(contexts), parts, (*contexts, other, long), (long,), ()):
+        for query in (contexts[0], other, long, ""):
+            asked = Relevance(query, texts, draw=len(texts), language="de")
+            text = question_text(asked, sample, kept.__setitem__)
+            assert question_from("relevance", text, sample, kept.__getitem__) == asked
+
+
+def test_a_text_of_the_sample_is_stored_once(store: Store) -> None:
+    """The questions about a sample hold places instead of its texts, and no other table holds them."""
+    contexts = tuple(f"The river number {n} is long and cold. It has two banks, and they are steep." for n in range(3))
+    sample = Sample("s", user_input="How long is it?", retrieved_contexts=tuple(map(Context, contexts)))
+    store.expect_samples()
+    store.add_new(sample)
+    store.accept_samples()
+    asked = [Relevance("How long is it?", (each[:38], each[39:])) for each in contexts]
+    store.keep([(key(n), each, verdict(n)) for n, each in enumerate(asked)], PAID, sample="s")
+    store.commit()
+    lines = store.lines([key(n) for n in range(3)])
+    assert [json.loads(lines[key(n)][2].question)["sentences"] for n in range(3)] == [
+        {"texts": [[n + 2, 0, 38, 39, 74]]} for n in range(3)
+    ]
+    for n, each in enumerate(asked):
+        found = store.asked(key(n))
+        assert found is not None
+        assert found.question == each

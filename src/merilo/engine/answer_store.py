@@ -104,6 +104,8 @@ class WorkUnit(NamedTuple):
     keys: tuple[bytes, ...]
     rubric: str | None = None
     """The text of the rubric; None if it has to be looked up."""
+    sample: str | None = None
+    """The id of the sample that it is about; None if it is about no sample of the run."""
 
     @property
     def key(self) -> bytes:
@@ -139,9 +141,8 @@ class WorkUnit(NamedTuple):
         if not left or self.whole or len(left) == len(self.keys):
             return self if left else None
         questions = tuple([self.questions[place] for place in left.values()])
-        if isinstance(self.asked, Bundle):
-            return WorkUnit(self.judge, Bundle(questions, self.asked.view), questions, (*left,))
-        return WorkUnit(self.judge, _packed(questions), questions, (*left,))
+        asked = Bundle(questions, self.asked.view) if isinstance(self.asked, Bundle) else _packed(questions)
+        return self._replace(asked=asked, questions=questions, keys=(*left,), rubric=None)
 
 
 def bundle_of(units: Sequence[WorkUnit]) -> WorkUnit:
@@ -151,7 +152,7 @@ def bundle_of(units: Sequence[WorkUnit]) -> WorkUnit:
         return first
     questions = tuple(question for unit in units for question in unit.questions)
     keys = tuple(key for unit in units for key in unit.keys)
-    return WorkUnit(first.judge, Bundle(questions, first.asked.view), questions, keys)
+    return first._replace(asked=Bundle(questions, first.asked.view), questions=questions, keys=keys, rubric=None)
 
 
 class AnswerStore:
@@ -208,12 +209,13 @@ class AnswerStore:
         torn = {
             key for unit in units if unit.whole and not all(map(verdicts.__contains__, unit.keys)) for key in unit.keys
         }
-        rows: list[tuple[bytes, Question[Any], Answer]] = [
-            (key, wanted[key], verdict) for key, verdict in verdicts.items() if key not in torn
-        ]
-        kept = self._store.keep(rows, None)
+        found: KnownAnswers = {}
+        for unit in units:
+            keys = [key for key in dict.fromkeys(unit.keys) if key in verdicts and key not in torn and key not in found]
+            rows = [(key, wanted[key], verdicts[key]) for key in keys]
+            found.update(zip(keys, self._store.keep(rows, None, sample=unit.sample), strict=True))
         self.commit_if_due()
-        return {key: answer for (key, *_), answer in zip(rows, kept, strict=True)}
+        return found
 
     def claim(self, units: Sequence[WorkUnit]) -> set[bytes]:
         """Return the keys of the units that another process is asking, or has just asked; claim the others.
@@ -243,13 +245,14 @@ class AnswerStore:
             self._cache.unclaim(unit.keys)
             cached = [row for row, own in zip(won, rows, strict=True) if row[2] is not own[2] and row[2] != own[2]]
             if cached:  # these are not in the replies
-                held = dict(zip([key for key, *_ in cached], self._store.keep(cached, None), strict=True))
+                stored = self._store.keep(cached, None, sample=unit.sample)
+                held = dict(zip([key for key, *_ in cached], stored, strict=True))
             rows = [row for row in won if row[0] not in held] if held else won
         rubric = unit.judge.rubric(unit.asked) if unit.rubric is None else unit.rubric
         exchange = Exchange(name, rubric, sent, cost)
         if self._store.unfinished:
             self._store.forget(unit.key)
-        kept = self._store.keep(rows, exchange, seconds=seconds)
+        kept = self._store.keep(rows, exchange, sample=unit.sample, seconds=seconds)
         return held | dict(zip([row[0] for row in rows], kept, strict=True))
 
     def reject(self, keys: Sequence[bytes]) -> None:
@@ -347,8 +350,9 @@ class AnswerStore:
         return common
 
     def _unit(self, asked: Question[Any] | Pack, sample: Sample | None) -> WorkUnit:
+        about = None if sample is None else sample.id
         if isinstance(asked, Pack):
-            return self._pack_unit(asked)
+            return self._pack_unit(asked, about)
         judge = self._judge(asked)
         rubric = judge.rubric(asked)
         common = self._common(judge, rubric, asked.verdict)
@@ -358,9 +362,9 @@ class AnswerStore:
         if asked.facts and getattr(judge, "reads_facts", False):
             place += asked.fact_bytes
         key = _key(asked.content, common, asked.draw, place)
-        return WorkUnit(judge, asked if view is None else Bundle((asked,), view), (asked,), (key,), rubric)
+        return WorkUnit(judge, asked if view is None else Bundle((asked,), view), (asked,), (key,), rubric, about)
 
-    def _pack_unit(self, asked: Pack) -> WorkUnit:
+    def _pack_unit(self, asked: Pack, about: str | None) -> WorkUnit:
         questions = asked.questions
         first = questions[0]
         judge = self._judge(first)
@@ -368,12 +372,12 @@ class AnswerStore:
         common = self._common(judge, rubric, first.verdict)
         if isinstance(first, Completion):
             draws = tuple(_key(question.content, common, question.draw, ALONE) for question in questions)
-            return WorkUnit(judge, asked, questions, draws)
+            return WorkUnit(judge, asked, questions, draws, None, about)
         contents = [question.content for question in questions]
         pack = asked.content
         each = zip(contents, _PLACES, strict=False)
         keys = tuple([_key(content, common, first.draw, FRAME + pack + place) for content, place in each])
-        return WorkUnit(judge, asked, questions, keys, rubric)
+        return WorkUnit(judge, asked, questions, keys, rubric, about)
 
 
 _PLACES: Final = tuple(framed(n.to_bytes(2, "little")) for n in range(PACK_SIZE))

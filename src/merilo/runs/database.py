@@ -173,10 +173,10 @@ class CommitPolicy:
 
 # -- the store of a run -------------------------------------------------------------------------------
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 """The format of a run: its store, its manifest and its seal. A run of another format is refused."""
 
-_SAMPLES: Final = "CREATE TABLE samples (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)"
+_SAMPLES: Final = "CREATE TABLE samples (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record BLOB NOT NULL)"
 INCOMING: Final = _SAMPLES.replace("samples", "incoming")
 """The table of samples that are being added."""
 SCHEMA: Final = (
@@ -185,10 +185,10 @@ SCHEMA: Final = (
     "CREATE TABLE texts (digest BLOB NOT NULL, text TEXT NOT NULL)",
     "CREATE UNIQUE INDEX texts_digest ON texts (digest)",
     """CREATE TABLE exchanges (id INTEGER PRIMARY KEY, judge TEXT NOT NULL, rubric BLOB NOT NULL,
-    replies TEXT NOT NULL, requests INTEGER NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
+    record BLOB NOT NULL, requests INTEGER NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
     cost_usd REAL, seconds REAL NOT NULL)""",
-    """CREATE TABLE answers (key BLOB NOT NULL, kind TEXT NOT NULL, question TEXT NOT NULL,
-    verdict TEXT, failure TEXT, cached INTEGER NOT NULL, exchange INTEGER)""",
+    """CREATE TABLE answers (key BLOB NOT NULL, exchange INTEGER NOT NULL, place INTEGER NOT NULL,
+    sample INTEGER NOT NULL, failed INTEGER NOT NULL, cached INTEGER NOT NULL)""",
     "CREATE UNIQUE INDEX answers_key ON answers (key)",
     "CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL)",
 )

@@ -185,10 +185,7 @@ def balance_in(directory: Path) -> Balance:
         return Balance()
 
 
-_ANSWERED: Final = (
-    "SELECT EXISTS (SELECT 1 FROM exchanges) OR EXISTS (SELECT 1 FROM answers WHERE NOT cached)"
-    " OR EXISTS (SELECT 1 FROM unfinished)"
-)
+_ANSWERED: Final = "SELECT EXISTS (SELECT 1 FROM exchanges WHERE judge <> '') OR EXISTS (SELECT 1 FROM unfinished)"
 
 
 def is_worthless(directory: Path) -> bool:

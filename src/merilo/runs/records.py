@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
+from itertools import chain
 from json.encoder import encode_basestring
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.judging.digests import TEXTS, TUPLES, digest_text, digest_texts
+from merilo.judging.digests import digest_text
 from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, later_fields, per_type
+from merilo.runs.database import MAX_VALUE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Reply
-_WORDS = frozenset({"role", "language"})  # short texts that are stored in the record itself
+_USUAL: Final = {"role": "judge", "draw": 0, "language": "en"}
+"""The defaults of the fields that every question has, which are not stored."""
+_RAW: Final = -15
+"""Deflate with the largest window, without header and checksum."""
+_FREQUENT: Final = rb"""{"statements":[{"text":"","sentence":0},{"text":"],"probability":null}{"at":[0]}
+statements
+{"statement":"The ","contexts":{"texts":[[1],[2],[3],[4],[5]]},"user_input":{"at":[0]}}
+relevance
+{"user_input":{"at":[0]},"sentences":{"texts":[[1,0,{"grade":1,"evidence":[0],"reason":"The ","probability":null}
+support
+{"label":"supported","evidence":[0],"reason":"","probability":null,"tells_contradicted":true,"sentences":[[0,0]]}
+[{"texts":["{\"verdicts\": [{\"number\": 1, \"reason\": \"The \", \"label\": \"supported\", \"sentences\": [1, 3]}]}"],
+"finish":"stop","path":"json_schema","model":"","usage":{"input_tokens":"""
+"""Text that conversations often contain, at its end the most frequent."""
+_LEAST: Final = 12
+"""Characters below which a text is shorter than its place."""
+_LONG: Final = 200
+"""Characters above which a text that is in no sample is stored once, under its digest."""
 
 
 class CorruptRow(ValueError):
@@ -63,31 +83,131 @@ class Conversation:
     """True if the answer came from the cache, so that the judge and the replies are not known here."""
 
 
-def question_text(
-    question: Question[Any], keep: Callable[[bytes, str | tuple[str, ...]], None], known: Container[bytes] = ()
-) -> str:
-    """Return the question as JSON with a digest for each text; those not known are passed to `keep` with the text."""
-    text = _opening(question.role, question.draw, question.language)
+def packed(text: str) -> bytes:
+    """Return a text compressed, as stores hold samples and conversations."""
+    pack = zlib.compressobj(1, zlib.DEFLATED, _RAW, 8, zlib.Z_DEFAULT_STRATEGY, _FREQUENT)
+    return pack.compress(text.encode()) + pack.flush()
+
+
+def unpacked(data: bytes) -> str:
+    """Return the text that `packed` compressed. Raises CorruptRow."""
+    unpack = zlib.decompressobj(_RAW, _FREQUENT)
+    try:
+        text = unpack.decompress(data, MAX_VALUE).decode()
+    except (zlib.error, TypeError, UnicodeDecodeError) as error:
+        raise CorruptRow(f"a value cannot be read: {error}") from error
+    if not unpack.eof:
+        raise CorruptRow("a value is incomplete or too long")
+    return text
+
+
+class Line(NamedTuple):
+    """A question with its answer, as a conversation holds it."""
+
+    kind: str
+    question: str
+    answer: str
+    """JSON of the verdict or failure."""
+
+
+def conversation_text(replies: str, asked: Iterable[Line]) -> str:
+    """Return a conversation as text: a line with its replies, and three for each question. No JSON has line breaks."""
+    return "\n".join([replies, *chain.from_iterable(asked)])
+
+
+def conversation_from(data: bytes) -> tuple[str, list[Line]]:
+    """Return the replies and the questions of a packed conversation. Raises CorruptRow."""
+    replies, *lines = unpacked(data).split("\n")
+    try:
+        return replies, [Line(*each) for each in zip(lines[::3], lines[1::3], lines[2::3], strict=True)]
+    except ValueError as error:
+        raise CorruptRow("a conversation is incomplete") from error
+
+
+class SampleTexts:
+    """The texts of a stored sample, which the questions about it refer to instead of repeating them."""
+
+    def __init__(self, row: int, record: str) -> None:
+        self.row = row
+        self.texts = tuple(_texts_in(json.loads(record)))
+        self.fields: dict[str | tuple[str, ...], str] = {}
+        """JSON of the values of questions that were written before."""
+
+    def place(self, text: str) -> list[int] | None:
+        """Return the number of a text, with start and end if this is only a part of it; None if no text contains it."""
+        for number, whole in enumerate(self.texts) if len(text) >= _LEAST else ():
+            if (start := whole.find(text)) >= 0:
+                return [number] if len(text) == len(whole) else [number, start, start + len(text)]
+        return None
+
+    def places(self, texts: tuple[str, ...]) -> list[list[int] | str]:
+        """Return the place of each text, or the text itself. Parts of one text that follow each other are one place."""
+        found: list[list[int] | str] = []
+        for text in texts:
+            last = found[-1] if found else ""
+            if isinstance(last, list) and len(last) > 1 and (at := self.texts[last[0]].find(text, last[-1])) >= 0:
+                last += (at, at + len(text))
+            else:
+                found.append(self.place(text) or text)
+        return found
+
+    def at(self, place: Sequence[int]) -> list[str]:
+        """Return the texts at a place. Raises IndexError or TypeError for a damaged one."""
+        text, ends = self.texts[place[0]], place[1:]
+        return [text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)] or [text]
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield all texts of a JSON value, in order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(each)
+
+
+NO_SAMPLE: Final = SampleTexts(0, "{}")
+"""For questions that are about no stored sample."""
+
+
+def question_text(question: Question[Any], sample: SampleTexts, keep: Callable[[bytes, str], None]) -> str:
+    """Return the question as JSON. Its texts are places in the sample, literals, or digests of long texts.
+
+    The long texts are passed to `keep`.
+    """
+    parts = _opening(question.role, question.draw, question.language)
     names, values = _own_fields(type(question))
+    known = sample.fields if sample.row else {}
     for (name, later), value in zip(names, values(question), strict=False):
         if later and not value:
             continue
         kind: object = value.__class__  # exact types: this runs for every question of a run
-        if kind is str:
-            digest = TEXTS[value]
-            text += f',"{name}":{{"text":"{digest.hex()}"}}'
-        elif kind is tuple:
-            digest = TUPLES[value]  # the only tuples that questions have are of texts
-            text += f',"{name}":{{"texts":"{digest.hex()}"}}'
+        if kind is str or kind is tuple:
+            text = known.get(value)
+            if text is None:
+                text = known[value] = _field(value, sample, keep)
         else:
-            text += f',"{name}":{compact(value)}'
-            continue
-        if digest not in known:
-            keep(digest, value)
-    return text + "}"
+            text = compact(value)
+        parts += (f'"{name}":{text}',)
+    return f"{{{','.join(parts)}}}"
 
 
-def question_from(kind: str, record: str, text_of: Callable[[bytes], str]) -> Question[Any]:
+def _field(value: str | tuple[str, ...], sample: SampleTexts, keep: Callable[[bytes, str], None]) -> str:
+    if isinstance(value, str):
+        place = sample.place(value)
+        return compact(_literal(value, keep) if place is None else {"at": place})
+    found = sample.places(value)
+    return compact({"texts": [_literal(each, keep) if isinstance(each, str) else each for each in found]})
+
+
+def _literal(text: str, keep: Callable[[bytes, str], None]) -> str | dict[str, str]:
+    if len(text) <= _LONG:
+        return text
+    keep(digest := digest_text(text), text)
+    return {"text": digest.hex()}
+
+
+def question_from(kind: str, record: str, sample: SampleTexts, text_of: Callable[[bytes], str]) -> Question[Any]:
     """Return the question that `question_text` wrote; `text_of` returns the stored text of a digest.
 
     Raises CorruptRow.
@@ -96,38 +216,39 @@ def question_from(kind: str, record: str, text_of: Callable[[bytes], str]) -> Qu
         values: dict[str, Any] = json.loads(record)  # Any: the fields of the question type named by `kind`
         for name, value in values.items():
             if isinstance(value, dict):
-                ((form, digest),) = cast("dict[str, str]", value).items()
-                values[name] = _text_from(bytes.fromhex(digest), form, text_of)
+                parts: Any = value.get("texts", [value])
+                found = [text for each in parts for text in _read(each, sample, text_of)]
+                values[name] = tuple(found) if "texts" in value else found[0]
         question: Question[Any] = KINDS[kind](**values)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise CorruptRow(f"a question cannot be read: {error}") from error
     return question
 
 
-def _text_from(digest: bytes, form: str, text_of: Callable[[bytes], str]) -> str | tuple[str, ...]:
+def _read(value: Any, sample: SampleTexts, text_of: Callable[[bytes], str]) -> list[str]:  # Any: JSON
+    """Return the texts that one value stands for."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return sample.at(value)
+    if "at" in value:
+        return sample.at(value["at"])
+    digest = bytes.fromhex(value["text"])
     text = text_of(digest)
-    if form == "text":
-        found: str | tuple[str, ...] = text
-        right = digest_text(text) == digest
-    else:
-        found = tuple(json.loads(text))
-        right = digest_texts(found) == digest
-    if not right:
+    if digest_text(text) != digest:
         raise CorruptRow("a text does not match its digest")
-    return found
+    return [text]
 
 
-def answer_texts(answer: Answer) -> tuple[str | None, str | None]:
-    """Return the verdict's JSON or the failure's, with None for the other."""
-    if type(answer) is Failure:
-        return None, json.dumps(answer.to_fields(), ensure_ascii=False)
-    return answer.to_json(), None
+def answer_text(answer: Answer) -> str:
+    """Return the verdict's JSON or the failure's."""
+    return compact(answer.to_fields()) if type(answer) is Failure else answer.to_json()
 
 
-def answer_from(verdict: str | None, failure: str | None, kind: type[Verdict]) -> Answer:
-    """Return the answer that `answer_texts` wrote. Raises CorruptRow."""
+def answer_from(text: str, kind: type[Verdict], *, failed: bool) -> Answer:
+    """Return the answer that `answer_text` wrote. Raises CorruptRow."""
     try:
-        return Failure.from_fields(json.loads(failure or "")) if verdict is None else kind.from_json(verdict)
+        return Failure.from_fields(json.loads(text)) if failed else kind.from_json(text)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptRow(f"an answer cannot be read: {error}") from error
 
@@ -137,15 +258,10 @@ def replies_text(replies: Sequence[Reply | Failure | None]) -> str:
     return "[" + ",".join(["null" if reply is None else _reply_text(reply) for reply in replies]) + "]"
 
 
-NOT_SENT = "null"
-"""The `replies` of conversations without any request, which share one row."""
-
-
-def replies_from(text: str) -> tuple[dict[str, Any], ...] | None:  # Any: replies as they were recorded
-    """Return the replies that `replies_text` wrote, as JSON objects; None for NOT_SENT. Raises CorruptRow."""
+def replies_from(text: str) -> tuple[dict[str, Any], ...]:  # Any: replies as they were recorded
+    """Return the replies that `replies_text` wrote, as JSON objects. Raises CorruptRow."""
     try:
-        found = json.loads(text)
-        return None if found is None else tuple(found)
+        return tuple(json.loads(text))
     except (TypeError, ValueError) as error:
         raise CorruptRow(f"replies cannot be read: {error}") from error
 
@@ -185,14 +301,15 @@ def _word(text: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _opening(role: str, draw: int, language: str) -> str:
-    return f'{{"role":{compact(role)},"draw":{draw},"language":{compact(language)}'
+def _opening(role: str, draw: int, language: str) -> tuple[str, ...]:
+    values = {"role": role, "draw": draw, "language": language}
+    return tuple(f'"{name}":{compact(value)}' for name, value in values.items() if value != _USUAL[name])
 
 
 @per_type
 def _own_fields(question: type[Any]) -> tuple[list[tuple[str, bool]], attrgetter[tuple[Any, ...]]]:
     """Return the fields, each with True if it is omitted while empty, and what returns their values and one more."""
-    names = [field.name for field in fields(question) if field.name not in _WORDS | {"draw"}]
+    names = [field.name for field in fields(question) if field.name not in _USUAL]
     later = later_fields(question)
     return [(name, name in later) for name in names], attrgetter(*names, "draw")
 
@@ -206,10 +323,11 @@ class SavedReplies(NamedTuple):
     """Cost in USD; None if the price is unknown."""
 
 
-def saved_replies_from(row: tuple[str, float | None] | None) -> SavedReplies:
+def saved_replies_from(row: tuple[bytes, float | None] | None) -> SavedReplies:
     """Return the partial replies in a row. Raises CorruptRow if there is no row, and ValueError for other content."""
     from merilo.judges.recorded_replies import saved_reply
 
     if row is None:
         raise CorruptRow("the replies of an interrupted conversation are missing")
-    return SavedReplies(tuple(None if each is None else saved_reply(each) for each in json.loads(row[0])), row[1])
+    replies = json.loads(conversation_from(row[0])[0])
+    return SavedReplies(tuple(None if each is None else saved_reply(each) for each in replies), row[1])

@@ -350,9 +350,13 @@ class Run:
 
     def records(self) -> Iterator[OutcomeRecord]:
         """Yield every outcome as a JSON-able record, in dataset order, then metric order."""
+        return (record for _, record in self.lines())
+
+    def lines(self) -> Iterator[tuple[bytes, OutcomeRecord]]:
+        """Yield the line of every outcome with its record, in the order of `records`."""
         path = self._outcomes
         with reading_outcomes(path):
-            yield from map(record_in, outcome_lines(path))
+            yield from ((line, record_in(line)) for line in outcome_lines(path))
 
     def records_of(self, samples: Collection[str], metrics: Collection[str] | None = None) -> Iterator[OutcomeRecord]:
         """Yield the outcomes of these samples as `records` does; the lines of others are not parsed.

@@ -117,11 +117,11 @@ def publish(
         with part_of(directory / OUTCOMES).open("rb+") as out:
             flush(out)
     parts = {name: part_of(directory / name) for name in staged}
-    digests = {name: _digest_of(parts.get(name, directory / name)) for name in RESULTS}
+    digests = {name: file_digest_of(parts.get(name, directory / name)) for name in RESULTS}
     if LABELS in staged or (directory / LABELS).exists():
         # labels that were changed keep their earlier digest, so they stay broken
         known = None if LABELS in staged or earlier is None else earlier.digests.get(LABELS)
-        digests[LABELS] = known or _digest_of(parts.get(LABELS, directory / LABELS))
+        digests[LABELS] = known or file_digest_of(parts.get(LABELS, directory / LABELS))
     seal = Seal(digests)
     if usage is not None:  # its field `seal` ties it to the results
         whole = {**usage, "seal": _usage_digest(usage, seal)}
@@ -180,7 +180,8 @@ def stamp(path: Path) -> tuple[int, ...]:
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def _digest_of(path: Path) -> str:
+def file_digest_of(path: Path) -> str:
+    """Return the digest of the bytes of a file, as hexadecimal digits."""
     with path.open("rb") as file:
         return file_digest(file, lambda: blake2b(digest_size=_SIZE)).hexdigest()
 
@@ -251,7 +252,7 @@ def _fits(name: str, path: Path, seal: Seal) -> bool:
             return str(usage.pop("seal")) == _usage_digest(usage, seal)
         if name in {MANIFEST, SUMMARY} and path.stat().st_size > MAX_JSON_BYTES:
             return False
-        return name in seal.digests and _digest_of(path) == seal.digests[name]
+        return name in seal.digests and file_digest_of(path) == seal.digests[name]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 

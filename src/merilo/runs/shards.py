@@ -6,16 +6,17 @@ their rows and those of their answers get new checksums.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sqlite3
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from merilo.errors import RunError, UsageError
-from merilo.judging.digests import digest_bytes, digest_of
+from merilo.judging.digests import digest_bytes
 from merilo.runs.database import (
     FORMAT,
     SCHEMA,
@@ -27,7 +28,7 @@ from merilo.runs.database import (
     record_digests,
 )
 from merilo.runs.files import store_error
-from merilo.runs.records import CorruptRow
+from merilo.runs.records import CorruptRow, conversation_from
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -73,17 +74,17 @@ class Shard:
 
 _CACHE_KB: Final = 128_000
 _ANSWERS_INDEX: Final = next(each for each in SCHEMA if "answers_key" in each)
-_DIFFERENT: Final = """
-SELECT one.kind, one.rowid, other.rowid, one.failure IS NOT other.failure
-FROM answers AS one JOIN answers AS other ON one.key = other.key AND one.rowid < other.rowid
-WHERE one.verdict IS NOT other.verdict OR one.failure IS NOT other.failure LIMIT 1
-"""
-_REPEATED: Final = """
+_DOUBLE: Final = "key IN (SELECT key FROM answers GROUP BY key HAVING count(*) > 1)"
+_EQUAL_KEYS: Final = f"""
+SELECT key, answers.rowid, place, failed, record FROM answers JOIN exchanges ON id = exchange
+WHERE {_DOUBLE} ORDER BY key, answers.rowid
+"""  # noqa: S608  our own constants
+_REPEATED: Final = f"""
 SELECT rowid FROM (
     SELECT rowid, row_number() OVER (PARTITION BY key ORDER BY cached, rowid) AS place FROM answers
-    WHERE key IN (SELECT key FROM answers GROUP BY key HAVING count(*) > 1)
+    WHERE {_DOUBLE}
 ) WHERE place > 1
-"""
+"""  # noqa: S608  our own constants
 
 _Row = tuple[Any, ...]  # Any: the values of a row
 
@@ -133,8 +134,8 @@ def _index_answers(db: sqlite3.Connection, ends: Mapping[Shard, int], shards: Ma
     try:
         db.execute(_ANSWERS_INDEX)
     except sqlite3.IntegrityError:
-        if (different := db.execute(_DIFFERENT).fetchone()) is not None:
-            kind, *rows, failed = different
+        if (different := _different(db)) is not None:
+            kind, rows, failed = different
             one, two = (next(shard for shard, end in ends.items() if row <= end) for row in rows)
             advice = (
                 f"Repeat the command of each with --retry-failed (--shard {one} and --shard {two})."
@@ -149,6 +150,17 @@ def _index_answers(db: sqlite3.Connection, ends: Mapping[Shard, int], shards: Ma
         db.execute(_ANSWERS_INDEX)
 
 
+def _different(db: sqlite3.Connection) -> tuple[str, tuple[int, int], bool] | None:
+    """Return the kind and rows of the first two different answers to one question, and True if one is a failure."""
+    for _, equal in groupby(db.execute(_EQUAL_KEYS), key=itemgetter(0)):
+        (_, first, place, failed, record), *others = equal
+        line = conversation_from(record)[1][place]
+        for _, row, other_place, other_failed, other in others:
+            if conversation_from(other)[1][other_place].answer != line.answer:
+                return line.kind, (first, row), failed != other_failed
+    return None
+
+
 def _copied(db: sqlite3.Connection, shard: Shard, path: Path) -> int:
     """Copy samples, texts, conversations and answers of a shard; return the row of its last answer."""
     (before,) = db.execute("SELECT coalesce(max(id), 0) FROM exchanges").fetchone()
@@ -161,15 +173,17 @@ def _copied(db: sqlite3.Connection, shard: Shard, path: Path) -> int:
         db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", _texts(store))
         sent = ((old + before, *rest) for old, *rest in store.execute("SELECT * FROM exchanges ORDER BY id"))
         db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", sent)
-        answers = store.execute("SELECT *, exchange + ? FROM answers ORDER BY rowid", (before,))
-        db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", ((*rest, new) for *rest, _, new in answers))
+        place = str(shard.index if shard.alone else "sample")
+        columns = f"key, exchange + ?, place, CASE sample WHEN 0 THEN 0 ELSE {place} END, failed, cached"
+        answers = store.execute(f"SELECT {columns} FROM answers ORDER BY rowid", (before,))  # noqa: S608  our own constants
+        db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?)", answers)
     (last,) = db.execute("SELECT coalesce(max(rowid), 0) FROM answers").fetchone()
     return int(last)
 
 
 def _texts(shard: sqlite3.Connection) -> Iterator[_Row]:
     for digest, text in shard.execute("SELECT digest, text FROM texts"):
-        if _digest(text) != digest and digest_of(*map(_digest, json.loads(text))) != digest:
+        if _digest(text) != digest:
             raise CorruptRow("a text does not match its digest")
         yield digest, text
 

@@ -1,7 +1,9 @@
 """The store of a run: its samples, every answer and failure its outcomes used, and the raw replies.
 
-One SQLite file (plain rowid tables with unique indices, write-ahead log). Texts are stored once, under their digest; a
-question is a row of digests. New rows are held in memory, where look-ups find them, until `commit` writes them. Only
+One SQLite file (plain rowid tables with unique indices, write-ahead log). Each text is stored once: a question is a row
+of places in its sample, and a text of another origin has its digest.
+
+New rows are held in memory, where look-ups find them, until `commit` writes them. Only
 then are they durable.
 
 The module is long because one class owns the file and all its tables.
@@ -11,12 +13,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from merilo.judging.digests import TEXTS
 from merilo.judging.json_types import compact
+from merilo.judging.verdicts import Failure
 from merilo.runs import records
 from merilo.runs.database import (
     COMMIT_ROWS,
@@ -38,7 +40,7 @@ from merilo.runs.database import (
     row_digest,
 )
 from merilo.runs.files import StoreErrorContext, no_run, other_format_error, store_error
-from merilo.runs.records import Conversation, CorruptRow, Exchange, SavedReplies, StoredQuestion
+from merilo.runs.records import Conversation, CorruptRow, Exchange, Line, SampleTexts, SavedReplies, StoredQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Failure, Verdict
+    from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Reply
     from merilo.runs.outcomes import OutcomeRecord
 
@@ -55,12 +57,19 @@ __all__ = ["FORMAT", "Conversation", "Exchange", "SavedReplies", "Store", "Store
 
 _REMEMBERED_TEXTS = 20_000
 _REMEMBERED_KEYS = 50_000
-_REMEMBERED_SORTS = 1_000
+_REMEMBERED_SAMPLES = 600
 _WAIT_S = 10.0
 _PAGE = 256
 _PAGE_BYTES = 2**24
 """Bytes of the values of a page after which it ends early, so that memory does not grow with the size of samples."""
 _WAITING_SAMPLES = 256
+_CACHED = Exchange("", "")
+"""The conversation of answers from the cache."""
+_JOINED = "SELECT key, exchange, place, sample, failed, record FROM answers JOIN exchanges ON id = exchange"
+_FOUND = (
+    "SELECT key, answers.rowid, exchange, place, sample, failed, cached, judge, digest, text, record"
+    " FROM answers JOIN exchanges ON id = exchange JOIN texts ON digest = rubric"
+)
 
 
 class Store:
@@ -71,14 +80,14 @@ class Store:
         self._error_context = StoreErrorContext(connection, path)
         self._due = CommitPolicy(COMMIT_ROWS, COMMIT_SECONDS)
         self._incoming = 0
-        self._sample_rows: dict[str, tuple[int, str]] = {}  # pending, by id: position and record
+        self._sample_rows: dict[str, tuple[int, bytes]] = {}  # pending, by id: position and record
         self._answers: dict[bytes, Answer] = {}  # pending, for look-ups
         self._answer_rows: list[tuple[Any, ...]] = []  # Any: the values of a row
         self._text_rows: list[tuple[bytes, str]] = []
         self._exchange_rows: list[tuple[Any, ...]] = []  # Any: the values of a row
         self._texts: dict[bytes, None] = {}  # written or pending
         self._absent: set[bytes] = set()  # known misses, so that storing these keys needs no look-up
-        self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request share one row
+        self._sample_texts: dict[str | int, SampleTexts] = {}  # by id or row of the sample
         self._exchanges: int | None = None  # the highest number in use
         self._left: set[bytes] = set()  # keys of the sessions that were interrupted since the store was opened
         self._left_rows: list[tuple[bytes, int]] = []
@@ -127,7 +136,7 @@ class Store:
         self.commit()
         with self._error_context:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("DELETE FROM incoming WHERE record = ''")
+            self._db.execute("DELETE FROM incoming WHERE record = x''")
             self._db.execute("DROP TABLE samples")
             self._db.execute("ALTER TABLE incoming RENAME TO samples")
             record_digests(self._db, "samples")
@@ -149,7 +158,7 @@ class Store:
         `own`: False for a sample of another shard. Only its id and position are stored, until `accept_samples`.
         """
         self._incoming += 1
-        self._sample_rows[sample.id] = (self._incoming, compact(sample.to_record()) if own else "")
+        self._sample_rows[sample.id] = (self._incoming, records.packed(compact(sample.to_record())) if own else b"")
         self._due.add(paid=0)
         if len(self._sample_rows) >= _WAITING_SAMPLES:
             self.commit()
@@ -160,12 +169,13 @@ class Store:
 
     def sample_records(self) -> Iterator[str]:
         """Return the stored JSON of all samples in dataset order, read in pages."""
-        return (row[1] for row in self._rows("SELECT row, record FROM samples WHERE row > ? ORDER BY row LIMIT ?", 0))
+        pages = self._rows("SELECT row, record FROM samples WHERE row > ? ORDER BY row LIMIT ?", 0)
+        return (self._record(record) for _, record in pages)
 
     def sample(self, sample_id: str) -> Sample | None:
         """Return the sample with this id; None if there is none."""
         row = self._one("SELECT record FROM samples WHERE id = ?", sample_id)
-        return None if row is None else self._sample(row[0])
+        return None if row is None else self._sample(self._record(row[0]))
 
     def sample_ids(self) -> Iterator[str]:
         """Return the ids of all samples, read in pages."""
@@ -191,47 +201,74 @@ class Store:
         return found
 
     def _look_up(self, keys: list[bytes], wanted: Mapping[bytes, type[Verdict]], found: dict[bytes, Answer]) -> None:
-        with self._error_context:
-            rows = self._db.execute(
-                f"SELECT key, verdict, failure FROM answers WHERE key IN ({places(len(keys))})",  # noqa: S608  our own constants
-                keys,
-            ).fetchall()
-            for key, verdict, failure in rows:
-                found[key] = records.answer_from(verdict, failure, wanted[key])
-        if len(rows) < len(keys):
+        for key, (_, failed, line) in self.lines(keys).items():
+            with self._error_context:
+                found[key] = records.answer_from(line.answer, wanted[key], failed=failed)
+        if any(key not in found for key in keys):
             if len(self._absent) > _REMEMBERED_KEYS:
                 self._absent.clear()
             self._absent.update([key for key in keys if key not in found])
+
+    def lines(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, bool, Line]]:
+        """Return the committed answers under these keys: row of the sample, True for a failure, question and answer."""
+        found: dict[bytes, tuple[int, bool, Line]] = {}
+        for start in range(0, len(keys), MAX_AT_ONCE):
+            some = keys[start : start + MAX_AT_ONCE]
+            last, asked = 0, list[Line]()
+            query = f"{_JOINED} WHERE key IN ({places(len(some))}) ORDER BY exchange"
+            for key, exchange, place, sample, failed, record in self._all(query, *some):
+                with self._error_context:
+                    if exchange != last:
+                        last, asked = exchange, records.conversation_from(record)[1]
+                    if place >= len(asked):
+                        raise CorruptRow("an answer is missing")
+                found[key] = sample, bool(failed), asked[place]
+        return found
+
+    def taken(self, line: tuple[int, bool, Line], question: Question[Any]) -> Answer | None:
+        """Return the answer of a line of `lines` if it is about this question, word for word; otherwise None."""
+        row, failed, (kind, text, answer) = line
+        if kind != question.kind or records.question_text(question, self._texts_of("row", row), _not_kept) != text:
+            return None
+        with self._error_context:
+            return records.answer_from(answer, question.verdict, failed=failed)
 
     def keep(
         self,
         questions: Sequence[tuple[bytes, Question[Any], Answer]],
         exchange: Exchange | None,
         *,
+        sample: str | None = None,
         seconds: float = 0.0,
     ) -> list[Answer]:
         """Store answers that came from one conversation; `exchange` is None for answers from the cache.
 
-        Return the answers that are stored now: for each key the first one.
+        `sample`: the id of the sample that the questions are about. Return the answers that are stored now: for each
+        key the first one.
         """
-        number = None if exchange is None else self._exchange(exchange, seconds, alone=len(questions) == 1)
-        paid = 1 if exchange is not None and exchange.replies else 0
-        cached = 1 if exchange is None else 0
         answers: list[Answer] = []
-        new = 0
+        lines: list[Line] = []
+        rows: list[tuple[bytes, bool]] = []
+        texts = self._texts_of("id", sample)
         for key, question, answer in questions:
             if key not in self._absent and (earlier := self.answer(key, question.verdict)) is not None:
                 answers += (earlier,)
                 continue
             self._absent.discard(key)
-            verdict, failure = records.answer_texts(answer)
-            text = records.question_text(question, self._text, self._texts)
-            self._answer_rows += ((key, question.kind, text, verdict, failure, cached, number),)
+            text = records.question_text(question, texts, self._text)
+            lines += (Line(question.kind, text, records.answer_text(answer)),)
+            rows += ((key, type(answer) is Failure),)
             self._answers[key] = answer
-            new += 1
             answers += (answer,)
-        if new:
-            self._due.add(paid=paid * new)
+        if rows or exchange is not None:
+            given = exchange or _CACHED
+            number = self._new_exchange(given, records.replies_text(given.replies), lines, seconds)
+            cached = int(exchange is None)
+            self._answer_rows += [
+                (key, number, place, texts.row, int(failed), cached) for place, (key, failed) in enumerate(rows)
+            ]
+            if rows:
+                self._due.add(paid=len(rows) if given.replies else 0)
         return answers
 
     def leave(
@@ -245,7 +282,7 @@ class Store:
         first = key not in self._left
         if first:
             self.forget(key)
-        number = self._new_exchange(exchange, records.replies_text(replies), seconds)
+        number = self._new_exchange(exchange, records.replies_text(replies), [], seconds)
         if first:
             self._left.add(key)
             self.unfinished[key] = number
@@ -262,7 +299,7 @@ class Store:
             return None
         self.commit()
         self._handed_out.add(key)
-        row = self._one("SELECT replies, cost_usd FROM exchanges WHERE id = ?", self.unfinished[key])
+        row = self._one("SELECT record, cost_usd FROM exchanges WHERE id = ?", self.unfinished[key])
         with self._error_context:
             return records.saved_replies_from(row)
 
@@ -281,7 +318,8 @@ class Store:
         """
         self.commit()
         with self._error_context:
-            lost = dict(self._db.execute("SELECT key, failure FROM answers WHERE failure IS NOT NULL"))
+            failures = [key for (key,) in self._all("SELECT key FROM answers WHERE failed")]
+            lost = {key: line.answer for key, (*_, line) in self.lines(failures).items()}
             keys = {
                 key
                 for outcome in failed
@@ -290,7 +328,7 @@ class Store:
                 for key in trail
             }
             self._db.execute("BEGIN IMMEDIATE")
-            dropped = delete_rows(self._db, "answers", "failure IS NOT NULL")
+            dropped = delete_rows(self._db, "answers", "failed")
             dropped += sum(delete_rows(self._db, "answers", "key = ?", (key,)) for key in keys)
             self._db.execute("COMMIT")
         return dropped
@@ -307,37 +345,50 @@ class Store:
 
     def asked(self, key: bytes) -> StoredQuestion | None:
         """Return the question under this key with its answer, rubric and raw replies; None if there is none."""
-        row, sent = self._found(key)
-        return None if row is None else self._asked(row, sent)
+        found = self._found(key)
+        return None if found is None else self._conversation(found, [found]).asked[0]
 
     def conversation(self, key: bytes) -> Conversation | None:
         """Return the conversation that answered the question under this key, with all its questions in order.
 
         For an answer from the cache: that question only, without judge, rubric and replies.
         """
-        row, sent = self._found(key)
-        if row is None:
+        found = self._found(key)
+        if found is None:
             return None
         with self._error_context:
-            rows = [row] if sent.replies is None else self._same_conversation(row)
-        asked = tuple(self._asked(each, sent) for each in rows)
-        return Conversation(sent.judge, sent.rubric, sent.replies or (), asked, cached=asked[0].cached)
+            count = len(records.conversation_from(found.record)[1])
+        first = found.row - found.place  # they were written one after another
+        where = "answers.rowid BETWEEN ? AND ? AND exchange = ? ORDER BY place"
+        near = self._all(f"{_FOUND} WHERE {where}", first, first + count, found.exchange)
+        return self._conversation(found, [found] if found.cached else [_Found(*each) for each in near])
 
-    def _found(self, key: bytes) -> tuple[tuple[Any, ...] | None, _Sent]:  # Any: the values of a row
-        """Return the row of the answer under this key, and the conversation that it came from."""
+    def _found(self, key: bytes) -> _Found | None:
         self.commit()
-        row = self._one(self._select("key = ?"), key)
-        if row is None:
-            return None, _NOTHING_SENT
-        if row[-1] is None:
-            return row, _NOTHING_SENT
-        query = "SELECT text, judge, replies FROM exchanges JOIN texts ON digest = rubric WHERE id = ?"
-        sent = self._one(query, row[-1])
-        with self._error_context:
-            if sent is None:
+        row = self._one(f"{_FOUND} WHERE key = ?", key)
+        if row is None and self._one("SELECT 1 FROM answers WHERE key = ?", key):
+            with self._error_context:
                 raise CorruptRow("a conversation is missing")
-            rubric, judge, replies = sent
-            return row, _Sent(judge, rubric, records.replies_from(replies))
+        return None if row is None else _Found(*row)
+
+    def _conversation(self, found: _Found, rows: Sequence[_Found]) -> Conversation:
+        """Return the conversation of an answer with the questions in these rows."""
+        with self._error_context:
+            text, lines = records.conversation_from(found.record)
+            replies = records.replies_from(text)
+            if len(lines) <= max(row.place for row in rows):
+                raise CorruptRow("an answer is missing")
+            if TEXTS[found.rubric] != found.digest:
+                raise CorruptRow("a text does not match its digest")
+        asked = [self._asked(row, lines[row.place], replies) for row in rows]
+        return Conversation(found.judge, found.rubric, replies, tuple(asked), cached=bool(found.cached))
+
+    def _asked(self, row: _Found, line: Line, replies: tuple[dict[str, Any], ...]) -> StoredQuestion:
+        texts = self._texts_of("row", row.sample)
+        with self._error_context:
+            question = records.question_from(line.kind, line.question, texts, self._read_text)
+            answer = records.answer_from(line.answer, question.verdict, failed=bool(row.failed))
+        return StoredQuestion(row.key, question, answer, bool(row.cached), row.judge, row.rubric, replies)
 
     def keys(self) -> Iterator[bytes]:
         """Return every key with an answer, in ascending order, read in pages."""
@@ -352,9 +403,14 @@ class Store:
             self._db.execute("VACUUM INTO ?", (str(path),))
             copy = sqlite3.connect(path, isolation_level=None)
             try:
-                copy.execute("DELETE FROM meta WHERE name = 'ledger'")  # the ledger belongs to this run only
+                copy.execute("DELETE FROM meta WHERE name IN ('ledger', 'inputs')")  # they belong to this run only
             finally:
                 copy.close()
+
+    def answer_count(self) -> int:
+        """Return the number of answers."""
+        self.commit()
+        return int(self._one("SELECT count(*) FROM answers")[0])
 
     def cached_count(self) -> int:
         """Return the number of answers that came from the cache."""
@@ -402,7 +458,7 @@ class Store:
             # OR IGNORE: `_texts` remembers a limited number, so a text may be written already
             self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", self._text_rows)
             self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
-            self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
+            self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?)", self._answer_rows)
             added = {"exchanges": self._exchange_rows, "answers": self._answer_rows}
             add_to_digests(self._db, {table: sum(map(row_digest, rows)) for table, rows in added.items()})
             for key, exchange in self._over:
@@ -416,20 +472,7 @@ class Store:
         self._left_rows.clear()
         self._over.clear()
 
-    def _exchange(self, exchange: Exchange, seconds: float, *, alone: bool) -> int:
-        """Return the row number of a conversation. Conversations about one question without any request share a row."""
-        # conversations with several questions keep their own row: the row shows what was asked together
-        if exchange.replies or not alone:
-            return self._new_exchange(exchange, records.replies_text(exchange.replies), seconds)
-        sort = (exchange.judge, exchange.rubric, exchange.cost_usd)
-        number = self._unsent.get(sort)
-        if number is None:
-            if len(self._unsent) >= _REMEMBERED_SORTS:
-                self._unsent.clear()
-            number = self._unsent[sort] = self._new_exchange(exchange, records.NOT_SENT, 0.0)
-        return number
-
-    def _new_exchange(self, exchange: Exchange, replies: str, seconds: float) -> int:
+    def _new_exchange(self, exchange: Exchange, replies: str, lines: Sequence[Line], seconds: float) -> int:
         if self._exchanges is None:
             self._exchanges = int(self._one("SELECT coalesce(max(id), 0) FROM exchanges")[0])
         self._exchanges += 1
@@ -440,7 +483,7 @@ class Store:
             self._exchanges,
             exchange.judge,
             rubric,
-            replies,
+            records.packed(records.conversation_text(replies, lines)),
             len(exchange.replies),
             *records.tokens_of(exchange.replies),
             None if exchange.cost_usd is None else float(exchange.cost_usd),  # as SQLite returns it
@@ -450,34 +493,27 @@ class Store:
         self._due.add(paid=0)
         return self._exchanges
 
-    def _select(self, where: str) -> str:
-        columns = "rowid, key, kind, question, verdict, failure, cached, exchange"
-        return f"SELECT {columns} FROM answers WHERE {where}"  # noqa: S608  our own constants
-
-    def _asked(self, row: tuple[Any, ...], sent: _Sent) -> StoredQuestion:
-        _, key, kind, record, verdict, failure, cached, _ = row
-        with self._error_context:
-            question = records.question_from(kind, record, self._read_text)
-            answer = records.answer_from(verdict, failure, question.verdict)
-        return StoredQuestion(key, question, answer, bool(cached), sent.judge, sent.rubric, sent.replies or ())
-
-    def _same_conversation(self, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """Return the rows of the same conversation, which were written one after another."""
-        found = [row]
-        for where, end in (("rowid < ? ORDER BY rowid DESC", 0), ("rowid > ? ORDER BY rowid", -1)):
-            for other in self._db.execute(self._select(where), (row[0],)):
-                if other[-1] != row[-1]:
-                    break
-                found.insert(0 if end == 0 else len(found), other)
+    def _texts_of(self, column: str, value: str | int | None) -> SampleTexts:
+        """Return the texts of the sample with this value in a column; those of no sample if there is none."""
+        found = self._sample_texts.get(value) if value else records.NO_SAMPLE
+        if found is None:
+            row = self._one(f"SELECT row, record FROM samples WHERE {column} = ?", value)  # noqa: S608  our own constants
+            if len(self._sample_texts) >= _REMEMBERED_SAMPLES:
+                self._sample_texts.clear()
+            found = records.NO_SAMPLE if row is None else SampleTexts(row[0], self._record(row[1]))
+            self._sample_texts[value or 0] = found
         return found
 
-    def _text(self, digest: bytes, text: str | tuple[str, ...]) -> None:
+    def _record(self, data: bytes) -> str:
+        with self._error_context:
+            return records.unpacked(data)
+
+    def _text(self, digest: bytes, text: str) -> None:
         if digest not in self._texts:
             if len(self._texts) >= _REMEMBERED_TEXTS:
                 self._texts.clear()
             self._texts[digest] = None
-            written = text if isinstance(text, str) else records.texts_text(text)
-            self._text_rows += ((digest, written),)
+            self._text_rows += ((digest, text),)
 
     def _read_text(self, digest: bytes) -> str:
         row = self._one("SELECT text FROM texts WHERE digest = ?", digest)
@@ -549,13 +585,21 @@ def _create(db: sqlite3.Connection) -> None:
     db.execute("COMMIT")
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """A stored conversation. `replies` is None if nothing was sent; its questions are then not recorded together."""
+def _not_kept(digest: bytes, text: str) -> None:
+    """Store no text, since the question is only compared."""
 
+
+class _Found(NamedTuple):
+    """The row of an answer, and its conversation."""
+
+    key: bytes
+    row: int
+    exchange: int
+    place: int
+    sample: int
+    failed: int
+    cached: int
     judge: str
+    digest: bytes
     rubric: str
-    replies: tuple[dict[str, Any], ...] | None  # Any: replies as they were recorded
-
-
-_NOTHING_SENT = _Sent("", "", None)
+    record: bytes

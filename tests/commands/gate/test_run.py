@@ -39,6 +39,7 @@ from merilo.results.estimate import Missing
 from merilo.results.scores import read_scores
 from merilo.runs.database import record_digests
 from merilo.runs.files import MANIFEST, OUTCOMES, STORE, SUMMARY
+from merilo.runs.records import packed, unpacked
 from merilo.stats.compare import Policy
 from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
 
@@ -598,9 +599,9 @@ def removed_sample(run: Path) -> Path:
 def forged_answers(run: Path) -> Path:
     """Edit the answers too, with all their seals, and replay them: everything fits but the raw replies."""
     with closing(sqlite3.connect(run / STORE)) as db, db:
-        for key, verdict in db.execute("SELECT key, verdict FROM answers WHERE verdict IS NOT NULL").fetchall():
-            other = re.sub(r'"grade": ?[01]\b', '"grade":2', verdict)
-            db.execute("UPDATE answers SET verdict = ? WHERE key = ?", (other, key))
+        for number, record in db.execute("SELECT id, record FROM exchanges").fetchall():
+            other = re.sub(r'"grade": ?[01]\b', '"grade":2', unpacked(record))
+            db.execute("UPDATE exchanges SET record = ? WHERE id = ?", (packed(other), number))
         record_digests(db)
     seal_again(run)
     return replay_run(run, out=run.with_name("replayed")).run.path

@@ -30,6 +30,7 @@ from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card
 from merilo.runs.files import STORE
+from merilo.runs.records import packed, unpacked
 
 METRICS = ("context_relevance", "faithfulness")
 
@@ -238,9 +239,9 @@ def test_a_question_in_two_shards_has_one_answer(grades: tuple[int, int], messag
 
 
 DAMAGE = {
-    "sample": "UPDATE samples SET record = replace(record, 'river', 'rivet')",
-    "question": "UPDATE answers SET question = replace(question, 'en', 'de') WHERE rowid = 2",
-    "verdict": "UPDATE answers SET verdict = replace(verdict, '1', '0')",
+    "sample": "UPDATE samples SET record = edited(record, 'river', 'rivet')",
+    "question": "UPDATE exchanges SET record = edited(record, 'relevance', 'support') WHERE rowid = 2",
+    "verdict": "UPDATE exchanges SET record = edited(record, '1', '0')",
     "replies": "UPDATE exchanges SET judge = 'other' WHERE id = 1",
     "text": "UPDATE texts SET text = text || '.'",
     "lost row": "DELETE FROM answers WHERE rowid = 1",
@@ -252,6 +253,7 @@ def test_a_damaged_shard_is_refused(name: str, here: Path, tmp_path: Path) -> No
     """A row of its store that was edited or removed is noticed, and the message names the shard."""
     shutil.copytree(here / "2", tmp_path / "2")
     with closing(sqlite3.connect(tmp_path / "2" / STORE, isolation_level=None)) as db:
+        db.create_function("edited", 3, lambda data, old, new: packed(unpacked(data).replace(old, new)))
         db.execute(DAMAGE[name])
         assert db.execute("SELECT changes()").fetchone()[0]
     with pytest.raises(RunError, match=rf"{tmp_path}/2/store.sqlite is damaged"):

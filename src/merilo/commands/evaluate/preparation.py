@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.commands.evaluate.options import Model
@@ -32,6 +34,7 @@ from merilo.judges.measured_agreement import decided_kinds, is_weak
 from merilo.judges.routed import INSTRUMENTS, REST, NamedSpec, Server, check_kinds, named_spec, part_for
 from merilo.judges.spec import at_server, cross_encoder_from, embedder_from, judges_from
 from merilo.judges.splitter import SplitterJudge
+from merilo.judging.digests import digest_json
 from merilo.judging.registry import KINDS
 from merilo.judging.rubric import rubric_versions
 from merilo.metrics.base import CompositeOfRun, NeedsLibrary, ShownInRun, is_composite
@@ -41,12 +44,12 @@ from merilo.plugins import Group, plugin
 from merilo.runs.ingest import Intake, take_in
 from merilo.runs.manifest import Manifest
 from merilo.runs.run_metrics import WEAK_LEFT_OUT, scales_of
+from merilo.runs.seal import file_digest_of
 from merilo.runs.shards import Shard
 from merilo.version import version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from os import PathLike
 
     from merilo.commands.evaluate.options import Judges, Options
     from merilo.data.load import Records
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
     from merilo.runs.store import Store
 
 
+_OF_RESULTS: Final = ("mapping", "language", "cluster", "limit", "draws", "first_draw", "lenient")
 _ID_FIELDS: Final = {"retrieved_context_ids", "reference_context_ids"}
 
 
@@ -168,6 +172,33 @@ def dataset_of(data: str | PathLike[str] | Records | ForeignRecords, options: Op
 
         data = load_judged(data, reading.qrels, reading.documents, mapping=options.mapping, language=options.language)
     return load(data, **options.of_records)
+
+
+def inputs_digest(data: object, judges: Mapping[str, Judge], options: Options) -> str | None:
+    """Return a digest of all that the results of a run depend on, with the bytes of its files.
+
+    None if the data are no file, or if an option is an object that only this process knows.
+    """
+    files = [each for each in (data, options.reading.qrels, options.reading.documents) if each is not None]
+    asked = options.metrics
+    if not all(isinstance(each, str | PathLike) and Path(each).is_file() for each in files):
+        return None
+    if asked is not None and not all(isinstance(each, str) for each in asked):
+        return None
+    metrics = _requested_metrics(asked, JudgeRoles(judges))
+    inputs = {
+        "merilo": [version(), SPLITTER_ID],
+        "files": [[str(each), file_digest_of(Path(str(each)))] for each in files],
+        "metrics": [asked, {text: metric.version for text, metric in metrics.items()}],
+        "judges": {role: [judge.name, judge.fingerprint()] for role, judge in judges.items()},
+        "prompts": uses_installed_prompts(options),
+        "reading": {name: str(value) for name, value in vars(options.reading).items()},
+        "options": [getattr(options, name) for name in _OF_RESULTS],
+    }
+    try:
+        return digest_json(inputs).hex()
+    except TypeError:
+        return None
 
 
 async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], options: Options) -> Prepared:

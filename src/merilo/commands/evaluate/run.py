@@ -14,7 +14,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from merilo.commands.evaluate.preparation import Prepared, checked, dataset_of, judges_of, manifest_of, prepared
+from merilo.commands.evaluate.preparation import (
+    Prepared,
+    checked,
+    dataset_of,
+    inputs_digest,
+    judges_of,
+    manifest_of,
+    prepared,
+)
 from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import check_prices, check_spent, providers_of, spent_record
 from merilo.engine.cache import VerdictCache
@@ -34,9 +42,9 @@ from merilo.results.summary import Tallies, spans_of
 from merilo.runs.batch_store import BatchStore
 from merilo.runs.clusters import cluster_numbers, clusters_by_sample
 from merilo.runs.directory import Resumed, balance_in, is_worthless, resumed, run_directory
-from merilo.runs.files import BATCHES, LEDGER, MANIFEST, OUTCOMES, STORE, SUMMARY, RunLock, part_of
+from merilo.runs.files import BATCHES, INPUTS, LEDGER, MANIFEST, OUTCOMES, STORE, SUMMARY, RunLock, part_of
 from merilo.runs.ledger import Balance, Ledger
-from merilo.runs.run import Run, json_text, write_json
+from merilo.runs.run import Run, json_text, open_store, write_json
 from merilo.runs.seal import publish, recover
 from merilo.runs.store import Store
 
@@ -77,7 +85,8 @@ async def run_evaluation(data: str | PathLike[str] | Records | ForeignRecords, o
     with RunLock(path):
         try:
             recover(path)
-            return await _run_in(path, dataset, judges, options)
+            inputs = inputs_digest(data, judges, options)
+            return _finished(path, inputs, options) or await _run_in(path, dataset, judges, options, inputs)
         except BaseException as error:
             worthless = made and is_worthless(path)
             if worthless:
@@ -88,7 +97,26 @@ async def run_evaluation(data: str | PathLike[str] | Records | ForeignRecords, o
             raise
 
 
-async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options) -> Run:
+def _finished(path: Path, inputs: str | None, options: Options) -> Run | None:
+    """Return the finished run in a directory if it was made of these inputs, so that nothing has to be read again."""
+    if inputs is None or options.storage.retry_failed or not (path / SUMMARY).exists():
+        return None
+    try:
+        run = Run.open(path)
+        with closing(open_store(run)) as store:
+            same = run.complete and store.remark(INPUTS) == inputs
+    except RunError:  # the run is computed again, or the error is raised, where the store is open for writing
+        return None
+    if same:
+        audience = ProgressDispatcher(options.progress)
+        audience.begin(path, run.manifest.samples)
+        audience.advance(run.manifest.samples)
+        audience.spent(run.usage)
+        audience.end()
+    return run if same else None
+
+
+async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options, inputs: str | None) -> Run:
     with ExitStack() as stack:
         resumes = (path / MANIFEST).exists()
         store = Store.open(path / STORE, create=not resumes)
@@ -128,6 +156,8 @@ async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], option
             batches=batches,
         )
         await work.do()
+        if inputs is not None and work.complete:
+            store.put_copy(INPUTS, inputs)
     return Run.open(path)
 
 
@@ -298,7 +328,7 @@ class RunEvaluation:
         """Write results and usage. `ended`: the error that stopped the run, if any."""
         reached = dispatcher.reached
         summary = {
-            "complete": self._complete,
+            "complete": self.complete,
             "samples": self._done,
             "metrics": [aggregate.to_fields() for aggregate in self._tallies.aggregates()],
         }
@@ -310,9 +340,9 @@ class RunEvaluation:
             "seconds": round(seconds, 3),
             "adaptations": dispatcher.adaptations(),
             "stopped": self._stopped(dispatcher, ended),
-            **({} if self._batches is None else self._batches.record(complete=self._complete)),
+            **({} if self._batches is None else self._batches.record(complete=self.complete)),
             "raise_to": None
-            if reached is None or self._complete
+            if reached is None or self.complete
             else reached.raise_to(self._done / self._manifest.samples),
         }
         texts = {SUMMARY: json_text(summary)} | (
@@ -329,7 +359,7 @@ class RunEvaluation:
 
     def _stopped(self, dispatcher: Dispatcher, ended: BaseException | None) -> str | None:
         """Return what ended this call and how many samples are done; None if all is done."""
-        if self._complete:
+        if self.complete:
             return None
         if ended is not None:
             stopped = isinstance(ended, asyncio.CancelledError | KeyboardInterrupt)
@@ -341,7 +371,7 @@ class RunEvaluation:
         return f"{why} {self._done:,} of {self._manifest.samples:,} samples are done."
 
     @property
-    def _complete(self) -> bool:
+    def complete(self) -> bool:
         """True if there is nothing left to do."""
         return self._done == self._manifest.samples
 

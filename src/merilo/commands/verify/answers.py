@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.data.sanitize import clean
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.runs.manifest import Manifest
-    from merilo.runs.records import StoredQuestion
+    from merilo.runs.records import Line, StoredQuestion
     from merilo.runs.store import Conversation, Store
 
     Take = Callable[[Question[Any]], tuple[bytes, Answer] | None]
@@ -67,12 +66,14 @@ class Recorded:
         self._again = again
         self._at: dict[bytes, StoredQuestion | None] = {}
         self._reread: dict[bytes, Answer] = {}
+        self._lines: Mapping[bytes, tuple[int, bool, Line]] = {}
         self._index: dict[bytes, bytes] | None = None
 
-    def forget(self) -> None:
-        """Drop the lookups of a sample; the next one asks about other texts."""
+    def look_up(self, keys: Sequence[bytes]) -> None:
+        """Look up the answers of the next sample together, and drop those of the last one."""
         self._at.clear()
         self._reread.clear()
+        self._lines = self._store.lines([*dict.fromkeys(keys)]) if self._again is None else {}
 
     def trail(self, keys: Sequence[bytes]) -> Take:
         """Return the function that takes the answers to the questions of one outcome, which has these keys in order.
@@ -83,7 +84,11 @@ class Recorded:
         following = iter(keys)
 
         def take(question: Question[Any]) -> tuple[bytes, Answer] | None:
-            asked = (self.at(key) for key in (*islice(following, 1), *keys))
+            first = next(following, b"")
+            line = self._lines.get(first)
+            if line is not None and (answer := self._store.taken(line, question)) is not None:
+                return first, answer
+            asked = (self.at(key) for key in (first, *keys))
             same = next((each for each in asked if each is not None and self.same(each.question, question)), None)
             found = same or self.find(question)
             return None if found is None else (found.key, self.answer(found))

@@ -118,7 +118,9 @@ def _recomputed(scores: RunScores, store: Store, most: int, *, current: bool) ->
         sample = store.sample(sample_id)
         if sample is None:
             raise _different(run.path, f"the store has no sample {sample_id!r}")
-        for record in records:
+        outcomes = [*records]
+        recorded.look_up([key for record in outcomes for key in trail_of(record)])
+        for record in outcomes:
             text = record["metric"]
             trail = recorded.trail(trail_of(record))
             if text in wanted:
@@ -126,7 +128,6 @@ def _recomputed(scores: RunScores, store: Store, most: int, *, current: bool) ->
                 now = outcome_of(run, wanted[text], text, sample, trail)
                 if not _same(now, scores.columns[text], places[sample_id]):
                     raise _different(run.path, f"{text} of sample {sample_id!r} has another value")
-        recorded.forget()
     if found != len(chosen) * len(wanted):
         raise _different(run.path, "it has not one outcome of each metric for each sample")
     if forged.answers:

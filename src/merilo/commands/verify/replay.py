@@ -17,7 +17,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -100,16 +99,17 @@ class Recomputation:
     means: tuple[str, ...] = ()
     """Metrics and composites whose aggregate differs from the recorded one."""
 
-    def compared(self, result: Result, recorded: OutcomeRecord | None) -> str:
-        """Return the line of an outcome, after comparing it with the recorded one."""
-        line = result.line().rstrip("\n").encode("utf-8", "replace").decode()
+    def compared(self, result: Result, recorded: tuple[bytes, OutcomeRecord] | None) -> str:
+        """Return the line of an outcome, after comparing it with the recorded line."""
+        line = result.line().encode("utf-8", "replace")
         if recorded is not None:
-            self.equal += (same := line == _text(recorded))
+            same = line == recorded[0] or line.decode().rstrip("\n") == _text(recorded[1])
+            self.equal += same
             self.different += not same
             if not same and len(self.differences) < _SHOWN:
                 now = cast("OutcomeRecord", json.loads(line))  # what is written
-                self.differences.append(Difference(result.sample, result.metric, recorded, now))
-        return line + "\n"
+                self.differences.append(Difference(result.sample, result.metric, recorded[1], now))
+        return line.decode()
 
 
 @dataclass(kw_only=True)
@@ -210,11 +210,12 @@ def recompute(
         tallies = Tallies(spans_of(chosen.metrics), chosen.composites, manifest.fingerprint)
         clusters = cluster_numbers(store, manifest.cluster)
         for sample, outcomes in _samples(run, store):
+            trails = {text: trail_of(record) for text, (_, record) in outcomes.items()}
+            recorded.look_up([key for keys in trails.values() for key in keys])
             results = [
-                outcome_of(run, metric, text, sample, recorded.trail(trail_of(outcomes.get(text))))
+                outcome_of(run, metric, text, sample, recorded.trail(trails.get(text, [])))
                 for text, metric in chosen.metrics.items()
             ]
-            recorded.forget()
             tallies.add({result.metric: result.outcome for result in results}, next(clusters))
             for result in results:
                 write(found.compared(result, outcomes.get(result.metric)))
@@ -279,22 +280,22 @@ def outcome_of(run: Run, metric: Metric, text: str, sample: Sample, take: Take) 
     return plan_run.result()
 
 
-def trail_of(record: OutcomeRecord | None) -> list[bytes]:
+def trail_of(record: OutcomeRecord) -> list[bytes]:
     """Return the keys of the questions of an outcome. Raises RunError for a damaged one."""
     try:
-        return [] if record is None else [bytes.fromhex(key) for key in record.get("trail", ())]
+        return [bytes.fromhex(key) for key in record.get("trail", ())]
     except ValueError as error:
         raise RunError(f"The trail of an outcome is damaged ({error}). Make the run again.") from error
 
 
-def _samples(run: Run, store: Store) -> Iterator[tuple[Sample, dict[str, OutcomeRecord]]]:
-    """Yield every sample that has outcomes, with their records by metric, in the order of the data."""
+def _samples(run: Run, store: Store) -> Iterator[tuple[Sample, dict[str, tuple[bytes, OutcomeRecord]]]]:
+    """Yield every sample that has outcomes, with their lines and records by metric, in the order of the data."""
     samples = store.samples()
-    for sample_id, records in groupby(run.records(), key=itemgetter("sample")):
+    for sample_id, records in groupby(run.lines(), key=lambda each: each[1]["sample"]):
         sample = next(samples, None)
         if sample is None or sample.id != sample_id:
             raise RunError(f"{run.path} is damaged: its outcomes do not match its samples.")
-        yield sample, {record["metric"]: record for record in records}
+        yield sample, {record["metric"]: (line, record) for line, record in records}
 
 
 def _manifest(stored: Manifest, chosen: Selection, *, everything: bool) -> Manifest:
@@ -403,7 +404,7 @@ def verify_run(source: str | PathLike[str]) -> Verification:
     with closing(open_store(run)) as store:
         store.check()
         found.samples = sum(1 for _ in store.sample_ids())
-        found.answers = sum(store.asked(key) is not None for key in store.keys())  # noqa: SIM118  a store is not a dict
+        found.answers = store.answer_count()
         copy = json.loads(store.remark(MANIFEST) or "{}")
     if names := _differing(_json(run, MANIFEST), copy):
         found.other.append(f"{path / MANIFEST} differs from its copy in the store: {first_of(names, _NAMED)}.")
