@@ -16,9 +16,8 @@ SCHEMA = '{"type": "object"}'
 
 def stored(question: Completion) -> tuple[str, object]:
     """The record of a question, and the question that is read from it."""
-    texts: dict[bytes, str] = {}
-    record = question_text(question, NO_SAMPLE, texts.__setitem__)
-    return record, question_from(question.kind, record, NO_SAMPLE, texts.__getitem__)
+    record = question_text(question, NO_SAMPLE)
+    return record, question_from(question.kind, record, NO_SAMPLE)
 
 
 def test_a_completion_without_turns_and_schema_has_its_key_of_before() -> None:

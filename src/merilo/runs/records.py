@@ -9,16 +9,15 @@ from functools import lru_cache
 from itertools import chain
 from json.encoder import encode_basestring
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from merilo.judging.digests import digest_text
 from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, later_fields, per_type
 from merilo.runs.database import MAX_VALUE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
@@ -40,8 +39,6 @@ support
 """Text that conversations often contain, at its end the most frequent."""
 _LEAST: Final = 12
 """Characters below which a text is shorter than its place."""
-_LONG: Final = 200
-"""Characters above which a text that is in no sample is stored once, under its digest."""
 
 
 class CorruptRow(ValueError):
@@ -151,8 +148,10 @@ class SampleTexts:
                 found.append(self.place(text) or text)
         return found
 
-    def at(self, place: Sequence[int]) -> list[str]:
-        """Return the texts at a place. Raises IndexError or TypeError for a damaged one."""
+    def at(self, place: Sequence[int] | str) -> list[str]:
+        """Return the texts at a place, or the text itself. Raises IndexError or TypeError for a damaged place."""
+        if isinstance(place, str):
+            return [place]
         text, ends = self.texts[place[0]], place[1:]
         return [text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)] or [text]
 
@@ -170,11 +169,8 @@ NO_SAMPLE: Final = SampleTexts(0, "{}")
 """For questions that are about no stored sample."""
 
 
-def question_text(question: Question[Any], sample: SampleTexts, keep: Callable[[bytes, str], None]) -> str:
-    """Return the question as JSON. Its texts are places in the sample, literals, or digests of long texts.
-
-    The long texts are passed to `keep`.
-    """
+def question_text(question: Question[Any], sample: SampleTexts) -> str:
+    """Return the question as JSON, with places instead of the texts of its sample."""
     parts = _opening(question.role, question.draw, question.language)
     names, values = _own_fields(type(question))
     known = sample.fields if sample.row else {}
@@ -185,59 +181,27 @@ def question_text(question: Question[Any], sample: SampleTexts, keep: Callable[[
         if kind is str or kind is tuple:
             text = known.get(value)
             if text is None:
-                text = known[value] = _field(value, sample, keep)
+                found = sample.places(value if kind is tuple else (value,))
+                text = known[value] = compact({"texts": found} if kind is tuple else {"text": found[0]})
         else:
             text = compact(value)
         parts += (f'"{name}":{text}',)
     return f"{{{','.join(parts)}}}"
 
 
-def _field(value: str | tuple[str, ...], sample: SampleTexts, keep: Callable[[bytes, str], None]) -> str:
-    if isinstance(value, str):
-        place = sample.place(value)
-        return compact(_literal(value, keep) if place is None else {"at": place})
-    found = sample.places(value)
-    return compact({"texts": [_literal(each, keep) if isinstance(each, str) else each for each in found]})
-
-
-def _literal(text: str, keep: Callable[[bytes, str], None]) -> str | dict[str, str]:
-    if len(text) <= _LONG:
-        return text
-    keep(digest := digest_text(text), text)
-    return {"text": digest.hex()}
-
-
-def question_from(kind: str, record: str, sample: SampleTexts, text_of: Callable[[bytes], str]) -> Question[Any]:
-    """Return the question that `question_text` wrote; `text_of` returns the stored text of a digest.
-
-    Raises CorruptRow.
-    """
+def question_from(kind: str, record: str, sample: SampleTexts) -> Question[Any]:
+    """Return the question that `question_text` wrote. Raises CorruptRow."""
     try:
         values: dict[str, Any] = json.loads(record)  # Any: the fields of the question type named by `kind`
         for name, value in values.items():
             if isinstance(value, dict):
-                parts: Any = value.get("texts", [value])
-                found = [text for each in parts for text in _read(each, sample, text_of)]
-                values[name] = tuple(found) if "texts" in value else found[0]
+                ((form, found),) = cast("dict[str, Any]", value).items()  # Any: a place, a text, or a list of them
+                texts = [each for part in (found if form == "texts" else [found]) for each in sample.at(part)]
+                values[name] = tuple(texts) if form == "texts" else texts[0]
         question: Question[Any] = KINDS[kind](**values)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (IndexError, KeyError, TypeError, ValueError) as error:
         raise CorruptRow(f"a question cannot be read: {error}") from error
     return question
-
-
-def _read(value: Any, sample: SampleTexts, text_of: Callable[[bytes], str]) -> list[str]:  # Any: JSON
-    """Return the texts that one value stands for."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, list):
-        return sample.at(value)
-    if "at" in value:
-        return sample.at(value["at"])
-    digest = bytes.fromhex(value["text"])
-    text = text_of(digest)
-    if digest_text(text) != digest:
-        raise CorruptRow("a text does not match its digest")
-    return [text]
 
 
 def answer_text(answer: Answer) -> str:

@@ -1,10 +1,8 @@
 """The store of a run: its samples, every answer and failure its outcomes used, and the raw replies.
 
-One SQLite file (plain rowid tables with unique indices, write-ahead log). Each text is stored once: a question is a row
-of places in its sample, and a text of another origin has its digest.
-
-New rows are held in memory, where look-ups find them, until `commit` writes them. Only
-then are they durable.
+One SQLite file (plain rowid tables with unique indices, write-ahead log). Each text is stored once: a question holds
+places in its sample, and a rubric is stored under its digest. New rows are held in memory, where look-ups find them,
+until `commit` writes them. Only then are they durable.
 
 The module is long because one class owns the file and all its tables.
 """
@@ -55,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Conversation", "Exchange", "SavedReplies", "Store", "StoredQuestion"]
 
-_REMEMBERED_TEXTS = 20_000
+_REMEMBERED_TEXTS = 1_000
 _REMEMBERED_KEYS = 50_000
 _REMEMBERED_SAMPLES = 600
 _WAIT_S = 10.0
@@ -85,7 +83,7 @@ class Store:
         self._answer_rows: list[tuple[Any, ...]] = []  # Any: the values of a row
         self._text_rows: list[tuple[bytes, str]] = []
         self._exchange_rows: list[tuple[Any, ...]] = []  # Any: the values of a row
-        self._texts: dict[bytes, None] = {}  # written or pending
+        self._texts: set[bytes] = set()  # digests of rubrics that are written or pending
         self._absent: set[bytes] = set()  # known misses, so that storing these keys needs no look-up
         self._sample_texts: dict[str | int, SampleTexts] = {}  # by id or row of the sample
         self._exchanges: int | None = None  # the highest number in use
@@ -228,7 +226,7 @@ class Store:
     def taken(self, line: tuple[int, bool, Line], question: Question[Any]) -> Answer | None:
         """Return the answer of a line of `lines` if it is about this question, word for word; otherwise None."""
         row, failed, (kind, text, answer) = line
-        if kind != question.kind or records.question_text(question, self._texts_of("row", row), _not_kept) != text:
+        if kind != question.kind or records.question_text(question, self._texts_of("row", row)) != text:
             return None
         with self._error_context:
             return records.answer_from(answer, question.verdict, failed=failed)
@@ -255,7 +253,7 @@ class Store:
                 answers += (earlier,)
                 continue
             self._absent.discard(key)
-            text = records.question_text(question, texts, self._text)
+            text = records.question_text(question, texts)
             lines += (Line(question.kind, text, records.answer_text(answer)),)
             rows += ((key, type(answer) is Failure),)
             self._answers[key] = answer
@@ -386,7 +384,7 @@ class Store:
     def _asked(self, row: _Found, line: Line, replies: tuple[dict[str, Any], ...]) -> StoredQuestion:
         texts = self._texts_of("row", row.sample)
         with self._error_context:
-            question = records.question_from(line.kind, line.question, texts, self._read_text)
+            question = records.question_from(line.kind, line.question, texts)
             answer = records.answer_from(line.answer, question.verdict, failed=bool(row.failed))
         return StoredQuestion(row.key, question, answer, bool(row.cached), row.judge, row.rubric, replies)
 
@@ -478,7 +476,10 @@ class Store:
         self._exchanges += 1
         rubric = TEXTS[exchange.rubric]
         if rubric not in self._texts:
-            self._text(rubric, exchange.rubric)
+            if len(self._texts) >= _REMEMBERED_TEXTS:  # a custom judge may have a rubric per question
+                self._texts.clear()
+            self._texts.add(rubric)
+            self._text_rows += ((rubric, exchange.rubric),)
         row = (
             self._exchanges,
             exchange.judge,
@@ -507,19 +508,6 @@ class Store:
     def _record(self, data: bytes) -> str:
         with self._error_context:
             return records.unpacked(data)
-
-    def _text(self, digest: bytes, text: str) -> None:
-        if digest not in self._texts:
-            if len(self._texts) >= _REMEMBERED_TEXTS:
-                self._texts.clear()
-            self._texts[digest] = None
-            self._text_rows += ((digest, text),)
-
-    def _read_text(self, digest: bytes) -> str:
-        row = self._one("SELECT text FROM texts WHERE digest = ?", digest)
-        if row is None:
-            raise CorruptRow("a text is missing")
-        return str(row[0])
 
     def _sample(self, record: str) -> Sample:
         from merilo.data.sample import Sample
@@ -583,10 +571,6 @@ def _create(db: sqlite3.Connection) -> None:
         db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
         record_digests(db)
     db.execute("COMMIT")
-
-
-def _not_kept(digest: bytes, text: str) -> None:
-    """Store no text, since the question is only compared."""
 
 
 class _Found(NamedTuple):
