@@ -63,6 +63,10 @@ _PAGE_BYTES = 2**24
 _WAITING_SAMPLES = 256
 _CACHED = Exchange("", "")
 """The conversation of answers from the cache."""
+_SAMPLE_BY = {
+    "id": "SELECT row, record FROM samples WHERE id = ?",
+    "row": "SELECT row, record FROM samples WHERE row = ?",
+}
 _JOINED = "SELECT key, exchange, place, sample, failed, record FROM answers JOIN exchanges ON id = exchange"
 _FOUND = (
     "SELECT key, answers.rowid, exchange, place, sample, failed, cached, judge, digest, text, record"
@@ -498,7 +502,7 @@ class Store:
         """Return the texts of the sample with this value in a column; those of no sample if there is none."""
         found = self._sample_texts.get(value) if value else records.NO_SAMPLE
         if found is None:
-            row = self._one(f"SELECT row, record FROM samples WHERE {column} = ?", value)  # noqa: S608  our own constants
+            row = self._one(_SAMPLE_BY[column], value)
             if len(self._sample_texts) >= _REMEMBERED_SAMPLES:
                 self._sample_texts.clear()
             found = records.NO_SAMPLE if row is None else SampleTexts(row[0], self._record(row[1]))
