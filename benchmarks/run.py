@@ -29,7 +29,7 @@ BENCHMARKS = (
     "kills.py",
     "report.py",
 )
-LONG = ("coverage.py", "diagnose.py", "long_texts.py", "merge.py")
+LONG = ("coverage.py", "diagnose.py", "judged_runs.py", "long_texts.py", "merge.py")
 """Minutes of CPU each: run only if named, as in `make bench ARGS="coverage.py gates"`, or by `ARGS=all`."""
 
 
