@@ -83,6 +83,8 @@ _BLOCKS = (
     _Block(0xFF66, 0xFF9D, "kana", 3),
     _Block(0x20000, 0x323AF, "han", 3),
 )
+_NOT_LATIN: Final = re.compile("[^\u0000-\u024f\u2000-\u206f]")
+"""Finds a character that is neither of the Latin blocks nor general punctuation, such as a dash."""
 _FIRSTS = [block.first for block in _BLOCKS]
 
 UNKNOWN: Final = "unknown"
@@ -123,7 +125,9 @@ def detect_language(text: str) -> str:
     texts in every script contain Latin names. Han with kana is Japanese. Languages that share a script are not
     distinguished: all Cyrillic is "ru", all Latin "en".
     """
-    return "en" if text.isascii() else _language_of(_weights(text, lambda _: ""))
+    if text.isascii() or _NOT_LATIN.search(text, 0, _LOOKED_AT_CHARS) is None:
+        return "en"
+    return _language_of(_weights(text, lambda _: ""))
 
 
 def _weights(text: str, script_of_other: Callable[[str], str]) -> Counter[str]:
