@@ -175,7 +175,7 @@ def dataset_of(data: str | PathLike[str] | Records | ForeignRecords, options: Op
 
 
 def inputs_digest(data: object, judges: Mapping[str, Judge], options: Options) -> str | None:
-    """Return a digest of all that the results of a run depend on, with the bytes of its files.
+    """Return a digest of all that the results and the cost of a run depend on, with the bytes of its files.
 
     None if the data are no file, or if an option is an object that only this process knows.
     """
@@ -193,7 +193,7 @@ def inputs_digest(data: object, judges: Mapping[str, Judge], options: Options) -
         "judges": {role: [judge.name, judge.fingerprint()] for role, judge in judges.items()},
         "prompts": uses_installed_prompts(options),
         "reading": {name: str(value) for name, value in vars(options.reading).items()},
-        "options": [getattr(options, name) for name in _OF_RESULTS],
+        "options": [str(options.limits.unanswered), *(getattr(options, name) for name in _OF_RESULTS)],
     }
     try:
         return digest_json(inputs).hex()
