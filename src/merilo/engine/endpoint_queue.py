@@ -184,7 +184,7 @@ class EndpointQueue:
 
     def pump_soon(self) -> None:
         """Schedule `_pump` for the next turn of the loop, when all requests being posted now are in the queue."""
-        if not self._pumping and (self._resting or len(self._workers) < self._share.limits.max_in_flight):
+        if not self._pumping and (self._resting or len(self._workers) < self._share.most):
             self._pumping = True
             self._loop.call_soon(self._pump)
 
@@ -246,7 +246,7 @@ class EndpointQueue:
     def _pump(self) -> None:
         self._pumping = False
         try:
-            while self._resting or len(self._workers) < self._share.limits.max_in_flight:
+            while self._resting or len(self._workers) < self._share.most:
                 pending = self._next()
                 if pending is None:
                     return

@@ -170,7 +170,7 @@ class Limiter:
         elif self.trying and self._slower > _SLOWER:
             self._hold(self.before)
         else:
-            most = max((each.limits.max_in_flight for each in self.shares), default=1)
+            most = max((each.most for each in self.shares), default=1)
             self.usual |= self.took
             if self.width >= most:  # no run is restricted by it any longer
                 self.width, self.widen_at, self.trying = inf, inf, False
@@ -234,6 +234,7 @@ class LimiterHandle:
 
     def __init__(self, limiter: Limiter, limits: RequestLimits, wake: Callable[[], None]) -> None:
         self.limits = limits
+        self.most = limits.max_in_flight
         self.wake = wake
         self.meters: list[tuple[str, Meter]] = []
         self.in_flight = 0
@@ -252,7 +253,7 @@ class LimiterHandle:
                 return limiter.paused_until - now
             if now >= limiter.widen_at:
                 limiter.widen()
-            room, alone = self.limits.max_in_flight, len(limiter.shares) == 1
+            room, alone = self.most, len(limiter.shares) == 1
             full = limiter.in_flight >= room or limiter.in_flight >= limiter.width
             if full or not (alone or self._has_fair_share):
                 self.waiting = True
@@ -312,7 +313,7 @@ class LimiterHandle:
     @property
     def room(self) -> float:
         """The number of requests that may be in flight at once."""
-        return min(self.limits.max_in_flight, self._limiter.width)
+        return min(self.most, self._limiter.width)
 
     @property
     def _has_fair_share(self) -> bool:

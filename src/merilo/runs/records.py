@@ -140,12 +140,15 @@ class SampleTexts:
     def places(self, texts: tuple[str, ...]) -> list[list[int] | str]:
         """Return the place of each text, or the text itself. Parts of one text that follow each other are one place."""
         found: list[list[int] | str] = []
+        part, whole = list[int](), ""
         for text in texts:
-            last = found[-1] if found else ""
-            if isinstance(last, list) and len(last) > 1 and (at := self.texts[last[0]].find(text, last[-1])) >= 0:
-                last += (at, at + len(text))
+            if part and (at := whole.find(text, part[-1])) >= 0:
+                part += (at, at + len(text))
             else:
-                found.append(self.place(text) or text)
+                place = self.place(text)
+                found.append(place or text)
+                part = place if place and len(place) > 1 else []
+                whole = self.texts[part[0]] if part else ""
         return found
 
     def at(self, place: Sequence[int] | str) -> list[str]:
