@@ -165,7 +165,8 @@ def main() -> None:
     title = f"{samples:,} samples, {chosen.judge} judge"
     try:
         data = folder / "data.jsonl"
-        data.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(samples)), encoding="utf-8")
+        with data.open("w", encoding="utf-8") as out:  # line by line: a child starts with the peak of its parent
+            out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(samples))
         cpu, peak = _evaluated(chosen.judge, samples, data, places["run"])
         report(f"{title}: run, CPU s", cpu)
         report(f"{title}: run, peak memory, MB", peak)
