@@ -15,12 +15,9 @@ from merilo.data.context import Context
 from merilo.data.sample import Sample
 from merilo.errors import RunError
 from merilo.judging.ask import Answer
+from merilo.judging.json_types import compact
 from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict, Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
-from merilo.judging.json_types import compact
-from merilo.judging.kinds.completion import Completion, CompletionVerdict
-from merilo.judging.kinds.relevance import Relevance, RelevanceVerdict
-from merilo.judging.kinds.support import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.base import Reply, Usage

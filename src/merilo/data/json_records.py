@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from io import BufferedReader
 from sys import getsizeof
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from merilo.data import check
 from merilo.data.lines import BOM, BUFFER_BYTES, Lines, RawRecord, encoding_fault
@@ -265,12 +265,13 @@ class Decoder:
 
     def record(self, value: object, place: int) -> RawRecord:
         """Return the value that was read last, as a record."""
-        if not check.is_record(value):
+        if not isinstance(value, dict):
             return RawRecord(place, None, (Problem("an object", check.shown(value)),))
-        if len(value) > check.MAX_COLUMNS:
-            return RawRecord(place, None, (Problem(f"at most {check.MAX_COLUMNS:,} columns", f"{len(value):,}"),))
+        columns = cast("dict[str, object]", value)  # keys of JSON are texts
+        if len(columns) > check.MAX_COLUMNS:
+            return RawRecord(place, None, (Problem(f"at most {check.MAX_COLUMNS:,} columns", f"{len(columns):,}"),))
         problems = tuple(Problem("each key once", f"the key {key!r} again") for key in self.repeated)
-        return RawRecord(place, value, problems)
+        return RawRecord(place, columns, problems)
 
     def line(self, content: bytes, place: int) -> RawRecord:
         """Return the record in a whole line, or in a whole small file."""

@@ -19,6 +19,7 @@ from merilo.adapters.tables import is_of
 from merilo.commands.evaluate.pipeline import PipelineCaller, PipelineOutput, fields_of, of_package, output_of
 from merilo.data import check
 from merilo.data.remote import is_url, redacted
+from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import LimitReached, UsageError
 from merilo.plugins import object_in_file
 from merilo.providers.secrets import ApiKeys
@@ -249,7 +250,7 @@ class Caller:
 
     def __init__(self, application: Application, outputs: PipelineOutputs, options: DiagnoseOptions) -> None:
         self._application, self._outputs, self._begun = application, outputs, len(outputs)
-        self._most, self._concurrency = options.max_calls, options.limits.concurrency
+        self._most, self._concurrency = options.max_calls, options.limits.concurrency or CONCURRENCY
         self._timeout_s = options.limits.timeout_s or _TIMEOUT_S
 
     async def answer(self, call: Call) -> PipelineOutput:
