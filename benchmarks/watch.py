@@ -1,10 +1,10 @@
 """False alarms, delays and verdicts of `merilo watch`, by simulation through the shipped classes.
 
-    python benchmarks/watch.py            about 3 minutes
+    python benchmarks/watch.py            about 15 minutes
     python benchmarks/watch.py --quick    a tenth of the streams, with wider limits
 
-All streams of a table run through one `DriftDetector`, whose numbers are arrays with one element for each stream; the
-first figure compares such streams with single ones. The seed differs from those used while the code was written.
+100 judged units a day; 20 days are learned, then a year is watched. The seed differs from those used while the code was
+written.
 """
 
 from __future__ import annotations
@@ -14,54 +14,38 @@ import json
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from math import exp, inf
+from math import inf, sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from figures import report
 
 from merilo.commands.blocking import run_blocking
 from merilo.commands.evaluate.options import Options
-from merilo.commands.watch.evidence import DAY_S, State
+from merilo.commands.watch.evidence import DAY_S, SCORED, Evidence, JudgedUnit, State
 from merilo.commands.watch.journal import Journal
 from merilo.commands.watch.look import Watcher
 from merilo.commands.watch.settings import Watch
-from merilo.stats.distributions import root
-from merilo.stats.drift import (
-    GRADES,
-    Anchor,
-    DriftDetector,
-    Line,
-    MetricDrift,
-    Unit,
-    daily_deviation,
-    e_bh,
-    exchange_value,
-    fall_limits,
-    fell_since,
-    mix_share,
-)
+from merilo.stats.drift import Anchor, changed_p, exchange_value
 
-SEED = 100_000
-DAY = 100
-"""Judged units a day."""
-GRADED = {0.0: 0.05, 0.25: 0.05, 0.5: 0.10, 0.75: 0.25, 1.0: 0.55}
-SHAPES = {
-    "binary": {0.0: 0.2, 1.0: 0.8},
-    "graded": GRADED,
-    "96 % ones": {0.0: 0.04, 1.0: 0.96},
-    "few zeros": {0.0: 0.01, 0.5: 0.03, 1.0: 0.96},
-}
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SEED = 590_000
+UNITS, LEARNED, YEAR = 100, 20, 365
+"""Judged units a day, and days."""
+GRID = np.linspace(0, 1, 5)
+_CHOOSE = np.array([1, 4, 6, 4, 1])
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Check:
-    """The source of random numbers, and the figures with their limits."""
+    """The figures with their limits."""
 
     def __init__(self, seed: int, *, quick: bool) -> None:
-        self.source, self.quick, self.failed = np.random.default_rng(seed), quick, 0
+        self.seed, self.source, self.quick, self.failed = seed, np.random.default_rng(seed), quick, 0
 
     def streams(self, many: int) -> int:
         """Return the number of streams of a table."""
@@ -76,220 +60,297 @@ class Check:
         report(name, round(found, 4), at_most=at_most, at_least=at_least)
         self.failed += (at_most is not None and found > at_most) or (at_least is not None and found < at_least)
 
-    def delays(self, name: str, found: Array) -> None:
-        """Report the median and 90 % of delays; each may exceed the printed one by 20 %."""
-        for place, quantile in enumerate((0.5, 0.9)):
-            measured = float(np.quantile(found, quantile, method="higher"))
-            limit = PRINTED.get(name, (inf, inf))[place] * (1.6 if self.quick else 1.2)
-            report(f"{name}: {('median', '90 %')[place]}", min(measured, LONGEST), at_most=min(limit, LONGEST))
-            self.failed += measured > limit
-
-
-def drawn(source: np.random.Generator, shape: dict[float, float], *size: int) -> Array:
-    """Return scores of the shape."""
-    return source.choice(list(shape), size, p=list(shape.values()))
-
-
-def dropped(shape: dict[float, float], drop: float) -> dict[float, float]:
-    """Return the probability of each score after a drop of the mean: p(y) · exp(-slope · y), scaled to sum to 1."""
-    target = sum(score * p for score, p in shape.items()) - drop
-
-    def tilted(slope: float) -> dict[float, float]:
-        parts = {score: p * exp(-slope * score) for score, p in shape.items()}
-        return {score: part / sum(parts.values()) for score, part in parts.items()}
-
-    return tilted(root(lambda at: sum(score * p for score, p in tilted(at).items()) - target, 0.0, 60.0))
-
 
 # -- streams -------------------------------------------------------------------------------------------
 
 
-class Lines:
-    """One line for each stream, drawn again whenever its scores have doubled."""
+@dataclass(frozen=True)
+class Kind:
+    """A kind of traffic: the means on a day from -LEARNED (four numbers: parts of the day), and what fails."""
 
-    def __init__(self, reference: Array, *, error: float = 0.01, grows: bool = True, tolerance: Any = 0.0) -> None:
-        self.reference = reference
-        tolerances = np.broadcast_to(tolerance, len(reference)).tolist()
-        self.lines, self.grows = [Line(error, tolerance=each) for each in tolerances], grows
-        self._draw(reference)
-
-    def _draw(self, scores: Array) -> None:
-        for line, row in zip(self.lines, scores, strict=True):
-            # As `Line.add` for each score, without its loop.
-            left = np.minimum((row * GRADES).astype(int), GRADES - 1)
-            right = row * GRADES - left
-            counts = np.bincount(left, 1 - right, GRADES + 1) + np.bincount(left + 1, right, GRADES + 1)
-            line.counts, line.count = counts.tolist(), len(row)
-            line.draw()
-        self.values = np.array([line.value for line in self.lines])
-
-    def grow(self, traffic: Array, count: int) -> None:
-        """Add the first `count` units of the traffic, if that doubles the scores."""
-        if self.grows and self.reference.shape[1] + count == self.lines[0].next_count:
-            self._draw(np.concatenate([self.reference, traffic[:, :count]], axis=1))
+    mean: Callable[[Stream, int], Any] = lambda _, __: 0.8  # Any: numbers or arrays
+    size: Callable[[int], int] = lambda _: UNITS
+    fails: Callable[[int], tuple[float, float]] = lambda _: (0.0, 0.0)
+    """Fractions of the scores up to 0.25, and of all, that fail."""
+    talks: bool = False
+    """True if five turns share their quality, and are counted singly."""
+    alarms: float | None = 0.05
+    """The largest fraction of years with an alarm; None if the traffic changes, or is known not to hold."""
 
 
-def detector_of(lines: Lines) -> Any:  # Any: a DriftDetector with arrays in the place of numbers
-    """Return the detector of all streams at once."""
-    singles = [DriftDetector.of(line.variance, line.value) for line in lines.lines]
-    stakes = np.array([single.stakes for single in singles]).T
-    return DriftDetector(list(stakes), list(np.zeros_like(stakes)))
+def weekly(drop: float, others: tuple[int, ...] = ()) -> Callable[[Stream, int], Any]:
+    """Weekends, and other days, are worse."""
+    return lambda s, d: 0.8 + drop * 2 / 7 - drop * (((d + s.offset) % 7 >= 5) | (d in others))
 
 
-def alarms(lines: Lines, traffic: Array, *, alpha: float, start: float = 1 / 365, first: int = 0) -> Array:
-    """Return the number of units after unit `first` until the alarm of each stream; infinity if there is none."""
-    detector = detector_of(lines)
-    found = np.full(len(traffic), np.inf)
-    columns = np.ascontiguousarray(traffic.T)
-    for count, scores in enumerate(columns):
-        if count % DAY == 0:
-            detector.start(start)
-        detector.add(scores, lines.values)
-        if count >= first:
-            raised = np.asarray(detector.value) >= 1 / alpha
-            found[raised & np.isinf(found)] = count + 1 - first
-        lines.grow(traffic, count + 1)
+def wander(deviation: float, hold: int = 1, correlation: float = 0.0) -> Callable[[Stream, int], Any]:
+    """The mean of days wanders."""
+
+    def mean(s: Stream, d: int) -> Any:
+        if (d + LEARNED) % hold == 0:
+            new = s.source.normal(0, deviation, s.many)
+            s.state = correlation * s.state + sqrt(1 - correlation**2) * new
+        return np.clip(0.8 + s.state, 0.05, 0.99)
+
+    return mean
+
+
+HOLIDAYS = (*(day for day in range(YEAR) if day % 33 == 20), 54, 120)
+KINDS: Mapping[str, Kind] = {
+    "constant": Kind(),
+    "weekends -.06": Kind(weekly(0.06)),
+    "weekends -.15": Kind(weekly(0.15)),
+    "weekends -.15 and 13 holidays like them": Kind(weekly(0.15, HOLIDAYS)),
+    "daily cycle of .10": Kind(lambda _, __: 0.8 + 0.1 * np.sin(np.arange(4) * np.pi / 2 + 1)),
+    "30 easier days (+.06), then as before": Kind(lambda _, d: 0.8 + 0.06 * (20 <= d < 50)),
+    "rises by .06 in a year": Kind(lambda _, d: 0.8 + 0.06 * max(d, 0) / YEAR),
+    "days wander, deviation .03": Kind(wander(0.03)),
+    "wander of .05, two days at a time": Kind(wander(0.05, hold=2)),
+    "traffic grows fourfold, days wander by .02": Kind(wander(0.02), lambda d: int(UNITS * 4 ** (max(d, 0) / YEAR))),
+    "conversations of 5 turns, counted singly": Kind(talks=True),
+    "the same with weekends -.06": Kind(weekly(0.06), talks=True),
+    "40 % of low answers fail while learning": Kind(fails=lambda d: (0.4 * (d < 0), 0)),
+    "10 % of low answers fail while learning": Kind(fails=lambda d: (0.1 * (d < 0), 0)),
+    "10 % of low answers always fail": Kind(fails=lambda _: (0.1, 0)),
+    "1 % always fail": Kind(fails=lambda _: (0, 0.01)),
+    "8 % fail on one day a month": Kind(fails=lambda d: (0, 0.08 * (d % 30 == 7))),
+    "20 units a day, mean .95": Kind(lambda _, __: 0.95, lambda _: 20),
+    "mean .998": Kind(lambda _, __: 0.998),
+    "mean .06": Kind(lambda _, __: 0.06),
+    "days wander, deviation .03, autocorrelation .7": Kind(wander(0.03, correlation=0.7), alarms=None),
+    "change: nine days of -.06": Kind(lambda _, d: 0.8 - 0.06 * (150 <= d < 159), alarms=None),
+    "change: 14 days of -.09": Kind(lambda _, d: 0.8 - 0.09 * (30 <= d < 44), alarms=None),
+    "change: falls by .10 in a year": Kind(lambda _, d: 0.8 - 0.10 * max(d, 0) / YEAR, alarms=None),
+}
+
+
+def grades(mean: Any, kind: str) -> Array:
+    """Return the probabilities of five grades; graded: beta-binomial with deviation .26 at .8; binomial: turns."""
+    if kind == "binary":
+        return np.stack([1 - mean, 0 * mean, 0 * mean, 0 * mean, mean], -1)
+    if kind == "binomial":
+        return np.stack([count * mean**k * (1 - mean) ** (4 - k) for k, count in enumerate(_CHOOSE)], -1)
+    rise = [[np.prod([x + i for i in range(k)], axis=0) if k else np.ones_like(x) for k in range(5)]
+            for x in (3 * mean, 3 - 3 * mean)]  # fmt: skip
+    return np.stack([count * rise[0][k] * rise[1][4 - k] for k, count in enumerate(_CHOOSE)], -1) / 360
+
+
+class Stream:
+    """Many streams of a kind; `drop` from day `at`."""
+
+    def __init__(self, kind: Kind, scale: str, many: int, seed: int, *, drop: float = 0.0, at: int = 0) -> None:
+        self.kind, self.scale, self.many, self.drop, self.at = kind, scale, many, drop, at
+        self.source = np.random.default_rng(seed)
+        self.offset, self.state = self.source.integers(0, 7, many), np.zeros(many)
+
+    def day(self, d: int, more: Any = 1) -> tuple[Array, Array]:
+        """Return the counts of the scored units by grade, and of the failed ones. `more`: factor of the rate."""
+        size = self.kind.size(d) * np.broadcast_to(more, self.many)
+        mean = np.asarray(self.kind.mean(self, d), float)
+        parts = mean[None, :] if mean.shape == (4,) else np.broadcast_to(mean, self.many)[:, None]
+        parts = np.clip(np.broadcast_to(parts, (self.many, parts.shape[1])) - self.drop * (d >= self.at), 0, 1)
+        if self.kind.talks:
+            quality = self.source.beta(2 * parts[:, :1], 2 * (1 - parts[:, :1]), (self.many, 20 * int(np.max(more))))
+            p = grades(quality, "binary" if self.scale == "binary" else "binomial")
+            turns = self.source.multinomial(5, p / p.sum(-1, keepdims=True))
+            counts = (turns * (np.arange(quality.shape[1]) < size[:, None] // 5)[:, :, None]).sum(1)
+        else:
+            p = grades(parts, self.scale).mean(1)
+            counts = self.source.multinomial(size, p / p.sum(-1, keepdims=True))
+        low, each = self.kind.fails(d)
+        failed = self.source.binomial(counts, np.array([low + each] * 2 + [each] * 3))
+        return (counts - failed).astype(float), failed.sum(1).astype(float)
+
+
+def units_of(counts: Array, failed: float) -> list[JudgedUnit]:
+    """Return the units of a day."""
+    scored = [
+        {"m": float(score), SCORED: 1.0} for score, count in zip(GRID, counts, strict=True) for _ in range(int(count))
+    ]
+    every = [JudgedUnit(0.0, "", each, frozenset()) for each in scored]
+    return every + [JudgedUnit(0.0, "", {SCORED: 0.0}, frozenset({"m"}))] * int(failed)
+
+
+def watched(stream: Stream, days: int = YEAR, learned: int = LEARNED, closer: int = 1) -> tuple[Array, Array]:
+    """Return the day of the first alarm of each stream (infinity: none), and if it is one of failures."""
+    reference = [stream.day(d) for d in range(-learned, 0)]
+    found: list[Evidence] = []
+    for row in range(stream.many):
+        first = int(stream.offset[row]) + 7 * learned  # so that weekdays agree with those of the stream
+        units = [each._replace(at=DAY_S * (first + d)) for d, (counts, failed) in enumerate(reference, -learned)
+                 for each in units_of(counts[row], failed[row])]  # fmt: skip
+        found.append(Evidence.of(units, None, 0.05, asks_anchors=False, can_blame=True, started=DAY_S * (first - 1)))
+    alarm, lost, more = np.full(stream.many, inf), np.zeros(stream.many), np.ones(stream.many, int)
+    for d in range(days):
+        counts, failed = stream.day(d, more)
+        for row, evidence in enumerate(found):
+            if alarm[row] < inf:
+                continue
+            add_day(evidence, counts[row], float(failed[row]), int(stream.offset[row]) + 7 * learned + d)
+            more[row] = closer if evidence.value >= 1 else 1
+            if evidence.alarms:
+                alarm[row], lost[row] = d + 1, evidence.loses
+    return alarm, lost
+
+
+def add_day(evidence: Evidence, counts: Array, failed: float, day: int) -> None:
+    """Add the units of a day and close it, as `Evidence.add` does it for units; `same_as_units` compares both."""
+    metric, total = evidence.metrics["m"], float(counts.sum())
+    metric.units.start(metric.weight)  # at once; units get it bit by bit
+    for score, count in zip(GRID, [*counts[:-1], counts[-1] + failed], strict=True):
+        factors = ((1 + stake * (metric.line - score)) ** count for stake in metric.units.stakes)
+        metric.units.evidence = [min(a * b, 1e300) for a, b in zip(metric.units.evidence, factors, strict=True)]
+    metric.days[""].day = [total + failed, failed, float(counts @ GRID)]
+    evidence.losses.day = [total + failed, failed]
+    metric.start(day, 1 / YEAR)
+    evidence.losses.close(1 / YEAR)
+    evidence.started = DAY_S * (day + 1)
+
+
+def same_as_units(seed: int) -> float:
+    """Return the largest relative difference of the evidence of days, given as units or as counts."""
+    stream = Stream(KINDS["1 % always fail"], "graded", 1, seed, drop=0.05)
+    reference = [
+        each._replace(at=DAY_S * d) for d in range(LEARNED) for each in units_of(*(x[0] for x in stream.day(d)))
+    ]
+    more = {"asks_anchors": False, "can_blame": True, "started": DAY_S * (LEARNED - 1)}
+    one, other = (Evidence.of(reference, None, 0.05, **more) for _ in range(2))
+    found = 0.0
+    for d in range(LEARNED, LEARNED + 40):
+        counts, failed = (each[0] for each in stream.day(d))
+        one.started = DAY_S * d
+        one.add(DAY_S * d, 0.0, units_of(counts, failed))
+        one.add(DAY_S * (d + 1), 1 / YEAR, [])
+        add_day(other, counts, failed, d)
+        values = [each.metrics["m"].days[""].value for each in (one, other)]
+        found = max(found, abs(values[0] / values[1] - 1), abs(one.losses.evidence / other.losses.evidence - 1))
     return found
 
 
-def same_as_single(source: np.random.Generator) -> float:
-    """Return the largest relative difference of the evidence of 8 streams, together and as single `MetricDrift`s."""
-    reference, traffic = drawn(source, GRADED, 8, 300), drawn(source, GRADED, 8, 1_500)
-    lines, found = Lines(reference), 0.0
-    detector = detector_of(lines)
-    singles = [MetricDrift.of([Unit(score) for score in row.tolist()], error=0.01) for row in reference]
-    for count, scores in enumerate(traffic.T):
-        if count % DAY == 0:
-            for each in (detector, *singles):
-                each.start(0.01)
-        detector.add(scores, lines.values)
-        lines.grow(traffic, count + 1)
-        for single, score in zip(singles, scores.tolist(), strict=True):
-            single.add(Unit(score))
-        values = np.array([single.value for single in singles])
-        found = max(found, float(np.max(np.abs(np.asarray(detector.value) / values - 1))))
-    return found
+def streams(check: Check) -> None:
+    """Years with an alarm without a change."""
+    check.rate("days and units: relative difference", same_as_units(check.seed), at_most=1e-9)
+    many = check.streams(400)
+    for name, kind in KINDS.items():
+        for scale in ("binary", "graded"):
+            alarm, _ = watched(Stream(kind, scale, many, check.seed))
+            check.rate(f"years with an alarm, {name}, {scale}", float(np.isfinite(alarm).mean()), at_most=kind.alarms)
 
 
-# -- false alarms --------------------------------------------------------------------------------------
-
-ALL_SPENT = 0.01
-"""Weight of a day if the whole limit of a year is spent in 100 days."""
-UNITS = 10_000
-
-
-def rate(found: Array) -> float:
-    """Return the fraction of streams with an alarm."""
-    return float(np.isfinite(found).mean())
-
-
-def wandering(source: np.random.Generator, streams: int, units: int, block: int, deviation: float) -> Array:
-    """Return 0/1 scores around .8 whose mean differs from block to block."""
-    means = np.clip(source.normal(0.8, deviation, (streams, -(-units // block))), 0, 1)
-    return (source.random((streams, units)) < np.repeat(means, block, axis=1)[:, :units]).astype(float)
-
-
-def false_alarms(check: Check) -> None:
-    """Table of section "false alarms": traffic without a change, the 5 % of a year spent in 10,000 units."""
-    check.rate("streams together and single: relative difference", same_as_single(check.source), at_most=1e-9)
-    source, many = check.source, check.streams(1_000)
-    for name, shape in SHAPES.items():
-        for size in (200, 2_000):
-            found = alarms(
-                Lines(drawn(source, shape, many, size)), drawn(source, shape, many, UNITS), alpha=0.04, start=ALL_SPENT
-            )
-            check.rate(f"false alarms, {name}, reference {size}", rate(found), at_most=0.05)
-    for name, shape in SHAPES.items():
-        lines = Lines(drawn(source, shape, many, 2_000), grows=False)
-        lines.values = np.full(many, sum(score * p for score, p in shape.items()))
-        found = alarms(lines, drawn(source, shape, many, UNITS), alpha=0.04, start=ALL_SPENT)
-        check.rate(f"false alarms, {name}, mean at the line", rate(found), at_most=0.05)
-    many = check.streams(500)
-    phases = np.sin(2 * np.pi * np.arange(UNITS) / DAY)
-    for amplitude in (0.03, 0.10):
-        both = [
-            (source.random((many, size)) < 0.8 + amplitude * phases[:size]).astype(float) for size in (2_000, UNITS)
-        ]
-        check.rate(
-            f"false alarms, daily cycle of {amplitude}",
-            rate(alarms(Lines(both[0]), both[1], alpha=0.04, start=ALL_SPENT)),
-            at_most=0.05,
-        )
-    conversations = source.beta(3.2, 0.8, (2, many, 2_000, 1))
-    turns = (source.random((2, many, 2_000, 5)) < conversations).astype(float)
-    found = alarms(Lines(turns[0].mean(axis=2)), turns[1].mean(axis=2), alpha=0.04, start=5 * ALL_SPENT)
-    check.rate("false alarms, conversations of 5 turns", rate(found), at_most=0.05)
-    singly = turns.reshape(2, many, -1)
-    found = alarms(Lines(singly[0, :, :2_000]), singly[1], alpha=0.04, start=ALL_SPENT)
-    check.rate("false alarms, their turns counted singly (wrong use)", rate(found))
-    for name, block in (("hours", 10), ("two days", 2 * DAY)):
-        both = [wandering(source, many, size, block, 0.05) for size in (2_000, UNITS)]
-        tolerance = [daily_deviation(row.reshape(-1, DAY).tolist()) for row in both[0]]
-        for setting, value in (("no tolerance", 0.0), ("tolerance", tolerance)):
-            found = alarms(Lines(both[0], tolerance=value), both[1], alpha=0.04, start=ALL_SPENT)
+def short(check: Check) -> None:
+    """Years with an alarm after few learned days."""
+    for learned in (1, 7, 10, 14, 28):
+        for name in ("constant", "weekends -.06", "weekends -.15", "days wander, deviation .03"):
+            alarm, _ = watched(Stream(KINDS[name], "graded", check.streams(300), check.seed), learned=learned)
             check.rate(
-                f"alarms, mean wanders by .05 for {name}, {setting}", rate(found), at_most=0.05 if block == 10 else None
+                f"years with an alarm, {learned} days learned, {name}", float(np.isfinite(alarm).mean()), at_most=0.05
             )
-        check.rate(f"mean tolerance, mean wanders for {name}", float(np.mean(tolerance)))
+
+
+# -- delays --------------------------------------------------------------------------------------------
+
+LONGEST = 90
+FOUND = {("binary", 0.1): 7, ("graded", 0.1): 4, ("binary", 0.5): 2, ("graded", 0.5): 1}
+"""Scale, drop → the most days of the median delay without weekends and wander."""
+
+
+def delays(check: Check) -> None:
+    """Days until a drop is found, with the closer look of the command."""
+    for drop in (0.5, 0.1, 0.05):
+        for name in ("constant", "weekends -.06", "weekends -.15", "days wander, deviation .03"):
+            for scale in ("binary", "graded"):
+                for at in (0, 100):
+                    _delay(check, f"-{drop} on day {at}, {name}, {scale}", KINDS[name], scale, drop=drop, at=at)
+    for scale in ("binary", "graded"):
+        kind = Kind(fails=lambda d: (0.4 * (d < 0), 0))
+        _delay(check, f"-0.1 on day 0, 40 % of low answers fail while learning, {scale}", kind, scale, drop=0.1, at=0)
+        kind = Kind(fails=lambda d: (0.45 * (d >= 0), 0))
+        lost = _delay(check, f"-0.1 on day 0, 45 % of low answers fail since, {scale}", kind, scale, drop=0.1, at=0)
+        check.rate(f"... alarms of failures, {scale}", lost)
+
+
+def _delay(check: Check, name: str, kind: Kind, scale: str, *, drop: float, at: int) -> float:
+    alarm, lost = watched(Stream(kind, scale, check.streams(300), check.seed, drop=drop, at=at), at + LONGEST, closer=5)
+    found = np.minimum(alarm[alarm > at] - at, LONGEST)
+    for place, quantile in (("median", 0.5), ("90 %", 0.9)):
+        limit = FOUND.get((scale, drop)) if kind is KINDS["constant"] and place == "median" else None
+        days = float(np.quantile(found, quantile, method="higher"))
+        report(f"days until found, {name}: {place}", days, at_most=limit)
+        check.failed += limit is not None and days > limit
+    return float(lost.mean())
+
+
+# -- topics and questions ------------------------------------------------------------------------------
+
+TOPICS = {"easy": 0.95, "usual": 0.8, "hard": 0.65}
 
 
 def topics(check: Check) -> None:
-    """Ten topics, three metrics and a daily cycle through `MetricDrift`: the mix moves, or each topic becomes worse."""
-    for name, moved, drop in (("mix of topics moves", 1.0, 0.0), ("each topic falls by .10", 0.0, 0.10)):
-        many = check.streams(30)
-        counts = Counter(alarm for _ in range(many) for alarm in _alarms_by_topic(check.source, moved, drop))
-        limits = {"given": 0.02, "topics": 0.01} if moved else {}
-        for alarm in ("whole", "given", "topics"):
-            check.rate(f"{name}: alarms, {alarm}", counts[alarm] / many, at_most=limits.get(alarm))
-        right, wrong = ("questions", "system") if moved else ("system", "questions")
-        check.rate(f"{name}: the alarm of the whole is put down to the {right}", counts[right] / many)
-        check.rate(f"{name}: ... to the {wrong}", counts[wrong] / many, at_most=0.05)
-        check.rate(f"{name}: alarm of the whole while none given the topic", counts["whole first"] / many)
+    """Three topics with `--by`: the mix moves, or each topic becomes worse."""
+    many = check.streams(100)
+    for name, mix, drop in (
+        ("mix moves", [1, 1, 6], 0.0),
+        ("each falls by .10", [1, 1, 1], 0.1),
+        ("same", [1, 1, 1], 0.0),
+    ):
+        counts = Counter(_by_topic(check.source, mix, drop) for _ in range(many))
+        for state in (State.SYSTEM, State.QUESTIONS, State.CANNOT_TELL):
+            limit = 0.05 if (state == State.SYSTEM) == (name != "each falls by .10") else None
+            check.rate(f"{name}: {state}", counts[state] / many, at_most=limit)
 
 
-def _alarms_by_topic(source: np.random.Generator, moved: float, drop: float) -> set[str]:
-    metrics = [MetricDrift.of(stream(source, 2_000, 0.0, 0.0), error=0.01 / 3) for _ in range(3)]
-    traffic, seen = [stream(source, UNITS, moved, drop) for _ in range(3)], set[str]()
-    for at in range(UNITS):
-        for metric, units in zip(metrics, traffic, strict=True):
-            if at % DAY == 0:
-                metric.start(ALL_SPENT)
-            metric.add(units[at])
-        if (at + 1) % 20:
-            continue
-        topics = {
-            (number, name): each.value for number, metric in enumerate(metrics) for name, each in metric.slices.items()
-        }
-        raised = {"topics"} if e_bh(topics, 0.01) else set[str]()
-        for name in ("whole", "given"):
-            if np.mean([getattr(metric, name).value for metric in metrics]) >= 1 / 0.02:
-                raised.add(name)
-        if "whole" in raised - seen and "given" not in raised:
-            raised.add("whole first")
-        if "whole" in raised and not seen & {"system", "questions"} and (at + 1) % DAY == 0:
-            raised.add(
-                _put_down_to(*max(zip(metrics, traffic, strict=True), key=lambda each: each[0].whole.value), at + 1)
-            )
-        seen |= raised
-    return seen
+def _by_topic(source: np.random.Generator, mix: list[int], drop: float) -> str:
+    def day(at: int, own: list[int], less: float) -> list[JudgedUnit]:
+        names = source.choice([*TOPICS], UNITS, p=np.array(own) / sum(own))
+        hits = source.random(UNITS) < np.array([TOPICS[each] for each in names]) - less
+        rows = zip(names.tolist(), hits.tolist(), strict=True)
+        return [JudgedUnit(at * DAY_S, each, {"m": float(hit), SCORED: 1.0}, frozenset()) for each, hit in rows]
+
+    reference = [each for at in range(LEARNED) for each in day(at, [1, 1, 1], 0.0)]
+    more = {"asks_anchors": False, "can_blame": True, "started": DAY_S * (LEARNED - 1)}
+    evidence, traffic = Evidence.of(reference, None, 0.05, **more), list[JudgedUnit]()
+    for at in range(LEARNED, LEARNED + 120):
+        units = day(at, mix if at >= LEARNED + 30 else [1, 1, 1], drop if at >= LEARNED + 30 else 0.0)
+        evidence.add(at * DAY_S, evidence.weight_at(at * DAY_S), units)
+        traffic += units
+        if evidence.alarms:
+            return str(evidence.conclusion(traffic)["state"])
+    return ""
 
 
-def _put_down_to(metric: MetricDrift, traffic: list[Unit], count: int) -> str:
-    scores = [[unit.score for unit in traffic[at : min(at + DAY, count)]] for at in range(0, count, DAY)]
-    mean = metric.lines[""].mean
-    day, since = fell_since([(len(each), sum(each)) for each in scores], mean)
-    low, high = mix_share(metric.lines, traffic[day * DAY : count], level=0.9)
-    half = (mean - since) / 2
-    return "questions" if high < half else "system" if low > half else "cannot tell"
+THINGS = (
+    "invoice backup password project report account server licence export calendar contract printer holiday refund"
+).split()
+ASKED = (
+    "How do I change my {}?",
+    "Where is the {} kept?",
+    "Why was the {} deleted?",
+    "Who may read the {}?",
+    "When is the {} due?",
+)
 
 
-def stream(source: np.random.Generator, size: int, moved: float, drop: float) -> list[Unit]:
-    """Return units of topics with means from .65 to .95; those of the three worst become more frequent."""
-    time = moved * np.arange(size) / size
-    names = np.where(source.random(size) < 0.6 * time, source.integers(0, 3, size), source.integers(0, 10, size))
-    means = np.linspace(0.65, 0.95, 10)[names] - drop + 0.03 * np.sin(2 * np.pi * np.arange(size) / DAY)
-    scores = (source.random(size) < means).astype(float).tolist()
-    return [Unit(score, f"topic {name}") for score, name in zip(scores, names.tolist(), strict=True)]
+def questions(check: Check) -> None:
+    """Studies in which the questions are said to have changed, three days after 20; means of 50 questions a day."""
+    from merilo.judges.blended import BlendedModel
+    from merilo.judges.embedded_provider import vectors_of
+
+    texts = [form.format(thing) for thing in THINGS for form in ASKED]
+    vectors = np.array(vectors_of(BlendedModel.load(), texts)).reshape(len(THINGS), len(ASKED), -1)
+    many = check.streams(300)
+    for new, limits in ((0.0, (None, 0.08)), (0.15, (None, None)), (0.3, (0.95, None))):
+        changed = 0
+        for _ in range(many):
+            groups = []
+            for day in range(LEARNED + 3):
+                mix = check.source.dirichlet(np.full(len(THINGS) - 3, 20.0))
+                others = np.full(3, new / 3 if day >= LEARNED else 0.0)
+                things = check.source.choice(len(THINGS), 50, p=np.concatenate([others, mix * (1 - others.sum())]))
+                groups.append(vectors[things, check.source.integers(0, len(ASKED), 50)].mean(axis=0))
+            changed += changed_p(np.array(groups), 3) < 0.05
+        check.rate(
+            f"questions said to have changed, {new:.0%} new", changed / many, at_least=limits[0], at_most=limits[1]
+        )
 
 
 # -- who changed ---------------------------------------------------------------------------------------
@@ -297,7 +358,6 @@ def stream(source: np.random.Generator, size: int, moved: float, drop: float) ->
 CHANGE, DAYS, WEEK = 30, 150, 7
 WEEKLY, AT_ALARM, MOST_AT_ALARM = 0.5 / 53, 0.05, 10
 """Weights of the passes; they sum to 1 in a year."""
-JUDGE_ALPHA, TRAFFIC_ALPHA = 0.01, 0.03
 
 
 @dataclass(frozen=True)
@@ -311,45 +371,44 @@ class Case:
     anchors: int = 200
 
 
-def verdicts(source: np.random.Generator, streams: int, case: Case) -> dict[str, float]:
+def verdicts(source: np.random.Generator, many: int, case: Case) -> dict[str, float]:
     """Return the rate of each verdict."""
-    reference = drawn(source, SHAPES["binary"], streams, 5_000)
-    means = np.where(np.arange(DAYS * DAY) < CHANGE * DAY, 0.8, 0.8 - case.system - case.judge)
-    traffic = (source.random((streams, DAYS * DAY)) < means).astype(float)
-    lines = Lines(reference)
-    raised = alarms(lines, traffic, alpha=TRAFFIC_ALPHA)
-    found: dict[str, float] = dict.fromkeys(("nothing", "system", "judge", "cannot tell"), 0.0)
-    for row in range(streams):
-        found[_verdict(source, case, float(raised[row]), float(reference[row].mean()), traffic[row])] += 1 / streams
+    found: dict[str, float] = dict.fromkeys((State.NOTHING, State.SYSTEM, State.JUDGE, State.CANNOT_TELL), 0.0)
+    for _ in range(many):
+        found[_verdict(source, case)] += 1 / many
     return found
 
 
-def _verdict(source: np.random.Generator, case: Case, raised: float, mean: float, traffic: Array) -> str:
-    before, after = _anchors(source, case)
-    old, weekly = _answers(source, before, 3), np.empty((case.anchors, 0))
-    alarm = -(-int(raised) // DAY) if np.isfinite(raised) else DAYS + 1
-    evidence, asked, found = 0.0, 0, "nothing"
-    for day in range(1, DAYS + 1):
-        answering = before if day <= CHANGE else after
-        if day % WEEK == 0:
-            weekly = np.concatenate([weekly, _answers(source, answering, 1)], axis=1)[:, -3:]
-            evidence += WEEKLY * exchange_value(_pairs(old, weekly))
-        if alarm <= day and asked < MOST_AT_ALARM:
-            asked += 1
-            anchors = _pairs(old, _answers(source, answering, 3))
-            evidence += AT_ALARM * exchange_value(anchors)
-            days = [(DAY, float(traffic[at * DAY : (at + 1) * DAY].sum())) for at in range(day)]
-            drop = mean - fell_since(days, mean)[1]
-            ends = fall_limits(anchors).ends
-            found = "system" if ends is not None and ends[1] < drop / 2 else "cannot tell"
-        if evidence >= 1 / JUDGE_ALPHA:
-            return "judge"
-        if found == "system":
-            return found
-    return found
+def _verdict(source: np.random.Generator, case: Case) -> State:
+    def day(at: int, mean: float) -> list[JudgedUnit]:
+        hits = (source.random(UNITS) < mean).tolist()
+        return [JudgedUnit(at * DAY_S, "", {"m": float(hit), SCORED: 1.0}, frozenset()) for hit in hits]
+
+    reference = [each for at in range(-50, 0) for each in day(at, 0.8)]
+    evidence = Evidence.of(reference, None, 0.05, asks_anchors=True, can_blame=True, started=-DAY_S)
+    before, after = _chances(source, case)
+    old, weekly, asked, traffic = _answers(source, before, 3), np.empty((case.anchors, 0)), 0, list[JudgedUnit]()
+    for at in range(DAYS):
+        changed = at >= CHANGE
+        units = day(at, 0.8 - (case.system + case.judge) * changed)
+        evidence.add(at * DAY_S, 1 / YEAR, units)
+        traffic += units
+        raised = evidence.alarms and asked < MOST_AT_ALARM
+        if at % WEEK == 0 or raised:
+            asked += raised
+            new = _answers(source, after if changed else before, 3 if raised else 1)
+            weekly = new if raised else np.concatenate([weekly, new], axis=1)[:, -3:]
+            evidence.judge += (AT_ALARM if raised else WEEKLY) * exchange_value(_pairs(old, weekly))
+            rows = zip(old.tolist(), weekly.tolist(), strict=True)
+            evidence.anchors = {str(n): [{"m": x} for x in (*a, *b)] for n, (a, b) in enumerate(rows)}
+        if evidence.judge >= 1 / evidence.judge_alpha:
+            return State.JUDGE
+        if raised:
+            return State(evidence.conclusion(traffic)["state"])
+    return State.NOTHING
 
 
-def _anchors(source: np.random.Generator, case: Case) -> tuple[Array, Array]:
+def _chances(source: np.random.Generator, case: Case) -> tuple[Array, Array]:
     """Return the probability of a yes before and after the judge's change; steady ones of twice as many are chosen."""
     size = 2 * case.anchors
     chance = np.where(source.random(size) < case.noise, source.random(size), source.random(size) < 0.8)
@@ -369,109 +428,68 @@ def _pairs(old: Array, new: Array) -> list[Anchor]:
 
 
 def who(check: Check) -> None:
-    """Table of section "who changed": 200 streams of 150 days with a change after 30, judged 100 times a day."""
+    """Table of section "who changed": streams of 150 days with a change after 30."""
+    many = check.streams(200)
     for noise, anchors in ((0.0, 200), (0.1, 200), (0.1, 400), (0.3, 400)):
-        for system, judge in ((0.05, 0), (0.10, 0), (0, 0.12), (0, 0.064), (0, 0.04), (0.06, -0.06), (0, 0)):
-            found = verdicts(check.source, check.streams(200), Case(system, judge, noise, anchors))
+        for system, judge in ((0.10, 0), (0, 0.12), (0, 0.064), (0.06, -0.06), (0, 0)):
+            found = verdicts(check.source, many, Case(system, judge, noise, anchors))
             name = f"{noise:.0%} of verdicts vary, {anchors} anchors, system {-system:+}, judge {-judge:+}"
             if judge >= 0.064:
-                check.rate(f"{name}: judge", found["judge"], at_least=0.95)
-                check.rate(f"{name}: system", found["system"], at_most=0.02)
+                check.rate(f"{name}: judge", found[State.JUDGE], at_least=0.95)
+                check.rate(f"{name}: system", found[State.SYSTEM], at_most=0.02)
             elif not (system or judge):
-                check.rate(f"{name}: any alarm", 1 - found["nothing"], at_most=0.05)
+                check.rate(f"{name}: any alarm", 1 - found[State.NOTHING], at_most=0.05)
             else:
                 for verdict, share in found.items():
                     check.rate(f"{name}: {verdict}", share)
 
 
-# -- delays --------------------------------------------------------------------------------------------
-
-LONGEST = 12_000
-PRINTED = {
-    "graded, reference 2,000, at the start, drop 0.10": (246, 464),
-    "graded, reference 2,000, at the start, drop 0.05": (1_453, 3_049),
-    "graded, the same after 14,000 quiet units, drop 0.10": (201, 334),
-    "graded, the same after 14,000 quiet units, drop 0.05": (816, 1_352),
-    "binary, reference 2,000, at the start, drop 0.10": (557, 1_043),
-    "binary, reference 2,000, at the start, drop 0.05": (3_474, inf),
-    "binary, the same after 14,000 quiet units, drop 0.10": (393, 709),
-    "binary, the same after 14,000 quiet units, drop 0.05": (1_653, 3_018),
-}
-"""Median and 90 % of the delays in judged units, as docs/watch.md prints them; infinity if not within 12,000 units."""
-
-
-def delays(check: Check) -> None:
-    """Table of section "what it finds": judged units until the alarm, without anchors."""
-    settings = {"reference 2,000, at the start": 0, "the same after 14,000 quiet units": 14_000}
-    source, many = check.source, check.streams(300)
-    for shape in ("graded", "binary"):
-        for setting, quiet in settings.items():
-            for drop in (0.10, 0.05):
-                lines = Lines(drawn(source, SHAPES[shape], many, 2_000))
-                before = drawn(source, SHAPES[shape], many, max(quiet, 5 * DAY))
-                after = drawn(source, dropped(SHAPES[shape], drop), many, LONGEST)
-                traffic = np.concatenate([before, after], axis=1)
-                found = alarms(lines, traffic, alpha=0.04, first=before.shape[1])
-                check.delays(f"{shape}, {setting}, drop {drop:.2f}", found)
-
-
 # -- the command ---------------------------------------------------------------------------------------
 
-LOOKS, LOOK_S = 100, 3.65 * DAY_S
-"""Looks, and the time between them: together they spend the 5 % of a year."""
-TOPICS = {"easy": 0.95, "usual": 0.8, "hard": 0.65}
+LOOKS = 60
 
 
 def command(check: Check) -> None:
-    """10,000 units without a change through `Journal` and `Watcher`, a look at every 100; the metric compares ids."""
+    """80 days without a change through `Journal` and `Watcher`, a look a day; the metric compares ids."""
     many = check.streams(20)
-    for kind in ("constant", "daily cycle", "by topic, the mix moves"):
-        states = Counter(_watched(check, kind) for _ in range(many))
-        changed = (states[State.SYSTEM] + states[State.JUDGE]) / many
-        check.rate(f"command, {kind}: alarms of the system", changed, at_most=0.0 if "topic" in kind else 0.05)
-        check.rate(f"command, {kind}: other alarms", 1 - changed - states[""] / many)
+    for name in ("constant", "weekends -.15"):
+        alarms = sum(_looked(check, name) for _ in range(many))
+        check.rate(f"command, {name}: alarms", alarms / many, at_most=0.05)
 
 
-def _watched(check: Check, kind: str) -> str:
-    """Return the state of the alarm; empty without one."""
-    moves = "topic" in kind
+def _looked(check: Check, name: str) -> bool:
+    """Return True if there is an alarm."""
+    stream = Stream(KINDS[name], "binary", 1, int(check.source.integers(1 << 30)))
     with TemporaryDirectory() as place:
         path = Path(place) / "traffic.jsonl"
         settings = Watch(
             source=path,
             evaluation=Options(metrics=["id_recall"]),
             rate=1.0,
-            learn=2_000,
+            learn=None,
             baseline=None,
             anchors=0,
-            by="topic" if moves else None,
+            by=None,
             tolerance=None,
             false_alarms=0.05,
             settle_s=600.0,
         )
         with Journal(Path(place) / "state") as journal:
-            for look in range(LOOKS + 1):
-                count = DAY if look else 2_000
-                names = check.source.choice(
-                    [*TOPICS], count, p=np.array([1, 1, 1 + 2 * moves * look / LOOKS]) / (3 + 2 * moves * look / LOOKS)
-                )
-                means = np.array([TOPICS[name] for name in names])
-                if kind == "daily cycle":
-                    means = 0.8 + 0.1 * np.sin(2 * np.pi * np.arange(count) / DAY)
-                rows = zip(names.tolist(), (check.source.random(count) < means).tolist(), strict=True)
+            for look in range(LEARNED + LOOKS):
+                counts = stream.day(look - LEARNED)[0][0]
                 with path.open("a") as file:
-                    for number, (name, hit) in enumerate(rows):
-                        ids = {"retrieved_context_ids": ["a" if hit else "b"], "reference_context_ids": ["a"]}
-                        print(json.dumps({"id": f"{look}-{number}", "question": "?", "topic": name, **ids}), file=file)
-                watcher = Watcher(settings, journal, 1.7e9 + look * LOOK_S)
+                    for number in range(UNITS):
+                        ids = {"retrieved_context_ids": ["ab"[int(number < counts[0])]], "reference_context_ids": ["a"]}
+                        print(json.dumps({"id": f"{look}-{number}", "question": "?", **ids}), file=file)
+                watcher = Watcher(settings, journal, DAY_S * (20_000 + look + int(stream.offset[0])))
                 watcher.arrive()
                 run_blocking(watcher.look())
                 if "alarm" in journal.facts:
-                    return str(journal.facts["alarm"]["state"])
-    return ""
+                    return True
+    return False
 
 
-PARTS = (false_alarms, topics, who, delays, command)
+PARTS = (streams, short, delays, topics, questions, who, command)
 
 
 def main() -> None:
@@ -481,8 +499,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", choices=[part.__name__ for part in PARTS])
     given = parser.parse_args()
-    # Evidence that is ignored for 10,000 units exceeds the range of floats, which changes no alarm.
-    np.seterr(over="ignore")
     failed = 0
     for number, part in enumerate(PARTS):
         if given.only in (None, part.__name__):

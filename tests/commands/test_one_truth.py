@@ -360,6 +360,8 @@ def test_every_output_of_a_watch_draws_the_one_record() -> None:
         "alarm": None,
         "problem": None,
         "waiting": 0,
+        "learned_days": 14,
+        "least_drop": None,
         "metrics": [{**row, "evidence_ratio": 0.5}],
     }
     shows(str(watch_page(found, 80)), (2.0, (2.0, 2.0)))

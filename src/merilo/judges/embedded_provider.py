@@ -324,12 +324,17 @@ def _noncommittal(_: BlendedModel, question: Noncommittal) -> NoncommittalVerdic
     return NoncommittalVerdict(declines, reason="It consists mostly of phrases of refusal." if declines else "")
 
 
-def _embeddings(model: BlendedModel, question: Embeddings) -> MatrixVerdict:
+def vectors_of(model: BlendedModel, texts: Sequence[str]) -> list[list[float]]:
     """Return the encoder's vectors if all texts are English, otherwise those of n-grams (zeros for no words)."""
     # One method for all texts of a question: cosines between vectors of different methods mean nothing.
-    if not is_english(*question.texts):
-        return MatrixVerdict.of([ngram_vector(text) for text in question.texts])
-    return MatrixVerdict.of(Embedder(model.features.encodings).vectors(question.texts).tolist())
+    if not is_english(*texts):
+        return [ngram_vector(text) for text in texts]
+    found: list[list[float]] = Embedder(model.features.encodings).vectors(texts).tolist()
+    return found
+
+
+def _embeddings(model: BlendedModel, question: Embeddings) -> MatrixVerdict:
+    return MatrixVerdict.of(vectors_of(model, question.texts))
 
 
 def _similarities(model: BlendedModel, question: Similarities) -> MatrixVerdict:

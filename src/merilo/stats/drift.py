@@ -1,7 +1,8 @@
 """Detect a drop of a mean in endless traffic, with a limit on false alarms that holds at every look; or a new judge.
 
-Scores are on a scale from 0 (worst) to 1 (best). A unit is a sample or a conversation (the mean of its turns). Each
-number that is compared with a score (line, stake) is fixed before the score is seen.
+Scores are on a scale from 0 (worst) to 1 (best). A unit is a sample or a conversation (the mean of its turns). Days are
+compared with the days of the reference; single units show a collapse only. Each number that is compared with a score
+(level, line, stake) is fixed before the score is seen.
 """
 
 from __future__ import annotations
@@ -9,96 +10,206 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations
-from math import exp, fsum, log, log1p, sqrt
+from itertools import combinations, pairwise
+from math import copysign, exp, fsum, log, log1p, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from merilo.stats.distributions import gamma_quantile, normal_quantile
+from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import LEVEL
-from merilo.stats.limits import Summarised
 from merilo.stats.means import mean_interval
-from merilo.stats.sums import Points, Spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from merilo.stats.intervals import Interval
 
-GRADES = 128
-"""Steps of the scale on which a line keeps its scores."""
 _DROPS = (0.02, 0.04, 0.08, 0.16, 0.32)
 """A stake is best against one of these drops below the line."""
 _MAX_LOSS = 0.9
 """Largest fraction of the evidence that one score can remove."""
 _MAX_EVIDENCE = 1e300
-_SIGNIFICANT = 0.95
+_SHIFTS = (0.75, 1.25, 2.0, 3.0)
+"""The bets on days are best against a mean that is lower by these numbers of standard deviations."""
+_CLIP = 2.75
+"""Largest distance of a day from its level, in standard deviations: no single day, such as a holiday, is an alarm."""
+_ERRORS = 1.64
+"""Standard errors between the mean of the learned days and their level."""
+FEWEST_DAYS, WEEKDAYS_FROM, _MOST_DAYS = 7, 14, 160
+"""Days from which a level is known, days from which weekdays are, and the most days that are learned."""
+_FEWEST_IN_DAY = 20
+"""A day with fewer units is joined with the next one."""
+COLLAPSE = 0.15
+"""The drop below which single units are evidence, so that a collapse is found before its day ends."""
+_MONTHLY = 0.8
+"""Standard deviations by which 30 days have to be lower to be an alarm: z² / 2 · 30 = log(365 / 0.04)."""
+_OF_DAYS = 0.95
+"""Weight of the evidence of days; the other part is that of single units."""
+_PER_UNIT = 0.01
+_MOST_FAILURES = 3.4
+"""Largest logarithm by which the failures of a day multiply their evidence, so that an outage is not an alarm."""
 MAX_SLICES = 20
 FEWEST_UNITS = 50
-"""Fewest units of the reference from which a slice has a line."""
+"""Fewest units of the reference from which a slice has a level."""
+_TINY = 1e-12
+_PERMUTATIONS = 999
 _Name = TypeVar("_Name")
 
 
 @dataclass(slots=True)
-class Line:
-    """The alarm line of a mean: a lower confidence limit less a tolerance. It rises as scores are added, never falls.
+class DaySeries:
+    """The evidence that the mean of days fell: a Shiryaev-Roberts sum of bets on days, as in `DriftDetector`.
 
-    Whenever the number of scores has doubled, the limit of all of them may raise the line. The k-th limit (from 0) is
-    wrong with probability `error` / 2^(k + 1), so all of them together with `error`. The fields are plain JSON:
-    `Line(**asdict(line))` is an equal line.
+    A day is standardised by the spread of the learned days, less the effect of its weekday, clipped, and compared with
+    a level: the lower one of the first mean and the mean of all days, less 1.64 standard errors. So easier days do not
+    raise the level. It is fitted again whenever the days have doubled, unless they are suspicious. Days are taken as
+    normal; what that is worth is measured by simulation (benchmarks/watch.py). The fields are plain JSON.
     """
 
-    error: float
-    """Probability that the line is ever above the mean of unchanged traffic."""
     tolerance: float = 0.0
-    count: int = 0
-    counts: list[float] = field(default_factory=lambda: [0.0] * (GRADES + 1))
-    """The number of scores on each grade. A score between two grades is split, so that the mean stays exact."""
-    next_count: int = 0
-    """The number of scores at which the line is computed next."""
-    step: int = 0
-    value: float = 0.0
     mean: float = 0.0
-    """The mean of the scores by which the line was set."""
-    mean_error: float = 0.0
-    """The standard error of that mean."""
+    """The mean of the units of the reference."""
     variance: float = 0.0
+    """The variance of these units."""
+    units: float = 0.0
+    """Number of these units."""
+    first: float = 0.0
+    means: list[float] = field(default_factory=list[float])
+    """The mean of each learned day; a failed unit counts as 0 here, and as 1 in the evidence."""
+    weekdays: list[int] = field(default_factory=list[int])
+    size: float = 0.0
+    """Mean number of units of a learned day."""
+    day: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    """Of the day that is not closed: number of units, failed ones, sum of the scores."""
+    evidence: list[float] = field(default_factory=lambda: [0.0] * len(_SHIFTS))
+    fitted: int = 0
+    """Number of days by which the level was set; 0 without one."""
+    level: float = 0.0
+    deviation: float = 0.0
+    freedom: float = 0.0
+    wide: float = 1.0
+    """The factor of the variance by which days that follow a bad day are bad too."""
+    effects: list[float] = field(default_factory=lambda: [0.0] * 7)
 
     @classmethod
-    def of(cls, reference: Sequence[Unit], error: float, tolerance: float = 0.0) -> Line:
-        """Return the line of a reference of at least two units."""
-        line = cls(error, tolerance, next_count=len(reference))
-        for unit in reference:
-            line.add(unit.score)
-        return line
+    def of(cls, days: Mapping[float, Sequence[Unit]], tolerance: float = 0.0) -> DaySeries:
+        """Return the series after the reference: number of a day → its units, in order."""
+        series, scores = cls(tolerance), [unit.score for units in days.values() for unit in units if not unit.failed]
+        series.units, series.mean = float(len(scores)), fmean(scores or (0.0,))
+        series.variance = fmean([(score - series.mean) ** 2 for score in scores] or (0.0,))
+        for day, units in days.items():
+            for unit in units:
+                series.add(unit)
+            series.close(day, fits=False)
+        series.first = fmean(series.means) if series.means else series.mean
+        series._fit_if_due()
+        return series
 
-    def add(self, score: float) -> None:
-        """Add a score, of the traffic after all detectors used the line for it."""
-        left = min(int(score * GRADES), GRADES - 1)
-        right = score * GRADES - left
-        self.counts[left] += 1 - right
-        self.counts[left + 1] += right
-        self.count += 1
-        if self.count == self.next_count:
-            self.draw()
+    @property
+    def mean_error(self) -> float:
+        """The standard error of the mean of the reference."""
+        return sqrt(self.variance / max(self.units - 1, 1))
 
-    def draw(self) -> None:
-        """Raise the line to the limit of all scores, less the tolerance, if that is higher.
+    def start(self, weight: float) -> None:
+        """Start a day; `weight`: the elapsed time in years, known before the day's scores."""
+        self.evidence = [each + weight for each in self.evidence]
 
-        The limit is the lower one of Student's t and the exact limit, each wrong with the probability of this step.
-        """
-        import numpy as np
+    def add(self, unit: Unit) -> None:
+        """Add a unit to the day that is not closed."""
+        units, failed, total = self.day
+        self.day = [units + 1, failed + unit.failed, total + (0.0 if unit.failed else unit.score)]
 
-        counts, grades = np.array(self.counts), np.arange(GRADES + 1) / GRADES
-        points, units = Points(grades[counts > 0], counts[counts > 0]), float(counts.sum())
-        mean, mean_error = float(counts @ grades) / units, sqrt(points.variance / (units - 1))
-        spread = Spread(mean, mean_error, units - 1) if mean_error else None
-        error = self.error / 2 ** (self.step + 1)
-        limit = Summarised(points, (0.0, 1.0), units, units, spread).limits(1 - 2 * error, 1 - error)[0]
-        if not self.step or limit - self.tolerance > self.value:
-            self.value, self.mean, self.mean_error = max(limit - self.tolerance, 0.0), mean, mean_error
-            self.variance = points.variance
-        self.step, self.next_count = self.step + 1, 2 * self.count
+    def close(self, day: float, *, fits: bool = True) -> None:
+        """Close the day with this number, counted from any first one; a day with few units waits for the next."""
+        (units, failed, total), weekday = self.day, int(day) % 7
+        if units < _FEWEST_IN_DAY:
+            return
+        if self.fitted:
+            z = self._standardised((total + failed) / units, units, weekday)
+            factors = (exp(-shift * z - shift * shift / 2) for shift in _SHIFTS)
+            self.evidence = [min(a * b, _MAX_EVIDENCE) for a, b in zip(self.evidence, factors, strict=True)]
+        if len(self.means) <= _MOST_DAYS:
+            self.size += (units - self.size) / (len(self.means) + 1)
+            self.means.append(total / units)
+            self.weekdays.append(weekday)
+            if fits:
+                self._fit_if_due()
+        self.day = [0.0, 0.0, 0.0]
+
+    @property
+    def value(self) -> float:
+        """The mean R of the bets; an alarm if it is at least 1/α."""
+        return sum(self.evidence) / len(self.evidence)
+
+    def _standardised(self, mean: float, units: float, weekday: int) -> float:
+        """Return the distance of a day from its level, as a clipped standard normal variable."""
+        spread = self.deviation**2
+        sampling = min(spread, self.variance / self.size)  # the part of the spread that more units a day reduce
+        deviation = sqrt((spread - sampling + sampling * self.size / units) * self.wide)
+        deviation = max(deviation, 1 / units)  # one unit moves a day by one deviation at most
+        error, df = (self.fitted - 1 - self.freedom) / self.fitted, self.freedom
+        t = (mean - self.level - self.effects[weekday]) / deviation / sqrt(1 + error)
+        z = copysign((8 * df + 1) / (8 * df + 3) * sqrt(df * log1p(t * t / df)), t)  # Student to normal; Wallace 1959
+        return min(max(z, -_CLIP), _CLIP)
+
+    def _fit_if_due(self) -> None:
+        """Set the level, the weekdays and the spread by all learned days, if they have doubled in quiet."""
+        days = len(self.means)
+        if days < max(FEWEST_DAYS, 2 * self.fitted) or self.value >= 1:
+            return
+        mean = fmean(self.means)
+        own = [[each for each, at in zip(self.means, self.weekdays, strict=True) if at == day] for day in range(7)]
+        effects = [fmean(each) - mean if each else 0.0 for each in own]
+        between = fsum(len(each) * effect * effect for each, effect in zip(own, effects, strict=True))
+        within = max(fsum((each - mean) ** 2 for each in self.means) - between, _TINY) / max(days - 7, 1)
+        # Effects of weekdays are shrunk as James & Stein's estimator does; none if there are fewer than two weeks.
+        shrunk = 1 - 4 * within * (days - 7) / (days - 5) / max(between, _TINY) if days >= WEEKDAYS_FROM else 0.0
+        self.effects = [max(shrunk, 0.0) * each for each in effects]
+        rests = [each - mean - self.effects[day] for each, day in zip(self.means, self.weekdays, strict=True)]
+        self.fitted, self.freedom = days, days - 1 - 6 * max(shrunk, 0.0)
+        variance = max(fsum(each * each for each in rests), _TINY) / self.freedom
+        rho = fsum(a * b for a, b in pairwise(rests)) / (days - 1) / variance
+        rho = min(rho + (1 + 3 * rho) / days, 0.8) if rho > 1.28 / sqrt(days) else 0.0
+        self.wide, self.deviation = (1 + rho) / (1 - rho), sqrt(variance)
+        t = _ERRORS + (_ERRORS**3 + _ERRORS) / 4 / self.freedom
+        self.level = min(mean, self.first) - t * sqrt(variance * self.wide / days) - self.tolerance
+
+
+@dataclass(slots=True)
+class Losses:
+    """The evidence that more units have no score than in the reference: thrice the rate against the rate, by day."""
+
+    rate: float
+    """Upper limit of the fraction without a score in the reference, at least 0.01."""
+    mean: float
+    """The fraction with a score in the reference."""
+    evidence: float = 0.0
+    day: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    """Of the day that is not closed: number of units, and the sum of their fractions without a score."""
+
+    @classmethod
+    def of(cls, lost: Sequence[float]) -> Losses:
+        """Return the state after the reference; `lost`: the fraction of the metrics of each unit without a score."""
+        total, units = fsum(lost), max(len(lost), 1)
+        return cls(max(0.01, (total + 2.33 * sqrt(total + 1) + 1) / units), 1 - total / units)
+
+    def add(self, lost: float) -> None:
+        """Add a unit to the day that is not closed."""
+        self.day = [self.day[0] + 1, self.day[1] + lost]
+
+    @property
+    def line(self) -> float:
+        """The fraction with a score below which the evidence grows."""
+        return max(0.0, 1 - 2 * self.rate / log(3))
+
+    def close(self, weight: float) -> None:
+        """Close a day, and start one with this weight."""
+        growth = self.day[1] * log(3) - 2 * self.rate * self.day[0]
+        self.evidence = min(self.evidence * exp(min(growth, _MOST_FAILURES)), _MAX_EVIDENCE) + weight
+        self.day = [0.0, 0.0]
 
 
 @dataclass(slots=True)
@@ -148,68 +259,100 @@ class Unit(NamedTuple):
     score: float
     name: str = ""
     """The slice: the value of a field such as a topic; empty without slices."""
+    failed: bool = False
 
 
 @dataclass(slots=True)
 class MetricDrift:
-    """The lines and detectors of one metric. `asdict` gives plain JSON, `from_state` reads it."""
+    """The evidence of one metric. `asdict` gives plain JSON, `from_state` reads it."""
 
-    lines: dict[str, Line]
-    """The lines of all units, named "", and of each slice."""
-    whole: DriftDetector
-    """All units against the line of all: their mean fell."""
-    slices: dict[str, DriftDetector]
-    """Each slice against its line. Units of other slices count in `whole` only."""
-    given: DriftDetector
-    """All units of these slices, each against the line of its slice: other questions alone cannot raise this."""
+    days: dict[str, DaySeries]
+    """The days of all units, named "", and of each slice."""
+    given: DaySeries
+    """All units of these slices, less the means of their slices: other questions alone cannot raise this."""
+    units: DriftDetector
+    """Single units against `line`: their mean collapsed."""
+    line: float
+    weight: float = 0.0
+    """The part of the weight of a day that `units` have not got yet: 1 % of it a unit, so that each hour has some."""
 
     @classmethod
-    def of(cls, reference: Sequence[Unit], *, error: float, tolerance: float = 0.0) -> MetricDrift:
-        """Return the state after the reference; `error`: the probability that any of the lines is ever too high.
+    def of(cls, reference: Mapping[float, Sequence[Unit]], *, error: float, tolerance: float | None = None) -> Self:
+        """Return the state after the reference: number of a day → its units.
 
-        The most frequent 20 slices with at least 50 units have a line; they share half of `error`.
+        The most frequent 20 slices with at least 50 units have days of their own. `error`: the probability that the
+        line is too high. `tolerance`: allowed drop; None for none of the mean of days and 0.15 of single units.
         """
-        counts = Counter(unit.name for unit in reference if unit.name).most_common(MAX_SLICES)
-        names = [name for name, count in counts if count >= FEWEST_UNITS]
-        shares = {"": error / 2 if names else error, **{name: error / 2 / len(names) for name in names}}
-        lines = {
-            name: Line.of([unit for unit in reference if name in ("", unit.name)], share, tolerance)
-            for name, share in shares.items()
+        every = [unit for units in reference.values() for unit in units]
+        counts = Counter(unit.name for unit in every if unit.name).most_common(MAX_SLICES)
+        slices = [name for name, count in counts if count >= FEWEST_UNITS]
+        days = {
+            name: DaySeries.of(
+                {day: [unit for unit in units if name in ("", unit.name)] for day, units in reference.items()},
+                tolerance or 0.0,
+            )
+            for name in ("", *slices)
         }
-        given = DriftDetector.of(lines[""].variance, min(line.value for line in lines.values()))
-        detectors = {name: DriftDetector.of(line.variance, line.value) for name, line in lines.items()}
-        return cls(lines, detectors.pop(""), detectors, given)
+        given = {day: [each for unit in units for each in _given(unit, days)] for day, units in reference.items()}
+        scores = [unit.score for unit in every if not unit.failed]
+        ends = mean_interval(scores, (0.0, 1.0), level=1 - 2 * error).interval.ends or (0.0, 1.0)
+        wide = COLLAPSE if tolerance is None else max(tolerance, COLLAPSE * (days[""].fitted > 0))
+        line = max(ends[0] - wide, 0.0)
+        return cls(days, DaySeries.of(given, tolerance or 0.0), DriftDetector.of(days[""].variance, line), line)
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> MetricDrift:  # Any: parsed JSON
+    def from_state(cls, state: Mapping[str, Any]) -> Self:  # Any: parsed JSON
         """Return the object that `asdict` turned into `state`."""
-        lines = {name: Line(**fields) for name, fields in state["lines"].items()}
-        slices = {name: DriftDetector(**fields) for name, fields in state["slices"].items()}
-        return cls(lines, DriftDetector(**state["whole"]), slices, DriftDetector(**state["given"]))
+        days = {name: DaySeries(**fields) for name, fields in state["days"].items()}
+        return cls(days, DaySeries(**state["given"]), DriftDetector(**state["units"]), state["line"], state["weight"])
 
-    def start(self, weight: float) -> None:
-        """Start a day in each detector; `weight` as in `DriftDetector.start`."""
-        for detector in (self.whole, self.given, *self.slices.values()):
-            detector.start(weight)
+    def start(self, day: float, weight: float) -> None:
+        """Close the day with this number and start the next one; `weight` as in `DriftDetector.start`."""
+        for series in (*self.days.values(), self.given):
+            series.close(day)
+            series.start(weight)
+        self.weight = weight
 
-    def add(self, unit: Unit, *, failed: bool = False) -> None:
-        """Add a unit of the traffic. A failed one counts as the best value, and not for the lines."""
-        score, name = (1.0 if failed else unit.score), unit.name
-        pairs = [(self.whole, "")]
-        if name in self.slices:
-            pairs += [(self.given, name), (self.slices[name], name)]
-        for detector, line in pairs:
-            # Without a limit, evidence that is ignored for months would be infinite.
-            if detector.value < _MAX_EVIDENCE:
-                detector.add(score, self.lines[line].value)
-        # Only now: the line of a score must not depend on the score.
-        for key in {"", name} & self.lines.keys() if not failed else ():
-            self.lines[key].add(score)
+    def add(self, unit: Unit) -> None:
+        """Add a unit of the traffic. A failed one counts as the best value, and as the worst one if it is learned."""
+        if self.units.value < _MAX_EVIDENCE:  # evidence that is ignored for months would be infinite
+            self.units.start(_PER_UNIT * self.weight)
+            self.weight -= _PER_UNIT * self.weight
+            self.units.add(1.0 if unit.failed else unit.score, self.line)
+        for name in {"", unit.name} & self.days.keys():
+            self.days[name].add(unit)
+        for each in _given(unit, self.days):
+            self.given.add(each)
+
+    def line_of(self, name: str = "") -> float | None:
+        """Return the level of all units or of a slice; before it is known, the line of single units, or None."""
+        return self.days[name].level if self.days[name].fitted else self.line if not name else None
+
+    @property
+    def least_drop(self) -> float:
+        """The smallest drop of the mean that is found within a month of days of the usual size."""
+        whole = self.days[""]
+        found = max(whole.first - whole.level, 0.0) + _MONTHLY * whole.deviation * sqrt(whole.wide)
+        return found if whole.fitted else whole.mean - self.line
+
+    @property
+    def slices(self) -> dict[str, DaySeries]:
+        """The days of each slice."""
+        return {name: each for name, each in self.days.items() if name}
 
     @property
     def value(self) -> float:
         """The evidence that the mean fell, to be averaged over metrics; an alarm if the average is at least 1/α."""
-        return (self.whole.value + self.given.value) / 2 if self.slices else self.whole.value
+        own = self.days[""].value
+        days = (own + self.given.value) / 2 if len(self.days) > 1 else own
+        return _OF_DAYS * days + (1 - _OF_DAYS) * self.units.value
+
+
+def _given(unit: Unit, days: Mapping[str, DaySeries]) -> list[Unit]:
+    """Return a unit with its score less the mean of its slice, plus the mean of all; none without a slice."""
+    if not unit.name or unit.name not in days:
+        return []
+    return [unit._replace(score=unit.score - days[unit.name].mean + days[""].mean)]
 
 
 def evidence_ratio(value: float, alpha: float) -> float:
@@ -228,23 +371,6 @@ def e_bh(values: Mapping[_Name, float], alpha: float) -> list[_Name]:
     return names[: max(ranks, default=0)]
 
 
-def daily_deviation(days: Sequence[Sequence[float]]) -> float:
-    """Return the standard deviation of the means of days beyond sampling error; 0.0 unless significant at 5 %.
-
-    Analysis of variance with unequal sizes. Source: Searle, Casella & McCulloch, "Variance Components" (1992), 3.6.
-    """
-    sizes = [len(day) for day in days if day]
-    groups, total = len(sizes), sum(sizes)
-    if groups < 2 or total <= groups:
-        return 0.0
-    mean = sum(map(sum, days)) / total
-    between = sum(len(day) * (sum(day) / len(day) - mean) ** 2 for day in days if day) / (groups - 1)
-    within = sum((score - sum(day) / len(day)) ** 2 for day in days for score in day) / (total - groups)
-    if between <= within * gamma_quantile((groups - 1) / 2, _SIGNIFICANT) / ((groups - 1) / 2):
-        return 0.0
-    return sqrt((between - within) * (groups - 1) / (total - sum(size * size for size in sizes) / total))
-
-
 def fell_since(days: Sequence[tuple[float, float]], mean: float) -> tuple[int, float]:
     """Return the index of the day since which scores are lowest against `mean`, and their mean since then.
 
@@ -260,20 +386,35 @@ def fell_since(days: Sequence[tuple[float, float]], mean: float) -> tuple[int, f
     return found
 
 
-def mix_share(lines: Mapping[str, Line], units: Sequence[Unit], *, level: float = LEVEL) -> tuple[float, float]:
+def mix_share(days: Mapping[str, DaySeries], units: Sequence[Unit], *, level: float = LEVEL) -> tuple[float, float]:
     """Return the limits of the part of a drop that other questions do not explain.
 
-    That part is the mean of (mean of the slice in the reference - score) over the units. Units without a line of their
-    slice count as questions that changed.
+    That part is the mean of (mean of the slice in the reference - score) over the units. Units of slices without a
+    series count as questions that changed.
     """
-    known = [unit for unit in units if unit.name and unit.name in lines]
-    falls = [lines[unit.name].mean - unit.score for unit in known]
+    known = [unit for unit in units if unit.name and unit.name in days]
+    falls = [days[unit.name].mean - unit.score for unit in known]
     mean, total = sum(falls) / len(units), len(units)
     parts = Counter(unit.name for unit in known)
-    variance = sum((count / total * lines[name].mean_error) ** 2 for name, count in parts.items())
+    variance = sum((count / total * days[name].mean_error) ** 2 for name, count in parts.items())
     variance += sum(((fall - mean) / total) ** 2 for fall in falls)
     half = normal_quantile((1 + level) / 2) * sqrt(variance)
     return mean - half, mean + half
+
+
+def changed_p(groups: NDArray[np.float64], new: int) -> float:
+    """Return the p-value that the last `new` groups differ from the others: a permutation test of mean vectors.
+
+    `groups`: groups × width, the mean vector of each day. If nothing changed, days are exchangeable.
+    """
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    rows = np.stack([random.permutation(len(groups)) < new for _ in range(_PERMUTATIONS)]).astype(float)
+    rows = np.vstack([np.arange(len(groups)) >= len(groups) - new, rows])
+    apart = rows @ groups / new - (1 - rows) @ groups / (len(groups) - new)
+    distances = np.square(apart).sum(axis=1)
+    return float((distances >= distances[0] * (1 - _TINY)).mean())
 
 
 # -- a changed judge: if it did not change, its old and new answers are exchangeable ------------------

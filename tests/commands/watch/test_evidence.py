@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from merilo.commands.watch.evidence import DAY_S, Evidence, JudgedUnit, State
+from merilo.commands.watch.evidence import DAY_S, SCORED, Evidence, JudgedUnit, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,18 +20,19 @@ def units(source: random.Random, day: float, count: int, means: dict[str, float]
     """0/1 scores of topics in a mix."""
     names = source.choices([*means], mix, k=count)
     scores = [float(source.random() < means[name]) for name in names]
-    return [JudgedUnit(day * DAY_S, name, {"m": score}, frozenset()) for name, score in zip(names, scores, strict=True)]
+    pairs = zip(names, scores, strict=True)
+    return [JudgedUnit(day * DAY_S, name, {"m": score, SCORED: 1.0}, frozenset()) for name, score in pairs]
 
 
 def watched(seed: int, traffic: Callable[[int], tuple[dict[str, float], list[int]]], days: int) -> Stream:
-    """The units until the alarm, 50 a day after a reference of 1,500 in which the topics are equally frequent."""
+    """The units until the alarm, 90 a day after 20 days in which the topics are equally frequent."""
     source = random.Random(seed)
-    reference = units(source, 0, 1_500, TOPICS, [1, 1, 1])
-    evidence = Evidence.of(reference, 0.0, 0.05, asks_anchors=False, can_blame=True, started=0.0)
+    reference = [each for day in range(-20, 0) for each in units(source, day, 90, TOPICS, [1, 1, 1])]
+    evidence = Evidence.of(reference, None, 0.05, asks_anchors=False, can_blame=True, started=0.0)
     found: list[JudgedUnit] = []
     for day in range(1, days + 1):
-        found += units(source, day, 50, *traffic(day))
-        evidence.add(day * DAY_S, evidence.weight_at(day * DAY_S), found[-50:])
+        found += units(source, day, 90, *traffic(day))
+        evidence.add(day * DAY_S, evidence.weight_at(day * DAY_S), found[-90:])
         if evidence.alarms:
             break
     return found, evidence
@@ -76,8 +77,28 @@ def test_an_alarm_is_put_down_to_its_cause(
 def test_the_system_is_not_blamed_without_a_change(
     harder: bool, traffic: Callable[[int], tuple[dict[str, float], list[int]]]
 ) -> None:
-    """Ten streams of 2,500 units: no alarm, or that the questions changed if they became harder."""
+    """Ten streams of 50 days: no alarm, or that the questions changed if they became harder."""
     for seed in range(20, 30):
         found, evidence = watched(seed, traffic, 50)
         assert not evidence.alarms or harder, seed
         assert not evidence.alarms or evidence.conclusion(found)["state"] != State.SYSTEM, seed
+
+
+@pytest.mark.parametrize(("fails", "state"), [(True, State.JUDGE), (False, State.SYSTEM)])
+def test_more_samples_without_a_score_are_an_alarm(fails: bool, state: State) -> None:
+    """A third of the low answers fail: the judge is named, not the system; a metric that is undefined is the system."""
+
+    def lose(each: JudgedUnit) -> JudgedUnit:
+        if each.scores["m"] or source.random() > 0.5:
+            return each
+        return each._replace(scores={SCORED: 0.0}, failed=frozenset({"m"} if fails else ()))
+
+    source = random.Random(1)
+    found, evidence = watched(1, lambda _: (TOPICS, [1, 1, 1]), 0)
+    for day in range(1, 12):
+        new = [lose(each) for each in units(source, day, 90, TOPICS, [1, 1, 1])]
+        evidence.add(day * DAY_S, evidence.weight_at(day * DAY_S), new)
+        found += new
+    assert evidence.value < 1
+    assert evidence.alarms
+    assert (evidence.conclusion(found)["state"], evidence.conclusion(found)["metric"]) == (state, SCORED)

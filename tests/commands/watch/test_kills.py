@@ -26,7 +26,7 @@ def begun(tmp_path: Path) -> Path:
     here = Here(tmp_path / "template")
     here.path.mkdir()
     learned(here)
-    write(here.path / "traffic.jsonl", 1_000, 60, 0.3)
+    write(here.path / "traffic.jsonl", 1_000, 120, 0.3)
     return here.path
 
 

@@ -44,7 +44,7 @@ def traffic(here: Here, first: int, count: int, good: float) -> None:
     with (here.path / "traffic.jsonl").open("a") as file:
         for number in range(first, first + count):
             text = f"Text of row {number} " + ("helps." if source.random() < good else "is of no use.")
-            print(json.dumps({"id": f"r{number}", "question": f"Which {number}?", "contexts": [text]}), file=file)
+            print(json.dumps({"id": f"r{number}", "question": f"Which {number % 10}?", "contexts": [text]}), file=file)
 
 
 def words_of(judge: Judge, day: int) -> list[str]:
@@ -70,7 +70,7 @@ def quiet_days(here: Here, judge: Judge) -> None:
 def test_a_drop_of_the_system_is_told_from_a_swap_of_the_judge(here: Here, judge: Judge) -> None:
     """When answers get worse the anchors are answered as before; when the judge is swapped they are not."""
     quiet_days(here, judge)
-    traffic(here, 5_000, 120, 0.4)
+    traffic(here, 5_000, 120, 0.2)
     code, found = look(here, judge, 5)
     assert (code, found["state"]) == (1, "your system changed"), found
     assert found["alarm"]["metric"] == "context_relevance"
@@ -81,7 +81,7 @@ def test_a_drop_of_the_system_is_told_from_a_swap_of_the_judge(here: Here, judge
 def test_a_swapped_judge_is_named(here: Here, judge: Judge) -> None:
     """The judge's answers to the anchors changed, so nothing is said about the system."""
     quiet_days(here, judge)
-    judge.strictness = 0.5
+    judge.strictness = 0.8
     traffic(here, 5_000, 120, 0.8)
     code, found = look(here, judge, 5)
     assert (code, found["state"]) == (7, "your judge changed"), found
@@ -143,7 +143,7 @@ def test_nothing_is_paid_twice(here: Here, judge: Judge) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("swap", "good", "code"), [(0.5, 0.8, 7), (0.0, 0.4, 1)])
+@pytest.mark.parametrize(("swap", "good", "code"), [(0.8, 0.8, 7), (0.0, 0.2, 1)])
 def test_killed_at_random_moments(
     here: Here, judge: Judge, tmp_path: Path, swap: float, good: float, code: int
 ) -> None:

@@ -27,7 +27,7 @@ HELP = """Judge a part of live traffic and report what changed: system, question
 
 SOURCE is a JSON Lines file that grows, a folder of such files or of traces (.gz accepted, rotated or renamed), or "-"
 for standard input. The first 2,000 judged units and seven days are the reference (--learn, --baseline). False alarms
-have a limit that holds whenever you look: 0.05 a year (--false-alarms).
+have a limit: 0.05 a year in simulations, however often you look (--false-alarms).
 
 Exit codes with --once: 0 nothing changed, 1 system or questions changed, 2 usage error, 3 learning, too few new units
 or cannot tell, 4 too many failed outcomes, 5 limit reached, 7 judge changed.
@@ -64,7 +64,7 @@ def watch(
     every: Annotated[str, typer.Option(metavar="TIME", help="Time between looks.")] = "1h",
     once: Annotated[bool, typer.Option("--once", help="Look once.")] = False,
     tolerance: Annotated[
-        float | None, typer.Option(metavar="X", help="Allowed drop. [default: daily variation]")
+        float | None, typer.Option(metavar="X", help="Allowed drop. [default: 0; 0.15 within a day]")
     ] = None,
     false_alarms: Annotated[float, typer.Option(metavar="X", help="False alarms per year.", max=1.0)] = 0.05,
     settle: Annotated[str, typer.Option(metavar="TIME", help="Wait after the last span.")] = "10m",

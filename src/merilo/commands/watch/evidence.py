@@ -14,9 +14,9 @@ from merilo.metrics.base import Failed, Score
 from merilo.runs.run_metrics import recorded_scale
 from merilo.stats.drift import (
     Anchor,
+    Losses,
     MetricDrift,
     Unit,
-    daily_deviation,
     e_bh,
     evidence_ratio,
     exchange_value,
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 DAY_S: Final = 86_400.0
 YEAR_S: Final = 365.25 * DAY_S
 SCORED: Final = "samples with a score"
-"""One more metric: the fraction of the metrics that have a score, so that failures cannot hide a drop."""
+"""The fraction of the metrics that have a score: evidence of its own, so that failures cannot hide a drop."""
 _POINTS: Final = 5
-"""Parts of the limit on false alarms: one for the lines, three for the traffic, one for the judge."""
+"""Parts of the limit on false alarms: one for samples without a score, three for the traffic, one for the judge."""
 _LINES: Final = 0.01
-"""The largest probability that a line is above the mean of unchanged traffic."""
+"""The largest probability that a line of single units is above the mean of unchanged traffic."""
 _ANSWERS: Final = 3
 Scores = dict[str, float]
 """Metric → score from 0 (worst) to 1 (best); without metrics that are undefined or failed."""
@@ -65,6 +65,8 @@ class Evidence:
     """What is known since the reference was fixed. `asdict` gives plain JSON."""
 
     metrics: dict[str, MetricDrift]
+    losses: Losses
+    """Samples without a score."""
     false_alarms: float
     asks_anchors: bool
     """True if the judge may change in silence and is asked anchors."""
@@ -84,23 +86,23 @@ class Evidence:
         false_alarms: float,
         **more: Any,  # Any: the other fields
     ) -> Self:
-        """Return the state after the reference; `tolerance`: None for the wander of its days."""
-        names = {name for each in reference for name in each.scores}
-        error = min(false_alarms / _POINTS, _LINES) / len(names)
+        """Return the state after the reference; `tolerance`: as in `MetricDrift.of`."""
+        names = sorted({name for each in reference for name in each.scores} - {SCORED})
+        days = defaultdict[float, "list[JudgedUnit]"](list)
+        for each in sorted(reference, key=lambda each: each.at):
+            days[each.at // DAY_S].append(each)
         found: dict[str, MetricDrift] = {}
-        for name in sorted(names):
-            units = [Unit(each.scores[name], each.slice) for each in reference if name in each.scores]
-            days = _by_day(reference, name).values()
-            wander = daily_deviation([*days]) if tolerance is None or name == SCORED else tolerance
-            if len(units) > 1:
-                found[name] = MetricDrift.of(units, error=error, tolerance=wander)
-        return cls(found, false_alarms, **more)
+        for name in names:
+            units = {day: [unit for each in own for unit in each.units(name)] for day, own in days.items()}
+            error = min(false_alarms / _POINTS, _LINES) / len(names)
+            found[name] = MetricDrift.of(units, error=error, tolerance=tolerance)
+        return cls(found, Losses.of([1 - each.scores[SCORED] for each in reference]), false_alarms, **more)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:  # Any: JSON
         """Return the object that `asdict` turned into `state`."""
         metrics = {name: MetricDrift.from_state(each) for name, each in state["metrics"].items()}
-        fields: dict[str, Any] = {**state, "metrics": metrics}  # Any: fields
+        fields: dict[str, Any] = {**state, "metrics": metrics, "losses": Losses(**state["losses"])}  # Any: fields
         return cls(**fields)
 
     def weight_at(self, now: float) -> float:
@@ -108,15 +110,17 @@ class Evidence:
         return 0.0 if now // DAY_S == self.started // DAY_S else max(0.0, now - self.started) / YEAR_S
 
     def add(self, at: float, weight: float, units: Iterable[JudgedUnit]) -> None:
-        """Add the units of a look."""
+        """Add the units of a look; with a weight, the first one of a day, the last day is closed before."""
         if weight:
-            self.started = at
             for metric in self.metrics.values():
-                metric.start(weight)
+                metric.start(self.started // DAY_S, weight)
+            self.losses.close(weight)
+            self.started = at
         for each in units:
             for name, metric in self.metrics.items():
-                if name in each.scores or name in each.failed:
-                    metric.add(Unit(each.scores.get(name, 1.0), each.slice), failed=name in each.failed)
+                for unit in each.units(name):
+                    metric.add(unit)
+            self.losses.add(1 - each.scores[SCORED])
 
     @property
     def alpha(self) -> float:
@@ -132,11 +136,16 @@ class Evidence:
     @property
     def ratio(self) -> float:
         """The evidence on a logarithmic scale, 1 at an alarm."""
-        return 1.0 if self.alarms else self.ratio_of(self.value)
+        return 1.0 if self.alarms else max(self.ratio_of(self.value), self.losses_ratio)
 
     def ratio_of(self, value: float) -> float:
         """Return evidence on a logarithmic scale, at most 1, an alarm."""
         return min(1.0, evidence_ratio(value, self.alpha))
+
+    @property
+    def losses_ratio(self) -> float:
+        """The evidence of samples without a score on this scale."""
+        return min(1.0, evidence_ratio(self.losses.evidence, self.judge_alpha))
 
     @property
     def fallen_slices(self) -> list[tuple[str, str]]:
@@ -149,11 +158,26 @@ class Evidence:
     @property
     def alarms(self) -> bool:
         """True if the traffic is no longer that of the reference."""
-        return self.value >= 1 / self.alpha or bool(self.fallen_slices)
+        return self.value >= 1 / self.alpha or self.loses or bool(self.fallen_slices)
+
+    @property
+    def loses(self) -> bool:
+        """True if more samples have no score than in the reference."""
+        return self.losses.evidence >= 1 / self.judge_alpha
+
+    @property
+    def days(self) -> int:
+        """The number of days that are learned."""
+        return min((len(metric.days[""].means) for metric in self.metrics.values()), default=0)
+
+    @property
+    def least_drop(self) -> float:
+        """The smallest drop of some metric that is found within a month."""
+        return max((metric.least_drop for metric in self.metrics.values()), default=0.0)
 
     @property
     def judge_alpha(self) -> float:
-        """The part of the false alarms for the judge, whose evidence is an alarm at 1 / this."""
+        """The part of the false alarms for the judge, and for samples without a score: an alarm at 1 / this."""
         return self.false_alarms / _POINTS
 
     def answer(self, answers: dict[str, list[Scores]], weight: float) -> None:
@@ -180,16 +204,18 @@ class Evidence:
         if self.value < 1 / self.alpha and slices:
             worst, key = slices[0]
         metric = self.metrics[worst]
-        lines, before = metric.lines, metric.lines[key].mean
+        lines, before = metric.days, metric.days[key].mean
+        if self.loses:
+            worst, key, lines, before = SCORED, "", {}, self.losses.mean
         # Each slice may fall while the mean of all stays, if easier questions arrive. Then a score counts against the
         # mean of its slice.
-        given = not key and metric.slices and metric.given.value > metric.whole.value
+        given = not key and len(lines) > 1 and metric.given.value > lines[""].value
         own = [
             each._replace(scores={worst: score + before - (lines[each.slice].mean if given else before)})
             for each in traffic
             if (score := each.scores.get(worst)) is not None
             and key in ("", each.slice)
-            and (not given or each.slice in lines)
+            and (not given or (each.slice and each.slice in lines))
         ]
         days = _by_day(own, worst)
         day, after = fell_since([(len(each), sum(each)) for each in days.values()], before) if days else (0, before)
@@ -197,11 +223,13 @@ class Evidence:
         fallen = [Unit(each.scores[worst], each.slice) for each in own if each.at >= since]
         ends, half, other = fall_limits(pairs).ends if pairs else None, (before - after) / 2, "judge"
         state = State.SYSTEM
-        if self.judge >= 1 / self.judge_alpha:
+        lost = [1 - each.scores[worst] for each in own if each.at >= since] if self.loses else []
+        failed = fsum(len(each.failed) for each in own if each.at >= since) / max(len(self.metrics), 1)
+        if self.judge >= 1 / self.judge_alpha or (lost and 2 * failed > fsum(lost)):
             state = State.JUDGE
         elif not self.can_blame or (self.asks_anchors and (ends is None or ends[1] >= half)):
             state = State.CANNOT_TELL
-        elif metric.slices and not (key or given):
+        elif len(lines) > 1 and not (key or given):
             low, high = mix_share(lines, fallen, level=_MIX_LEVEL)
             state = State.QUESTIONS if high < half else State.SYSTEM if low > half else State.CANNOT_TELL
             other = "questions"
@@ -213,7 +241,7 @@ class Evidence:
             "before": before,
             "after": after,
             "since": datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d"),
-            "anchors": len(pairs),
+            "anchors": 0 if self.loses else len(pairs),
             "slices": [{"metric": name, "slice": key} for name, key in slices],
         }
 
@@ -226,6 +254,11 @@ class JudgedUnit(NamedTuple):
     scores: Scores
     failed: frozenset[str]
     """The metrics that failed for all of its samples that they are defined for."""
+
+    def units(self, name: str) -> list[Unit]:
+        """Return the unit of a metric, if the metric is defined for it."""
+        failed = name in self.failed
+        return [Unit(self.scores.get(name, 0.0), self.slice, failed)] if failed or name in self.scores else []
 
 
 def units_in(run: Run, names: Sequence[str], at: float, watch: Watch | None = None) -> dict[str, JudgedUnit]:

@@ -11,14 +11,15 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import asdict, replace
-from math import isfinite
+from datetime import datetime
+from math import comb, isfinite
 from os.path import relpath
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from merilo.commands.evaluate.preparation import judges_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
-from merilo.commands.watch.evidence import DAY_S, YEAR_S, Evidence, Scores, sums_of, units_in
+from merilo.commands.watch.evidence import DAY_S, YEAR_S, Evidence, Scores, State, sums_of, units_in
 from merilo.commands.watch.tail import Position, Tail
 from merilo.data.lines import ForeignRecords
 from merilo.engine.budget import providers_of, spent_record
@@ -28,6 +29,7 @@ from merilo.results.comparable import not_comparable, score_affecting_difference
 from merilo.runs.directory import balance_in, judge_difference
 from merilo.runs.run import Run, metric_in
 from merilo.runs.run_metrics import recorded_scale, weak_metrics
+from merilo.stats.drift import changed_p
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +48,13 @@ FEWEST, FEWEST_CLUSTERS = 200, 30
 FEWEST_NEW: Final = 20
 """Fewer new units wait for the next look, at most a day."""
 _MAX_FAILED: Final = 0.1
+_CLOSER: Final = 5
+"""Factor of the rate while there is evidence of a change."""
+_COMPARED_DAYS, _COMPARED_QUESTIONS = 28, 50
+"""Days before a change whose questions are compared with those since, and the most questions of a day."""
+_CHANGED_P: Final = 0.05
+_SHOWN: Final = 5
+_CHARS: Final = 80
 PASSES: Final = {"start": (6, 0.0), "weekly": (1, 0.5 / 53), "alarm": (3, 0.05)}
 """Pass over the anchors → draws and weight. The weights of a year, with ten alarms, sum to at most 1."""
 _CHOOSING: Final = 3
@@ -99,9 +108,16 @@ class Watcher:
         tail = Tail(watch.source, [Position(**each) for each in journal.facts["positions"]], self.now, watch.settle_s)
         with journal.writing() as facts:
             arrivals = ((each, watch.unit_of(each.record)) for each in tail.arrivals())
-            journal.take_in(arrivals, watch.rate, self.now, watch.settle_s)
+            journal.take_in(arrivals, self._rate, self.now, watch.settle_s)
             journal.count(damaged=tail.damaged, left_out=tail.left_out)
             facts |= {"positions": [asdict(each) for each in tail.positions], "now": self.now}
+
+    @property
+    def _rate(self) -> float:
+        """The fraction to judge: a closer look while there is evidence of a change, before it is an alarm."""
+        evidence = self.journal.evidence()
+        suspects = evidence is not None and evidence.value >= 1 and "alarm" not in self.journal.facts
+        return min(1.0, self.watch.rate * (_CLOSER if suspects else 1))
 
     def _check_judge(self, recorded: Mapping[str, Any], who: str) -> None:  # Any: JSON
         if difference := judge_difference(recorded, self._judge):
@@ -134,7 +150,7 @@ class Watcher:
         looked = max((each.at for each in journal.entries(TRAFFIC)), default=self.now)
         if not units or (len(units) < FEWEST_NEW and self.now - looked < DAY_S):
             return None
-        rate = self.watch.rate * await self._affordable()
+        rate = self._rate * await self._affordable()
         if not rate:
             self.problem = "The money of today is spent. The next look is tomorrow, or raise --max-cost."
             return None
@@ -212,14 +228,15 @@ class Watcher:
         failed = sum(each.failed for each in run.metrics.values())
         if failed > _MAX_FAILED * len(run) * len(names):
             self.failed = True
-            self.problem = f"{failed:,} outcomes failed, so this look has no verdict: merilo show {run.path}."
-        units = [] if self.failed else [*units_in(run, names, entry.at, self.watch).values()]
+            self.problem = f"{failed:,} outcomes failed: merilo show {run.path}."
+        learns = "evidence" not in facts  # a reference with failures is no reference
+        units = [] if self.failed and learns else [*units_in(run, names, entry.at, self.watch).values()]
         cost = run.usage.get("cost_usd") or 0.0
         with journal.writing():
             self._settle(names, str(run.path))
-            evidence, state = self._add(entry, units), dict[str, Any]()  # Any: JSON
+            evidence, state = self._add(entry, units, run), dict[str, Any]()  # Any: JSON
             if evidence is not None:
-                lines = {name: each.lines[""].value for name, each in evidence.metrics.items()}
+                lines = {name: each.line_of() for name, each in evidence.metrics.items()}
                 state = {"lines": lines, "evidence": evidence.ratio}
             journal.count(judged=len(units), failed=failed, cost_usd=cost)
             result = {"judged": len(units), "failed": failed, "cost_usd": cost, "sums": sums_of(units, names)}
@@ -232,8 +249,8 @@ class Watcher:
         for name, value in {"given": given, "names": names, "first": first, "judge": self._judge}.items():
             self.journal.facts.setdefault(name, value)
 
-    def _add(self, entry: Entry, units: Sequence[JudgedUnit]) -> Evidence | None:
-        """Add the units of a look to the reference or to the evidence, which is returned."""
+    def _add(self, entry: Entry, units: Sequence[JudgedUnit], run: Run) -> Evidence | None:
+        """Add the units of a look, and of its run, to the reference or to the evidence, which is returned."""
         facts, evidence = self.journal.facts, self.journal.evidence()
         if evidence is None:
             days = (entry.at - min((each.at for each in self.looks_after()), default=entry.at)) / DAY_S
@@ -244,15 +261,56 @@ class Watcher:
         if "alarm" not in facts:
             evidence.add(entry.at, entry.weight, units)
             if evidence.alarms and not evidence.asks_anchors:
-                self._alarm(evidence, units)
+                self._alarm(evidence, units, (entry.at, run))
             facts["evidence"] = asdict(evidence)
         return evidence
 
-    def _alarm(self, evidence: Evidence, units: Sequence[JudgedUnit] = ()) -> None:
-        """Store the alarm. `units`: of the look that is not finished."""
+    def _alarm(self, evidence: Evidence, units: Sequence[JudgedUnit] = (), *runs: tuple[float, Run]) -> None:
+        """Store the alarm. `units` and `runs`: of the look that is not finished."""
         facts = self.journal.facts
         found = evidence.conclusion([*self.judged(facts["learned"]), *units])
+        if found["state"] in (State.SYSTEM, State.CANNOT_TELL) and (others := self._other_questions(found, runs)):
+            between = dict.fromkeys([*(found["between"] or ["system"]), "questions"])
+            found |= {"state": State.CANNOT_TELL.value, "between": [*between], "questions": others}
         facts["alarm"] = {"id": f"{int(self.now)}-{len(self.journal.entries())}", "at": self.now, **found}
+
+    def _other_questions(
+        self,
+        alarm: Mapping[str, Any],  # Any: JSON
+        more: Sequence[tuple[float, Run]],
+    ) -> list[str]:
+        """Return the questions since a change that differ most from those before; none if they are alike.
+
+        The mean vectors of days are compared or, if there are too few days for a test, the questions.
+        """
+        import numpy as np
+
+        from merilo.judges.blended import BlendedModel
+        from merilo.judges.embedded_provider import vectors_of
+
+        since = datetime.fromisoformat(f"{alarm['since']}T00:00Z").timestamp()
+        looks = [each for each in self.looks_after(0) if each.judged and each.at >= since - _COMPARED_DAYS * DAY_S]
+        runs = [*((each.at, Run.open(run_of(self.journal, each))) for each in looks), *more]
+        if all(at >= since for at, _ in runs):  # the reference is a run
+            runs = [(0.0, Run.open(self.journal.facts["first"])), *runs]
+        days = defaultdict[float, list[str]](list)
+        for at, run in sorted(runs, key=lambda each: each[0]):
+            days[at // DAY_S] += [each.sample.user_input for each in run.samples if each.sample.user_input]
+        random = np.random.default_rng(0)
+        groups = [random.permutation(own)[:_COMPARED_QUESTIONS].tolist() for own in days.values() if own]
+        new = sum(day * DAY_S >= since for day, own in days.items() if own)
+        if comb(len(groups), new) * _CHANGED_P < 1:
+            new, groups = sum(map(len, groups[len(groups) - new :])), [[text] for own in groups for text in own]
+        if not 0 < new < len(groups):
+            return []
+        texts = [text for own in groups for text in own]
+        vectors = np.array(vectors_of(BlendedModel.load(), texts))
+        starts = np.cumsum([0, *map(len, groups[:-1])])
+        means = np.add.reduceat(vectors, starts) / [[len(own)] for own in groups]
+        if changed_p(means, new) >= _CHANGED_P:
+            return []
+        far, first = vectors @ (means[-new:].mean(axis=0) - means[:-new].mean(axis=0)), starts[-new]
+        return [*dict.fromkeys(texts[first + at][:_CHARS] for at in np.argsort(-far[first:], kind="stable"))][:_SHOWN]
 
     # -- the reference -----------------------------------------------------------------------------------
 

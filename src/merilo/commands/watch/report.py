@@ -11,6 +11,7 @@ from merilo.commands.watch.look import LEARNED, LEARNED_DAYS, TRAFFIC
 from merilo.data.sanitize import clean
 from merilo.numbers import count, number
 from merilo.rendering.doc import Doc, Line, Part, doc_page
+from merilo.stats.drift import WEEKDAYS_FROM
 
 if TYPE_CHECKING:
     from merilo.commands.watch.evidence import Evidence
@@ -54,6 +55,8 @@ def watch_record(watcher: Watcher | Journal) -> Record:
         "learning": None if evidence else of,
         "reference_units": facts.get("units"),
         "evidence_ratio": None if evidence is None else evidence.ratio,
+        "learned_days": None if evidence is None else evidence.days,
+        "least_drop": None if evidence is None else evidence.least_drop,
         "metrics": [] if evidence is None else _rows(evidence, ((last and last.result) or {}).get("sums", {})),
         "alarm": None if alarm is None else {**alarm, "at": time_text(alarm["at"]), "text": _alarm_text(alarm)},
         "rebases": [time_text(each) for each in facts.get("rebases", [])],
@@ -61,18 +64,24 @@ def watch_record(watcher: Watcher | Journal) -> Record:
 
 
 def _rows(evidence: Evidence, sums: dict[str, list[float]]) -> list[Record]:
-    """Return the figures of each metric, with an empty slice, and of its slices."""
+    """Return the figures of each metric, with an empty slice, and of its slices; then of samples with a score."""
+    losses = evidence.losses
+    figures = [
+        (name, key, series.mean, metric.line_of(key), evidence.ratio_of(series.value if key else metric.value))
+        for name, metric in evidence.metrics.items()
+        for key, series in metric.days.items()
+    ]
+    figures.append((SCORED, "", losses.mean, losses.line, evidence.losses_ratio))
     return [
         {
             "metric": name,
             "slice": key,
             "mean": sums[name][1] / sums[name][0] if not key and sums.get(name, [0])[0] else None,
-            "reference": line.mean,
-            "alarm_line": line.value,
-            "evidence_ratio": evidence.ratio_of(metric.slices[key].value if key else metric.value),
+            "reference": reference,
+            "alarm_line": line,
+            "evidence_ratio": ratio,
         }
-        for name, metric in evidence.metrics.items()
-        for key, line in metric.lines.items()
+        for name, key, reference, line, ratio in figures
     ]
 
 
@@ -104,6 +113,11 @@ def watch_doc(found: Record) -> Doc:
     waiting, damaged = found["waiting"], counts.get("damaged", 0)
     cautions = [f"{count(waiting, 'new unit')} wait for the next look."] * bool(waiting)
     cautions += [f"{count(damaged, 'line')} of the source could not be read and were left out."] * bool(damaged)
+    if found["least_drop"] is not None and found["learned_days"] < WEEKDAYS_FROM:
+        week = (
+            f"{count(found['learned_days'], 'day')} of {WEEKDAYS_FROM} are learned, so cycles of a week are not known"
+        )
+        cautions.append(f"{week}. A drop of less than about {number(found['least_drop'])} cannot be found.")
     table = ("metric", *(FIELDS[name][0] for name in names)) if rows else ()
     return Doc(
         title=f"{head} ({last:,} in the last look)  {state}",
@@ -130,6 +144,10 @@ def _alarm_text(alarm: Record) -> str:
     }[State(alarm["state"])]
     if not alarm["anchors"] and alarm["state"] == State.SYSTEM:
         who = "Your system changed."
+    elif alarm["metric"] == SCORED and alarm["state"] == State.JUDGE:
+        who = "Your judge fails more often than in the reference."
+    elif questions := alarm.get("questions"):
+        who = f"{who} The questions changed, most of all: {'; '.join(questions)}."
     lowest = ", ".join(f"{each['slice']} ({each['metric']})" for each in alarm["slices"])
     return f"{fell} {who}{f' Lowest: {lowest}.' if lowest else ''}"
 
