@@ -9,6 +9,9 @@ import typer
 from each_case import each_case
 
 from merilo.cli import app, commands, outcome
+from merilo.commands.check.options import CheckOptions
+from merilo.commands.evaluate.options import Options
+from merilo.commands.option import flag_name, flags_of
 
 BY_NAME = {command.name: command for command in commands()}
 GROUPS: Final = {name.partition(" ")[0] for name in BY_NAME if " " in name}
@@ -47,6 +50,15 @@ def test_every_help_page_is_printed(name: str, capsys: pytest.CaptureFixture[str
     for option in ("--help", "--help-all"):
         assert outcome([*name.split(), option]) == 0
         assert f"Usage: merilo {name}".strip() in capsys.readouterr().out
+
+
+def test_every_number_has_a_range() -> None:
+    """An option that takes a number declares the smallest one, or is a field of an options class."""
+    declared = {flag_name(*each) for make in (Options, CheckOptions) for each in flags_of(make).items()}
+    numbers = [each for name in BY_NAME for each in params(name) if each.type_descriptor.annotation in (int, float)]
+    assert len(numbers) > 20
+    for each in numbers:
+        assert each.opts[0] in declared or each.min is not None, each.opts
 
 
 def test_few_options_are_shown() -> None:

@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 from collections import Counter
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,9 @@ def test_a_wrong_keyword_is_told_the_one_that_is_meant(wrong: dict[str, Any], ad
         ({"limits": 3}, "limits takes Limits(...) or a dict with its fields, got int."),
         ({"limits": {"concurrency": "4"}}, "limits.concurrency must be a whole number, got '4'."),
         ({"limits": merilo.Limits(concurrency=True)}, "limits.concurrency must be a whole number, got True."),
+        ({"limits": {"max_cost_usd": nan}}, "limits.max_cost_usd must be from 0 to 1e+15, got nan."),
+        ({"limits": {"concurrency": 0}}, "limits.concurrency must be from 1 to 1e+09, got 0."),
+        ({"limits": {"timeout_s": inf}}, "limits.timeout_s must be from 1e-09 to 1e+09, got inf."),
         ({"limits": {"max_cost_usd": "2"}}, "limits.max_cost_usd must be a number, got '2'."),
         ({"judge": merilo.Model("embedded", base_url=WRONG)}, "judge.base_url must be a text, got 3."),
         ({"storage": {"cache": 5}}, "storage.cache must be true or false or a text or a path, got 5."),

@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from merilo.commands.option import docs_of, parts_of
+from merilo.commands.option import check_span, docs_of, parts_of
 from merilo.data import check
 from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
@@ -112,7 +112,7 @@ _TYPES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
 
 
 def _check_types(options: Any, before: str = "") -> None:  # Any: options of any class
-    """Raise UsageError for an option of another type than its annotation, also in the parts."""
+    """Raise UsageError for an option of another type than its annotation or outside its span, also in the parts."""
     for each in fields(options):
         value = getattr(options, each.name)
         if value is each.default:
@@ -121,6 +121,8 @@ def _check_types(options: Any, before: str = "") -> None:  # Any: options of any
             _check_types(value, f"{each.name}.")
         elif "doc" in each.metadata and (wanted := wrong_type(str(each.type), value)):
             raise UsageError(f"{before}{each.name} must be {wanted}, got {value!r:.60}.")
+        elif "flag" in each.metadata:
+            check_span(f"{before}{each.name}", value, each.metadata["flag"])
 
 
 def part_from(make: type[O], values: Mapping[str, Any]) -> O:  # Any: values of options

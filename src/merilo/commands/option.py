@@ -44,6 +44,8 @@ class Flag:
     name: str | None = None
     """The flag if it is not the field's name with dashes, such as `--rpm`."""
     type: type = str
+    span: tuple[float, float] = (0, 1e15)
+    """The smallest and the largest value, if the type is a number."""
     many: bool = False
     """True if the flag is repeatable."""
     default: object = None
@@ -111,8 +113,16 @@ def flag_name(option: str, flag: Flag) -> str:
     return flag.name or "--" + option.rpartition(".")[2].replace("_", "-")
 
 
+def check_span(name: str, value: Any, flag: Flag) -> None:  # Any: value of an option
+    """Raise UsageError for a number outside the span of its option, also for one that is not finite."""
+    if flag.type in (int, float) and value is not None and not flag.span[0] <= value <= flag.span[1]:
+        raise UsageError(f"{name} must be from {flag.span[0]:g} to {flag.span[1]:g}, got {value!r:.60}.")
+
+
 def options_from(make: type[O], values: Mapping[str, Any]) -> O:  # Any: values of options
-    """Return the options with these values."""
+    """Return the options with these values. Raises UsageError for a number outside its span."""
+    for name, flag in flags_of(make).items():
+        check_span(flag_name(name, flag), values.get(name), flag)
     given: dict[str, Any] = {}  # Any: as above
     for each in _fields(make):
         if "part" not in each.metadata:
@@ -170,15 +180,16 @@ def column_mapping(texts: list[str]) -> dict[str, str]:
     return found
 
 
-def share(text: str) -> float:
-    """A share between 0 and 1, from `0.01` or `1%`. Raises UsageError for anything else."""
+def share(text: str, *, above: float = -1.0) -> float:
+    """A share between 0 and 1, from `0.01` or `1%`. Raises UsageError for anything else, and up to `above`."""
     number = text.strip()
     try:
         value = float(number[:-1]) / 100 if number.endswith("%") else float(number)
     except ValueError:
         value = -1.0
-    if not 0 <= value <= 1:
-        raise UsageError(f"A share is a number from 0 to 1 or a percentage such as 1%; got {text!r}.")
+    if not 0 <= value <= 1 or value <= above:
+        more = f", more than {above:g}" if above >= 0 else ""
+        raise UsageError(f"A share is a number from 0 to 1 or a percentage such as 1%{more}; got {text!r}.")
     return value
 
 

@@ -14,7 +14,6 @@ from math import ceil, exp, inf, log
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.engine.amounts import max_reply_tokens, max_tokens_of, tokens_of
-from merilo.errors import UsageError
 from merilo.judging.json_types import as_object
 from merilo.providers.base import Usage
 
@@ -43,7 +42,7 @@ PRICED: Final = Usage(1_000, 1_000, 0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestLimits:
-    """A run's limits for each endpoint; None for no limit. Raises UsageError for values that are not positive."""
+    """A run's limits for each endpoint, more than 0; None for no limit."""
 
     concurrency: int | None = None
     """Maximum requests in flight; None: from 16 to 128, as many as the endpoint accepts without slowing down."""
@@ -51,14 +50,6 @@ class RequestLimits:
     tokens_per_minute: float | None = None
     timeout_s: float | None = None
     """Seconds until a request is cancelled; None: the provider's own timeout."""
-
-    def __post_init__(self) -> None:
-        if self.max_in_flight < 1:
-            raise UsageError(f"concurrency must be at least 1, got {self.concurrency}.")
-        for name in ("requests_per_minute", "tokens_per_minute", "timeout_s"):
-            value: float | None = getattr(self, name)
-            if value is not None and not 0 < value < inf:
-                raise UsageError(f"{name} must be more than 0, got {value}.")
 
     @property
     def max_in_flight(self) -> int:

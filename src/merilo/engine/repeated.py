@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 STRIDE: Final = 1_000
 """Distance between the draw numbers of two draws of a plan; a plan may use draws below it."""
-MOST_DRAWS: Final = 100
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def test_a_plan_counts_every_draw(here: Here) -> None:
     ("words", "says"),
     [
         (("--draws", "2"), "embedded always answers a question equally"),
-        (("--draws", "0"), "draws must be from 1 to 100, got 0"),
+        (("--draws", "0"), "--draws must be from 1 to 100, got 0"),
     ],
 )
 def test_usage_errors(here: Here, words: tuple[str, ...], says: str) -> None:

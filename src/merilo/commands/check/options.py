@@ -45,6 +45,7 @@ class CheckOptions(Options):
         OptionGroup.DATA,
         "Maximum records per task and source, and pairs per edit, always the same ones. [default: all, 40]",
         metavar="N",
+        span=(1, 1e9),
         type=int,
         in_project_file=False,
     )

@@ -116,8 +116,6 @@ class _Work:
     @classmethod
     def of(cls, options: CheckOptions, judge: Judge) -> _Work:
         """Choose the items. Raises UsageError and DataError."""
-        if options.number is not None and options.number < 1:
-            raise UsageError(f"--number must be at least 1, got {options.number}.")
         known = (TRIAL, EDITS, *Task, *BY_NAME)
         if unknown := [each for each in options.tasks if each not in known]:
             raise UsageError(f"No task {unknown[0]!r}; tasks: {', '.join(known)}.")

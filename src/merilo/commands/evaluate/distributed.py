@@ -122,8 +122,6 @@ def _checked_path(data: str | PathLike[str] | Records, options: Options) -> str:
     """
     if not isinstance(data, str | os.PathLike) or str(data) == "-":
         raise UsageError("The workers of --runner read the data themselves. Give the path of a file.")
-    if options.limits.workers is not None and options.limits.workers < 1:
-        raise UsageError(f"workers must be at least 1, got {options.limits.workers} (--workers).")
     for name, is_given in (("--shard", options.reading.shard is not None), ("--batch", options.storage.batched)):
         if is_given:
             raise UsageError(f"{name} cannot be combined with --runner. Leave one of them out.")

@@ -42,6 +42,8 @@ _DATA: Final = OptionGroup.DATA
 _JUDGES: Final = OptionGroup.JUDGES
 _LIMITS: Final = OptionGroup.LIMITS
 _OUTPUT: Final = OptionGroup.OUTPUT
+_COUNT: Final = (1, 1e9)
+_POSITIVE: Final = (1e-9, 1e9)
 
 
 def judges_or_default(specs: list[str] | None) -> list[str]:
@@ -131,13 +133,14 @@ class Limits:
         details="maximum requests in flight for each model, at least 1. By default 16 at first, and up to 128 while "
         "the endpoint refuses none and does not slow down. Runs of one process share a model's limit.",
         metavar="N",
+        span=_COUNT,
         type=int,
     )
     requests_per_minute: float | None = opt(
-        None, _LIMITS, "Maximum requests per minute and model.", metavar="N", name="--rpm", type=float
+        None, _LIMITS, "Maximum requests per minute and model.", metavar="N", name="--rpm", span=_POSITIVE, type=float
     )
     tokens_per_minute: float | None = opt(
-        None, _LIMITS, "Maximum tokens per minute and model.", metavar="N", name="--tpm", type=float
+        None, _LIMITS, "Maximum tokens per minute and model.", metavar="N", name="--tpm", span=_POSITIVE, type=float
     )
     timeout_s: float | None = opt(
         None,
@@ -145,6 +148,7 @@ class Limits:
         "Seconds to wait for a reply before the request is retried. [default: the provider's, 120]",
         metavar="SECONDS",
         name="--timeout",
+        span=_POSITIVE,
         type=float,
     )
     unanswered: Unanswered = opt(
@@ -181,6 +185,7 @@ class Limits:
         details="number of workers of `runner`. Rates and budgets apply to all workers together, `concurrency` to "
         "each. None: the number of CPUs.",
         metavar="N",
+        span=_COUNT,
         type=int,
         in_project_file=False,
     )
@@ -361,6 +366,7 @@ class Options:
         details="number of times that an LLM judge is asked each question, from 1 to 100. A score is the mean over "
         "the draws, and the values of the draws are stored with it.",
         metavar="N",
+        span=(1, 100),
         type=int,
     )
     out: str | PathLike[str] | None = opt(

@@ -20,7 +20,6 @@ from merilo.data.sample import FIELDS
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.repeated import (
-    MOST_DRAWS,
     draws_for,
     draws_of,
     reasons_of,
@@ -78,8 +77,6 @@ def checked(options: Options) -> Options:
         options = replace(options, metrics=metric_texts([options.metrics]))
     if options.metrics is not None and not options.metrics:
         raise UsageError("No metric given. Leave metrics out to compute all that the data and the judge support.")
-    if not 1 <= options.draws <= MOST_DRAWS:
-        raise UsageError(f"draws must be from 1 to {MOST_DRAWS}, got {options.draws} (--draws).")
     uses_installed_prompts(options)
     _ = options.limits.of_requests, options.limits.budget, options.reading.shard and Shard.parse(options.reading.shard)
     return options

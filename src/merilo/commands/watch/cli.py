@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import time
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
@@ -47,6 +48,7 @@ _A_DAY: Final = Flag(
     help="Maximum cost per day.", group=OptionGroup.LIMITS, metavar="USD", name="--max-cost", type=float
 )
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_LONGEST_S: Final = 3_650 * 86_400
 _ALARM_S: Final = 30
 _CLOCK_S: Final = 60
 
@@ -58,15 +60,15 @@ def watch(
     state: Annotated[str, typer.Option(metavar="DIR", help="State directory.")],
     rate: Annotated[str, typer.Option(metavar="RATE", help="Fraction to judge.")] = "0.1",
     baseline: Annotated[str | None, typer.Option(metavar="RUN", help="Reference run.")] = None,
-    learn: Annotated[int | None, typer.Option(metavar="N", help="Judged units of the reference.")] = None,
+    learn: Annotated[int | None, typer.Option(metavar="N", help="Judged units of the reference.", min=1)] = None,
     anchors: Annotated[int, typer.Option(metavar="N", help="Samples that show if the judge changed.", min=0)] = 200,
     by: Annotated[str | None, typer.Option(metavar="FIELD", help="Compare each value with itself.")] = None,
     every: Annotated[str, typer.Option(metavar="TIME", help="Time between looks.")] = "1h",
     once: Annotated[bool, typer.Option("--once", help="Look once.")] = False,
     tolerance: Annotated[
-        float | None, typer.Option(metavar="X", help="Allowed drop. [default: 0; 0.15 within a day]")
+        float | None, typer.Option(metavar="X", help="Allowed drop. [default: 0; 0.15 within a day]", min=0.0, max=1.0)
     ] = None,
-    false_alarms: Annotated[float, typer.Option(metavar="X", help="False alarms per year.", max=1.0)] = 0.05,
+    false_alarms: Annotated[float, typer.Option(metavar="X", help="False alarms per year.", min=0.001, max=1.0)] = 0.05,
     settle: Annotated[str, typer.Option(metavar="TIME", help="Wait after the last span.")] = "10m",
     prometheus: Annotated[str | None, typer.Option(metavar="FILE", help="Write a .prom file.")] = None,
     on_alarm: Annotated[str | None, typer.Option(metavar="CMD", help="Run at an alarm, with JSON as input.")] = None,
@@ -86,10 +88,11 @@ def watch(
 
     if prometheus is not None and not prometheus.endswith(".prom"):
         raise UsageError(f"The node exporter reads .prom files only, got {prometheus} (--prometheus).")
+    every_s = _seconds(every)
     settings = Watch(
         source=Path(state, "input") if source == "-" else Path(source),
         evaluation=options,
-        rate=share(rate),
+        rate=share(rate, above=0.0),
         learn=learn,
         baseline=None if baseline is None else Path(baseline),
         anchors=anchors,
@@ -109,7 +112,7 @@ def watch(
             if arriving is not None:
                 arriving.ended.wait()
             raise typer.Exit(looks.look(fixed or time.time()))
-        looks.repeat(_seconds(every))
+        looks.repeat(every_s)
 
 
 class _Looks(NamedTuple):
@@ -209,9 +212,10 @@ class _Looks(NamedTuple):
 def _seconds(text: str) -> float:
     """Return a duration such as 90s, 10m, 1h or 14d in seconds. Raises UsageError."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd])\s*", text)
-    if found is None:
-        raise UsageError(f"A time is a number with s, m, h or d, such as 10m, got {text!r}.")
-    return float(found[1]) * _UNITS[found[2]]
+    seconds = inf if found is None else float(found[1]) * _UNITS[found[2]]
+    if seconds > _LONGEST_S:
+        raise UsageError(f"A time is a number with s, m, h or d, such as 10m, up to 3650d, got {text!r:.60}.")
+    return seconds
 
 
 COMMAND = Command(
