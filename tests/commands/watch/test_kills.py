@@ -90,9 +90,14 @@ def test_two_processes_do_not_share_a_state(begun: Path) -> None:
     assert "is being written by another process" in done.stderr
 
 
-def test_a_clock_that_went_back_stands_still(begun: Path) -> None:
-    """A look in the past counts as one at the time of the last look."""
+def test_a_clock_that_went_back_is_repaired(begun: Path) -> None:
+    """After a look with a wrong clock, a message says so, days go on from the right time, and budgets begin anew."""
     here = Here(begun)
-    look(here, 5)
+    look(here, 25)
     code, found = look(here, 2)
-    assert (code, found["at"]) == (1, "2026-11-05T06:00:00Z")
+    assert (code, found["at"]) == (1, "2026-11-02T06:00:00Z")
+    facts, (*looks, _) = content(begun / "prod")
+    assert facts["now"] == facts["evidence"]["started"] == max(each[2] for each in looks)
+    assert facts["day"] == facts["now"] // 86_400
+    words = ("watch", "traffic.jsonl", "--state", "prod", *SETTINGS, "--now", "2026-11-01T06:00")
+    assert "The clock is 86,400 s behind the last look." in here.merilo(*words).stderr

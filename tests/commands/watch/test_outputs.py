@@ -12,10 +12,11 @@ import pytest
 from axe import as_opened, violations
 from browser import Browser
 from command_line import Here
-from watching import learned, look, refused, row, write
+from watching import SETTINGS, learned, look, refused, row, write
 
 from merilo.cli import outcome
 from merilo.commands.watch.evidence import State
+from merilo.commands.watch.report import FIELDS, prometheus_text
 
 HOSTILE = 'a"} 1\n\x1b[31m<script>alert(1)</script>\u202e\\'
 
@@ -69,19 +70,27 @@ def test_questions_that_change_are_told_from_worse_answers(tmp_path: Path) -> No
     check_prometheus(here.path / "w.prom")
 
 
+def page_of(here: Here) -> str:
+    """Return the report on the watch."""
+    page = here.merilo("report", "prod", "-o", "watch.html")
+    assert page.returncode == 0, page.stderr
+    return (here.path / "watch.html").read_text()
+
+
 def test_the_page_has_an_axis_and_the_texts_of_the_worst_samples(here: Here) -> None:
-    """Each worst sample has its question, its response and a command that a shell takes; drawings have their days."""
+    """Each worst sample has its question, response and place, none is of the reference; drawings have their days."""
+    html = page_of(here)
+    assert re.search(r"<span>01 Nov</span><span>0\.\d\d - [01]\.\d\d</span><span>01 Nov</span>", html)
     with (here.path / "traffic.jsonl").open("a") as file:
         for number in range(80):
             more = {"id": f"a {number}", "response": f"It is <b>{number}</b>."}
             print(json.dumps({**row(number, hit=False), **more}), file=file)
-    look(here, 2)
-    page = here.merilo("report", "prod", "-o", "watch.html")
-    assert page.returncode == 0, page.stderr
-    html = (here.path / "watch.html").read_text()
-    for shown in ("What is 0?", "It is &lt;b&gt;0&lt;/b&gt;.", "--sample &#39;a 0&#39;</code>"):
+    look(here, 1)
+    html = page_of(here)
+    for shown in ("What is 0?", "It is &lt;b&gt;0&lt;/b&gt;.", "000002: a 0</span>"):
         assert shown in html
-    assert re.search(r"<span>01 Nov</span><span>0\.\d\d - [01]\.\d\d</span><span>02 Nov</span>", html)
+    assert "000001: r" not in html, "a row of the reference"
+    assert re.search(r"<span>01 Nov</span><span>0\.\d\d - [01]\.\d\d</span><span>01 Nov</span>", html)
 
 
 def check_prometheus(path: Path) -> None:
@@ -132,6 +141,33 @@ def test_an_alarm_calls_a_command_once(here: Here) -> None:
     for day in (2, 3, 4):
         assert look(here, day, *command)[0] == 1
     assert (here.path / "told").read_text().splitlines() == [f"{State.SYSTEM}$(id); x"] * 2
+
+
+def test_an_alarm_command_has_an_output_of_its_own(
+    here: Here, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --json there is one document on standard output; a command that hangs is ended with its children."""
+    (here.path / "hangs.py").write_text(
+        "import subprocess, time\nopen('pid', 'w').write(str(subprocess.Popen(['sleep', '60']).pid))\ntime.sleep(60)\n"
+    )
+    drop(here)
+    assert look(here, 2, "--on-alarm", "sh -c 'echo told; exit 1'")[0] == 1, "`look` reads one document"
+    monkeypatch.chdir(here.path)
+    monkeypatch.setattr("merilo.commands.watch.cli._ALARM_S", 2)
+    words = ["watch", "traffic.jsonl", "--state", "prod", *SETTINGS, "--now", "2026-11-03T06:00"]
+    assert outcome([*words, "--on-alarm", f"{sys.executable} hangs.py"]) == 1
+    assert "timed out after" in capsys.readouterr().err
+    ended = Path("/proc", Path("pid").read_text(), "stat")
+    assert not ended.exists() or ended.read_text().split()[2] == "Z"
+
+
+def test_slices_with_equal_beginnings_stay_distinct(here: Here) -> None:
+    """Labels are cut to 100 characters; two that differ later, or in characters that are cleaned, keep two labels."""
+    names = ("x" * 100 + "a", "x" * 100 + "b", "\x1b", "\x1a")
+    rows = [{"metric": "m", "slice": name, **dict.fromkeys(FIELDS, 0.5)} for name in names]
+    found = {"counts": {}, "at": "2026-11-02T06:00:00Z", "learning": None, "state": State.NOTHING, "metrics": rows}
+    labels = [line for line in prometheus_text(found).splitlines() if line.startswith("merilo_watch_mean{")]
+    assert len(set(labels)) == 4
 
 
 def test_nothing_listens_and_nothing_is_sent_by_the_embedded_judge(

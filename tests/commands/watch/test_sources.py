@@ -1,5 +1,6 @@
 """Sources of a watch: what is read once, what waits, and what is refused."""
 
+import errno
 import gzip
 import json
 import os
@@ -8,9 +9,10 @@ import sqlite3
 import subprocess
 import time
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from datetime import UTC, datetime
+from io import BytesIO, FileIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from watching import SETTINGS, learned, look, refused, row, write
 
+from merilo.commands.watch import standard_input
 from merilo.commands.watch.journal import Journal
+from merilo.commands.watch.standard_input import StandardInput
 from merilo.commands.watch.tail import Arrival, Position, Tail
 from merilo.errors import DataError
 
@@ -99,6 +103,33 @@ def test_a_rotated_file_is_read_to_its_end(tmp_path: Path) -> None:
     assert sorted(source.read()) == ["f", "g", "h"], "g was in no file that was read before"
 
 
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_rotated_file_may_begin_like_the_one_before(tmp_path: Path, copied: bool) -> None:
+    """With equal first 4 KiB, such as a long prompt, the new file is read: after a move to elsewhere, or a copy."""
+    path = tmp_path / "logs" / "t.jsonl"
+    path.parent.mkdir()
+    head = json.dumps({"id": "head", "question": "x" * 5_000}) + "\n"
+    path.write_text(head + lines("a", "b"))
+    source = Source(path)
+    assert source.read() == ["head", "a", "b"]
+    if copied:
+        (path.parent / "t.jsonl.1").write_bytes(path.read_bytes())
+    else:
+        path.rename(tmp_path / "old")
+    path.write_text(head + lines("c", "d", "e"))
+    os.utime(path, (time.time() + 5, time.time() + 5))
+    assert source.read() == ["head", "c", "d", "e"]
+    assert source.read() == []
+
+
+def test_a_row_of_48_megabytes_is_left_out(tmp_path: Path) -> None:
+    """It is counted as one that cannot be read, and the rows after it are read."""
+    path = tmp_path / "t.jsonl"
+    append(path, json.dumps({"id": "long", "question": "x" * 48_000_000}) + "\n" + lines("a"))
+    source = Source(path)
+    assert (source.read(), source.tail.damaged, source.tail.read) == (["a"], 1, 1)
+
+
 def test_a_folder_is_read_with_packed_and_late_files(tmp_path: Path) -> None:
     """Files that appear later are read from their start; a packed file that is still written waits."""
     folder = tmp_path / "traces"
@@ -121,7 +152,7 @@ def test_a_source_that_was_rewritten_is_refused(tmp_path: Path) -> None:
     append(path, lines(*(f"r{number}" for number in range(500))))
     source = Source(path)
     source.read()
-    path.write_text(path.read_text().replace("r499", "r9"))
+    path.write_text(path.read_text().replace("r499", "r999"))
     with pytest.raises(DataError, match="was rewritten before byte"):
         source.read()
 
@@ -297,6 +328,39 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
         )
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert look(here, 2)[1]["counts"]["judged"] == 600
+
+
+@pytest.mark.parametrize("row_of", [lambda _: "{", lambda n: json.dumps({"id": f"m{n}", "question": [n]})])
+def test_rows_that_cannot_be_read_are_a_problem(tmp_path: Path, row_of: Callable[[int], str]) -> None:
+    """If half of the rows are no JSON or no samples, the look says so and exits with 4, not with "nothing changed"."""
+    here = Here(tmp_path)
+    learned(here)
+    write(here.path / "traffic.jsonl", 1_000, 40)
+    assert look(here, 2)[0] == 0
+    write(here.path / "traffic.jsonl", 2_000, 40)
+    append(here.path / "traffic.jsonl", "".join(row_of(number) + "\n" for number in range(40)))
+    code, found = look(here, 3)
+    assert (code, found["problem"]) == (4, "40 of 80 rows of today cannot be read, and are not judged.")
+
+
+def test_standard_input_waits_for_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that is written in part is taken back and written again, so none is lost and the reader goes on."""
+
+    class Full(FileIO):
+        def write(self, line: bytes) -> int:
+            fails.append(0)
+            if len(fails) in {2, 3}:
+                super().write(line[:5])
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(line)
+
+    fails: list[int] = []
+    monkeypatch.setattr(standard_input, "_WAIT_S", 0.01)
+    monkeypatch.setattr(StandardInput, "_next", lambda self: Full(self.folder / "1.jsonl", "ab"))
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(lines("a", "b", "c").encode())))
+    reader = StandardInput(tmp_path / "input")
+    assert reader.ended.wait(10)
+    assert (tmp_path / "input" / "1.jsonl").read_text() == lines("a", "b", "c")
 
 
 def test_standard_input_is_judged_until_it_ends(tmp_path: Path) -> None:

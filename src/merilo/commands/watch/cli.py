@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
 import subprocess
+import sys
 import time
 from datetime import UTC, datetime
 from math import inf
@@ -17,7 +20,7 @@ from merilo.commands.command import Command, Json, Quiet, Section, takes_options
 from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
 from merilo.commands.option import Flag, OptionGroup, share
-from merilo.errors import ProviderError, UsageError
+from merilo.errors import ProviderError, RunError, UsageError
 
 if TYPE_CHECKING:
     from merilo.commands.watch.journal import Journal
@@ -50,7 +53,6 @@ _A_DAY: Final = Flag(
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _LONGEST_S: Final = 3_650 * 86_400
 _ALARM_S: Final = 30
-_CLOCK_S: Final = 60
 
 
 @takes_options(Options, without=tuple(_WITHOUT.split()), limits_max_cost_usd=_A_DAY)
@@ -135,7 +137,7 @@ class _Looks(NamedTuple):
             until = time.monotonic() + every_s
             try:
                 code = self.look(time.time())
-            except ProviderError as error:
+            except (ProviderError, RunError) as error:  # a full disk is waited for too
                 tell(f"{error} The next look is in {every_s:g} s.")
             wait_s = max(1.0, until - time.monotonic())
             if self.arriving is None:
@@ -153,8 +155,8 @@ class _Looks(NamedTuple):
         from merilo.rendering.page import tell
 
         watcher = Watcher(self.settings, self.journal, now)
-        if watcher.now - now > _CLOCK_S:
-            tell(f"The clock is {watcher.now - now:,.0f} s behind the last look. Until then, time stands still.")
+        if watcher.behind_s:
+            tell(f"The clock is {watcher.behind_s:,.0f} s behind the last look. The times of the watch are set back.")
         if self.arriving is not None:
             self.arriving.rotate()
         watcher.arrive()
@@ -199,9 +201,18 @@ class _Looks(NamedTuple):
         from merilo.data.sanitize import json_text
         from merilo.rendering.page import tell
 
-        try:  # the user's own command, without a shell
+        try:  # the user's own command, without a shell; standard output is for merilo's own document
             words = shlex.split(command)
-            subprocess.run(words, input=json_text(alarm), text=True, timeout=_ALARM_S, check=True)  # noqa: S603
+            with subprocess.Popen(  # noqa: S603
+                words, stdin=subprocess.PIPE, stdout=sys.__stderr__, text=True, start_new_session=True
+            ) as process:
+                try:
+                    process.communicate(json_text(alarm), _ALARM_S)
+                finally:
+                    if process.poll() is None:
+                        os.killpg(process.pid, signal.SIGKILL)  # with the processes that it started
+            if process.returncode:
+                raise subprocess.CalledProcessError(process.returncode, words)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             tell(f"The command of --on-alarm failed ({error}). It is run again at the next look.")
             return

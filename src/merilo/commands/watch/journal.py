@@ -121,6 +121,16 @@ class Journal:
                 raise RunError(f"{self._path} cannot be written ({error_text(error)}). {advice}") from error
             raise
 
+    def set_back(self, now: float) -> None:
+        """Move all times after `now` to it, because the clock was wrong then."""
+        with self.writing() as facts:
+            for table in ("seen", "looks"):
+                self._db.execute(f"UPDATE {table} SET at = ? WHERE at > ?", (now, now))  # noqa: S608  a constant
+            facts["now"] = min(facts["now"], now)
+            facts["rebases"] = [min(each, now) for each in facts.get("rebases", [])]
+            if "evidence" in facts:
+                facts["evidence"]["started"] = min(facts["evidence"]["started"], now)
+
     def count(self, **added: float) -> None:
         """Add to the counts."""
         counts = self.facts["counts"]

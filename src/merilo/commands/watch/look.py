@@ -54,6 +54,8 @@ _COMPARED_DAYS, _COMPARED_QUESTIONS = 28, 50
 """Days before a change whose questions are compared with those since, and the most questions of a day."""
 _CHANGED_P: Final = 0.05
 _SHOWN: Final = 5
+_CLOCK_S: Final = 60
+_MAX_UNREAD: Final = 0.02
 _CHARS: Final = 80
 PASSES: Final = {"start": (6, 0.0), "weekly": (1, 0.5 / 53), "alarm": (3, 0.05)}
 """Pass over the anchors → draws and weight. The weights of a year, with ten alarms, sum to at most 1."""
@@ -74,10 +76,15 @@ class Watcher:
     """The looks of one call."""
 
     def __init__(self, watch: Watch, journal: Journal, now: float) -> None:
-        """Begin a call. A clock that went back stands still."""
+        """Begin a call. If the clock went back, so do the times of the state; it stands still up to a minute."""
+        behind_s = journal.facts["now"] - now
+        self.behind_s = behind_s if behind_s > _CLOCK_S else 0.0
+        if self.behind_s:
+            journal.set_back(now)
         self.watch, self.journal, self.now = watch, journal, max(now, journal.facts["now"])
         self.problem = ""
         """Why the call ended early: a limit of money, or failed outcomes."""
+        self._unread = ""
         self.failed = False
         self.looks = 0
         """Number of looks that were finished."""
@@ -110,7 +117,17 @@ class Watcher:
             arrivals = ((each, watch.unit_of(each.record)) for each in tail.arrivals())
             journal.take_in(arrivals, self._rate, self.now, watch.settle_s)
             journal.count(damaged=tail.damaged, left_out=tail.left_out)
+            self._count_unread(tail.damaged, tail.damaged + tail.read)
             facts |= {"positions": [asdict(each) for each in tail.positions], "now": self.now}
+
+    def _count_unread(self, damaged: int, rows: int) -> None:
+        """Count the rows of today. More than 2 % that cannot be read are a problem: a change of them is not seen."""
+        facts, day = self.journal.facts, self.now // DAY_S
+        before, unread, of = facts.get("unread", (day, 0, 0))
+        facts["unread"] = [day, damaged + unread * (before == day), rows + of * (before == day)]
+        _, unread, of = facts["unread"]
+        if damaged and unread > _MAX_UNREAD * of:
+            self._unread = f"{unread:,} of {of:,} rows of today cannot be read, and are not judged."
 
     @property
     def _rate(self) -> float:
@@ -136,6 +153,8 @@ class Watcher:
             if entry is None:
                 break
             await (self._traffic(entry) if entry.kind == TRAFFIC else self._pass(entry))
+        if self._unread and not self.problem:
+            self.failed, self.problem = True, self._unread
         return self
 
     async def _next(self) -> Entry | None:
@@ -234,6 +253,8 @@ class Watcher:
         cost = run.usage.get("cost_usd") or 0.0
         with journal.writing():
             self._settle(names, str(run.path))
+            invalid = sum(1 for _ in journal.rows(entry.number)) - len(run)
+            self._count_unread(round(invalid / entry.rate), 0)
             evidence, state = self._add(entry, units, run), dict[str, Any]()  # Any: JSON
             if evidence is not None:
                 lines = {name: each.line_of() for name, each in evidence.metrics.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from datetime import UTC, datetime
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, Final
@@ -35,6 +34,8 @@ def watch_report(directory: Path) -> str:
         found = watch_record(journal)
         results = [(each.at, each.result) for each in journal.entries(TRAFFIC) if each.result]
         worst = _worst(journal, found["alarm"]) if found["alarm"] else []
+        learned = [{"metric": each, "slice": "", **dict.fromkeys(FIELDS)} for each in journal.facts.get("names", [])]
+    rows = found["metrics"] or learned  # the first days have means, and no line yet
     keys = [key for key in FIELDS if key != "mean"]
     slices = sorted((each for each in found["metrics"] if each["slice"]), key=lambda each: -each["evidence_ratio"])
     return page(
@@ -43,7 +44,7 @@ def watch_report(directory: Path) -> str:
         name=directory.name,
         state=f"{found['state'][:1].upper()}{found['state'][1:]}",
         said=found["alarm"]["text"] if found["alarm"] else f"{found['at']}: no alarm.",
-        cards=[_card(each, results, found["rebases"]) for each in found["metrics"] if not each["slice"]],
+        cards=[_card(each, results, found["rebases"]) for each in rows if not each["slice"]],
         head=["slice: metric", *(FIELDS[key][0] for key in keys)],
         slices=[("", f"{each['slice']}: {each['metric']}", [number(each[key]) for key in keys]) for each in slices],
         worst=worst,
@@ -88,9 +89,13 @@ def _point(place: int, count: float, total: float, squares: float) -> Point:
 
 
 def _worst(journal: Journal, alarm: dict[str, Any]) -> list[tuple[str, ...]]:  # Any: JSON
-    """Return the samples with the lowest scores since the change: texts, and the command that shows each."""
+    """Return the samples with the lowest scores since the change: score, question, answer and place.
+
+    Rows of the reference are left out, also if they were judged on the day of the change.
+    """
     since, found = datetime.fromisoformat(f"{alarm['since']}T00:00Z").timestamp(), list[tuple[float, str, Run]]()
-    for entry in journal.entries(TRAFFIC):
+    since_reference = [each for each in journal.entries(TRAFFIC) if each.number > journal.facts["learned"]]
+    for entry in since_reference:
         if entry.at >= since and entry.judged and alarm["metric"] in (run := Run.open(run_of(journal, entry))).metrics:
             worst = worst_scores(run.manifest, run.brief_records([alarm["metric"]]), alarm["metric"], _WORST)
             found += [(value, id_, run) for id_, value in worst.samples]
@@ -100,4 +105,4 @@ def _worst(journal: Journal, alarm: dict[str, Any]) -> list[tuple[str, ...]]:  #
 def _sample(value: float, id_: str, run: Run) -> tuple[str, ...]:
     sample = run.sample(id_).sample
     question, response = cut(sample.user_input or id_, _CHARS), cut(sample.response or "", _CHARS)
-    return number(value), question, response, shlex.join(["merilo", "show", str(run.path), "--sample", id_])
+    return number(value), question, response, f"{run.path.name}: {id_}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.watch.evidence import SCORED, State
@@ -30,6 +31,7 @@ _COUNTS: Final = {
     "seen": ("units_seen_total", "Units in the source."),
     "judged": ("units_judged_total", "Units that were judged."),
     "failed": ("failed_total", "Outcomes that failed."),
+    "damaged": ("damaged_total", "Rows that could not be read."),
     "cost_usd": ("cost_usd_total", "Cost of the judge in USD."),
 }
 _LABEL_CHARS: Final = 100
@@ -112,7 +114,7 @@ def watch_doc(found: Record) -> Doc:
         ]
     waiting, damaged = found["waiting"], counts.get("damaged", 0)
     cautions = [f"{count(waiting, 'new unit')} wait for the next look."] * bool(waiting)
-    cautions += [f"{count(damaged, 'line')} of the source could not be read and were left out."] * bool(damaged)
+    cautions += [f"{count(damaged, 'row')} of the source could not be read and were left out."] * bool(damaged)
     if found["least_drop"] is not None and found["learned_days"] < WEEKDAYS_FROM:
         week = (
             f"{count(found['learned_days'], 'day')} of {WEEKDAYS_FROM} are learned, so cycles of a week are not known"
@@ -174,6 +176,11 @@ def prometheus_text(found: Record) -> str:
 
 
 def _labels(row: Record) -> str:
-    """Return labels whose values cannot end the quotes or the line."""
-    cleaned = {name: clean(row[name])[:_LABEL_CHARS].translate(_ESCAPES) for name in ("metric", "slice") if row[name]}
-    return "{" + ",".join(f'{name}="{value}"' for name, value in cleaned.items()) + "}"
+    return "{" + ",".join(f'{name}="{_label(row[name])}"' for name in ("metric", "slice") if row[name]) + "}"
+
+
+def _label(text: str) -> str:
+    """Return a label that cannot end the quotes or the line; one that is cut or cleaned stays distinct by a digest."""
+    label = clean(text)[:_LABEL_CHARS].translate(_ESCAPES)
+    same = clean(text) == text and len(text) <= _LABEL_CHARS
+    return label if same else f"{label} {blake2b(text.encode(), digest_size=4).hexdigest()}"

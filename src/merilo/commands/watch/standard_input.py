@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from contextlib import suppress
 from threading import Event, Lock, Thread
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from io import FileIO
     from pathlib import Path
 
     from merilo.commands.watch.tail import Position
+
+_WAIT_S: Final = 1.0
 
 
 class StandardInput:
@@ -24,7 +29,7 @@ class StandardInput:
         self.ended = Event()
         """Set when the input has ended and all its lines are in files."""
         self._lock = Lock()
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
         Thread(target=self._read, daemon=True).start()
 
     @property
@@ -51,13 +56,27 @@ class StandardInput:
     def _read(self) -> None:
         with suppress(OSError):  # a terminal that was closed is an end too
             for line in sys.stdin.buffer:
-                with self._lock:
-                    self._file = self._file or self._next()
-                    self._file.write(line if line.endswith(b"\n") else line + b"\n")
-                    self._file.flush()
+                while not self._written(line if line.endswith(b"\n") else line + b"\n"):
+                    time.sleep(_WAIT_S)  # a full disk: the producer waits too
         self.rotate()
         self.ended.set()
 
-    def _next(self) -> IO[bytes]:
+    def _written(self, line: bytes) -> bool:
+        """Return True once a line is in the newest file; no part of it if it cannot be written."""
+        with self._lock:
+            size = 0
+            try:
+                self._file = self._file or self._next()
+                size = os.fstat(self._file.fileno()).st_size
+                while line:
+                    line = line[self._file.write(line) :]
+            except OSError:
+                with suppress(OSError):
+                    if self._file is not None:
+                        self._file.truncate(size)
+                return False
+        return True
+
+    def _next(self) -> FileIO:
         numbers = [int(path.stem) for path in self.folder.glob("*.jsonl") if path.stem.isdecimal()]
-        return self.folder.joinpath(f"{max(numbers, default=0) + 1:06d}.jsonl").open("ab")
+        return self.folder.joinpath(f"{max(numbers, default=0) + 1:06d}.jsonl").open("ab", buffering=0)

@@ -27,7 +27,7 @@ from merilo.commands.watch.settings import storable
 from merilo.data.aliases import aliases
 from merilo.data.json_records import Decoder
 from merilo.data.lines import BUFFER_BYTES
-from merilo.data.source import MAX_LINE_BYTES, no_such_file, open_unpacked
+from merilo.data.source import no_such_file, open_unpacked
 from merilo.errors import DataError
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _COMPARED: Final = 4096
 """Bytes at the start and at the end of what was read by which a file is recognised."""
+_MAX_ROW_BYTES: Final = 2**23
+"""A longer row is damaged, as it would not fit the lines of a run."""
 _OFFSET_BITS: Final = 48
 """A place is the number of the file, then the offset in it."""
 _ROTATED: Final = re.compile(r"[.-]\d")
@@ -66,6 +68,7 @@ class Position:
     path: str
     size: int
     changed: int
+    inode: int = 0
     offset: int = 0
     end: int = 0
     head: str = ""
@@ -81,6 +84,7 @@ class Tail:
     now: float
     settle_s: float
     damaged: int = 0
+    read: int = 0
     left_out: int = 0
     positions: list[Position] = field(default_factory=list[Position])
     _found: set[Position] = field(default_factory=set[Position])
@@ -133,6 +137,7 @@ class Tail:
                 if record.value is None:
                     self.damaged += 1
                 else:
+                    self.read += 1
                     yield record
 
     def _file_lines(self) -> Iterator[tuple[int, bytes]]:
@@ -147,7 +152,9 @@ class Tail:
     def _new_lines(self, path: Path) -> Iterator[tuple[int, bytes]]:
         """Yield the complete lines; the position is that of the start until all files are read."""
         stat, known = path.stat(), self._known(path)
-        begun = replace(known or Position("", 0, 0), path=str(path), size=stat.st_size, changed=stat.st_mtime_ns)
+        begun = replace(
+            known or Position("", 0, 0), path=str(path), size=stat.st_size, changed=stat.st_mtime_ns, inode=stat.st_ino
+        )
         place, offset = len(self.positions) << _OFFSET_BITS, begun.offset
         self.positions.append(begun)
         if known is not None:
@@ -157,7 +164,7 @@ class Tail:
         with open_unpacked(path) as stream:
             _skip(stream, offset)
             try:
-                while (line := stream.readline(MAX_LINE_BYTES)).endswith(b"\n") or len(line) == MAX_LINE_BYTES:
+                while (line := stream.readline(_MAX_ROW_BYTES)).endswith(b"\n") or len(line) == _MAX_ROW_BYTES:
                     start, offset = offset, offset + len(line)
                     while line and not line.endswith(b"\n"):  # a line that is too long is damaged
                         line = stream.readline(BUFFER_BYTES)
@@ -210,7 +217,9 @@ class Tail:
                 with open_unpacked(path) as stream:
                     if _digests(stream, each.offset) == (each.head, each.tail):
                         return each
-                if each.path == str(path):
+                # Another file that begins like this one: the next one of a rotation, which may have been copied.
+                same = (each.path, each.inode) == (str(path), stat.st_ino) and each not in self._found
+                if same and each.end <= stat.st_size:
                     advice = "Append to files and rename them, but do not edit them, or start a new watch (--state)"
                     raise DataError(f"{path} was rewritten before byte {each.offset:,}, which was read. {advice}.")
         return None
