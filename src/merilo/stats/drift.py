@@ -216,14 +216,10 @@ class Losses:
 class DriftDetector:
     """The evidence that a mean is below its line: a weighted Shiryaev-Roberts sum of bets, for each of five stakes.
 
-    `evidence` R of a stake λ: `start(w)` adds w, and a score y multiplies by 1 + λ · weight · (line - y). While the
-    expected score is at least the line, the factor's expectation is at most 1, so R + 1 - sum(w) is a supermartingale,
-    and not negative while the w sum to at most 1. By Ville's inequality the mean R of the stakes reaches 1/α with
-    probability α at most, however often it is looked at; after t years (sum of w: t) with α · t at most. Means of
-    detectors with equal `start` calls have the same property, however the detectors depend on each other.
-
-    The fields are plain JSON. Sources: Shin, Ramdas & Rinaldo, "E-detectors", NEJSDS 2 (2024); Waudby-Smith & Ramdas,
-    JRSS B 86 (2024); the stakes are our own.
+    `start(w)` adds w to the evidence R of a stake λ, and a score y multiplies it by 1 + λ · (line - y). While the
+    expected score is at least the line, R + 1 - sum(w) is a supermartingale. So the mean R of the stakes reaches 1/α
+    in t years (sum of w: t) with probability α · t at most, however often it is looked at (Ville's inequality).
+    Sources: Shin, Ramdas & Rinaldo, "E-detectors", NEJSDS 2 (2024); Waudby-Smith & Ramdas, JRSS B 86 (2024).
     """
 
     stakes: list[float]
@@ -268,8 +264,6 @@ class MetricDrift:
 
     days: dict[str, DaySeries]
     """The days of all units, named "", and of each slice."""
-    given: DaySeries
-    """All units of these slices, less the means of their slices: other questions alone cannot raise this."""
     units: DriftDetector
     """Single units against `line`: their mean collapsed."""
     line: float
@@ -293,22 +287,21 @@ class MetricDrift:
             )
             for name in ("", *slices)
         }
-        given = {day: [each for unit in units for each in _given(unit, days)] for day, units in reference.items()}
         scores = [unit.score for unit in every if not unit.failed]
         ends = mean_interval(scores, (0.0, 1.0), level=1 - 2 * error).interval.ends or (0.0, 1.0)
         wide = COLLAPSE if tolerance is None else max(tolerance, COLLAPSE * (days[""].fitted > 0))
         line = max(ends[0] - wide, 0.0)
-        return cls(days, DaySeries.of(given, tolerance or 0.0), DriftDetector.of(days[""].variance, line), line)
+        return cls(days, DriftDetector.of(days[""].variance, line), line)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:  # Any: parsed JSON
         """Return the object that `asdict` turned into `state`."""
         days = {name: DaySeries(**fields) for name, fields in state["days"].items()}
-        return cls(days, DaySeries(**state["given"]), DriftDetector(**state["units"]), state["line"], state["weight"])
+        return cls(days, DriftDetector(**state["units"]), state["line"], state["weight"])
 
     def start(self, day: float, weight: float) -> None:
         """Close the day with this number and start the next one; `weight` as in `DriftDetector.start`."""
-        for series in (*self.days.values(), self.given):
+        for series in self.days.values():
             series.close(day)
             series.start(weight)
         self.weight = weight
@@ -321,8 +314,6 @@ class MetricDrift:
             self.units.add(1.0 if unit.failed else unit.score, self.line)
         for name in {"", unit.name} & self.days.keys():
             self.days[name].add(unit)
-        for each in _given(unit, self.days):
-            self.given.add(each)
 
     def line_of(self, name: str = "") -> float | None:
         """Return the level of all units or of a slice; before it is known, the line of single units, or None."""
@@ -343,16 +334,7 @@ class MetricDrift:
     @property
     def value(self) -> float:
         """The evidence that the mean fell, to be averaged over metrics; an alarm if the average is at least 1/α."""
-        own = self.days[""].value
-        days = (own + self.given.value) / 2 if len(self.days) > 1 else own
-        return _OF_DAYS * days + (1 - _OF_DAYS) * self.units.value
-
-
-def _given(unit: Unit, days: Mapping[str, DaySeries]) -> list[Unit]:
-    """Return a unit with its score less the mean of its slice, plus the mean of all; none without a slice."""
-    if not unit.name or unit.name not in days:
-        return []
-    return [unit._replace(score=unit.score - days[unit.name].mean + days[""].mean)]
+        return _OF_DAYS * self.days[""].value + (1 - _OF_DAYS) * self.units.value
 
 
 def evidence_ratio(value: float, alpha: float) -> float:

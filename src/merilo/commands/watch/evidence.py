@@ -166,16 +166,6 @@ class Evidence:
         return self.losses.evidence >= 1 / self.judge_alpha
 
     @property
-    def days(self) -> int:
-        """The number of days that are learned."""
-        return min((len(metric.days[""].means) for metric in self.metrics.values()), default=0)
-
-    @property
-    def least_drop(self) -> float:
-        """The smallest drop of some metric that is found within a month."""
-        return max((metric.least_drop for metric in self.metrics.values()), default=0.0)
-
-    @property
     def judge_alpha(self) -> float:
         """The part of the false alarms for the judge, and for samples without a score: an alarm at 1 / this."""
         return self.false_alarms / _POINTS
@@ -207,16 +197,7 @@ class Evidence:
         lines, before = metric.days, metric.days[key].mean
         if self.loses:
             worst, key, lines, before = SCORED, "", {}, self.losses.mean
-        # Each slice may fall while the mean of all stays, if easier questions arrive. Then a score counts against the
-        # mean of its slice.
-        given = not key and len(lines) > 1 and metric.given.value > lines[""].value
-        own = [
-            each._replace(scores={worst: score + before - (lines[each.slice].mean if given else before)})
-            for each in traffic
-            if (score := each.scores.get(worst)) is not None
-            and key in ("", each.slice)
-            and (not given or (each.slice and each.slice in lines))
-        ]
+        own = [each for each in traffic if worst in each.scores and key in ("", each.slice)]
         days = _by_day(own, worst)
         day, after = fell_since([(len(each), sum(each)) for each in days.values()], before) if days else (0, before)
         since, pairs = [*days][day] * DAY_S if days else self.started, self._pairs(worst)
@@ -229,7 +210,7 @@ class Evidence:
             state = State.JUDGE
         elif not self.can_blame or (self.asks_anchors and (ends is None or ends[1] >= half)):
             state = State.CANNOT_TELL
-        elif len(lines) > 1 and not (key or given):
+        elif len(lines) > 1 and not key:
             low, high = mix_share(lines, fallen, level=_MIX_LEVEL)
             state = State.QUESTIONS if high < half else State.SYSTEM if low > half else State.CANNOT_TELL
             other = "questions"

@@ -44,6 +44,7 @@ def watch_record(watcher: Watcher | Journal) -> Record:
     facts, looks = journal.facts, [each for each in journal.entries(TRAFFIC) if each.result]
     evidence, alarm, last = journal.evidence(), facts.get("alarm"), looks[-1] if looks else None
     state = State.LEARNING if evidence is None else State.NOTHING if alarm is None else State(alarm["state"])
+    metrics = [] if evidence is None else [*evidence.metrics.values()]
     learn = None if call is None else call.watch.learn
     of = {"units": sum(each.judged for each in looks), "of": learn or LEARNED, "days": 0 if learn else LEARNED_DAYS}
     return {
@@ -57,8 +58,8 @@ def watch_record(watcher: Watcher | Journal) -> Record:
         "learning": None if evidence else of,
         "reference_units": facts.get("units"),
         "evidence_ratio": None if evidence is None else evidence.ratio,
-        "learned_days": None if evidence is None else evidence.days,
-        "least_drop": None if evidence is None else evidence.least_drop,
+        "learned_days": min((len(each.days[""].means) for each in metrics), default=None),
+        "least_drop": max((each.least_drop for each in metrics), default=None),
         "metrics": [] if evidence is None else _rows(evidence, ((last and last.result) or {}).get("sums", {})),
         "alarm": None if alarm is None else {**alarm, "at": time_text(alarm["at"]), "text": _alarm_text(alarm)},
         "rebases": [time_text(each) for each in facts.get("rebases", [])],
