@@ -70,6 +70,16 @@ def test_questions_that_change_are_told_from_worse_answers(tmp_path: Path) -> No
     check_prometheus(here.path / "w.prom")
 
 
+def test_the_system_is_not_blamed_if_the_questions_changed(here: Here) -> None:
+    """New questions that get bad answers: it cannot tell which changed, and shows those that differ most."""
+    write(here.path / "traffic.jsonl", 1_000, 60, 0.9)
+    write(here.path / "traffic.jsonl", 2_000, 120, 0.0, question="Who pays the bill of the hotel in Rome?")
+    code, found = look(here, 2)
+    assert (code, found["state"], found["alarm"]["between"]) == (3, State.CANNOT_TELL, ["system", "questions"])
+    assert found["alarm"]["questions"][0] == "Who pays the bill of the hotel in Rome?"
+    assert "cannot tell which. The questions changed, most of all: Who pays" in found["alarm"]["text"]
+
+
 def page_of(here: Here) -> str:
     """Return the report on the watch."""
     page = here.merilo("report", "prod", "-o", "watch.html")

@@ -328,7 +328,8 @@ class Watcher:
         vectors = np.array(vectors_of(BlendedModel.load(), texts))
         starts = np.cumsum([0, *map(len, groups[:-1])])
         means = np.add.reduceat(vectors, starts) / [[len(own)] for own in groups]
-        if changed_p(means, new) >= _CHANGED_P:
+        # The day of the change is uncertain, and one or two days say little.
+        if all(changed_p(means, days) >= _CHANGED_P for days in {new, min(max(new, 3), len(groups) - 1)}):
             return []
         far, first = vectors @ (means[-new:].mean(axis=0) - means[:-new].mean(axis=0)), starts[-new]
         return [*dict.fromkeys(texts[first + at][:_CHARS] for at in np.argsort(-far[first:], kind="stable"))][:_SHOWN]
