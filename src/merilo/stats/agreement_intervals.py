@@ -61,11 +61,6 @@ class Agreement:
     scored: int
     """Items with a score of the judge; AUROC uses only these."""
 
-    @property
-    def has_both(self) -> bool:
-        """True if both human labels occur. Otherwise there are rates, but neither kappa nor AUROC."""
-        return 0 < self.yes < self.items
-
 
 def agreement(
     people: Sequence[bool],

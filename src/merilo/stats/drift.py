@@ -60,7 +60,22 @@ _Name = TypeVar("_Name")
 
 
 @dataclass(slots=True)
-class DaySeries:
+class _Bets:
+    evidence: list[float]
+    """R of each bet."""
+
+    def start(self, weight: float) -> None:
+        """Start a day; `weight`: the elapsed time in years, known before the day's scores."""
+        self.evidence = [each + weight for each in self.evidence]
+
+    @property
+    def value(self) -> float:
+        """The mean R of the bets; an alarm if it is at least 1/α."""
+        return sum(self.evidence) / len(self.evidence)
+
+
+@dataclass(slots=True)
+class DaySeries(_Bets):
     """The evidence that the mean of days fell: a Shiryaev-Roberts sum of bets on days, as in `DriftDetector`.
 
     A day is standardised by the spread of the learned days, less the effect of its weekday, clipped, and compared with
@@ -69,6 +84,7 @@ class DaySeries:
     normal; what that is worth is measured by simulation (benchmarks/watch.py). The fields are plain JSON.
     """
 
+    evidence: list[float] = field(default_factory=lambda: [0.0] * len(_SHIFTS))
     tolerance: float = 0.0
     mean: float = 0.0
     """The mean of the units of the reference."""
@@ -84,7 +100,6 @@ class DaySeries:
     """Mean number of units of a learned day."""
     day: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
     """Of the day that is not closed: number of units, failed ones, sum of the scores."""
-    evidence: list[float] = field(default_factory=lambda: [0.0] * len(_SHIFTS))
     fitted: int = 0
     """Number of days by which the level was set; 0 without one."""
     level: float = 0.0
@@ -97,7 +112,10 @@ class DaySeries:
     @classmethod
     def of(cls, days: Mapping[float, Sequence[Unit]], tolerance: float = 0.0) -> DaySeries:
         """Return the series after the reference: number of a day → its units, in order."""
-        series, scores = cls(tolerance), [unit.score for units in days.values() for unit in units if not unit.failed]
+        series, scores = (
+            cls(tolerance=tolerance),
+            [unit.score for units in days.values() for unit in units if not unit.failed],
+        )
         series.units, series.mean = float(len(scores)), fmean(scores or (0.0,))
         series.variance = fmean([(score - series.mean) ** 2 for score in scores] or (0.0,))
         for day, units in days.items():
@@ -112,10 +130,6 @@ class DaySeries:
     def mean_error(self) -> float:
         """The standard error of the mean of the reference."""
         return sqrt(self.variance / max(self.units - 1, 1))
-
-    def start(self, weight: float) -> None:
-        """Start a day; `weight`: the elapsed time in years, known before the day's scores."""
-        self.evidence = [each + weight for each in self.evidence]
 
     def add(self, unit: Unit) -> None:
         """Add a unit to the day that is not closed."""
@@ -138,11 +152,6 @@ class DaySeries:
             if fits:
                 self._fit_if_due()
         self.day = [0.0, 0.0, 0.0]
-
-    @property
-    def value(self) -> float:
-        """The mean R of the bets; an alarm if it is at least 1/α."""
-        return sum(self.evidence) / len(self.evidence)
 
     def _standardised(self, mean: float, units: float, weekday: int) -> float:
         """Return the distance of a day from its level, as a clipped standard normal variable."""
@@ -200,11 +209,6 @@ class Losses:
         """Add a unit to the day that is not closed."""
         self.day = [self.day[0] + 1, self.day[1] + lost]
 
-    @property
-    def line(self) -> float:
-        """The fraction with a score below which the evidence grows."""
-        return max(0.0, 1 - 2 * self.rate / log(3))
-
     def close(self, weight: float) -> None:
         """Close a day, and start one with this weight."""
         growth = self.day[1] * log(3) - 2 * self.rate * self.day[0]
@@ -213,7 +217,7 @@ class Losses:
 
 
 @dataclass(slots=True)
-class DriftDetector:
+class DriftDetector(_Bets):
     """The evidence that a mean is below its line: a weighted Shiryaev-Roberts sum of bets, for each of five stakes.
 
     `start(w)` adds w to the evidence R of a stake λ, and a score y multiplies it by 1 + λ · (line - y). While the
@@ -223,7 +227,6 @@ class DriftDetector:
     """
 
     stakes: list[float]
-    evidence: list[float] = field(default_factory=lambda: [0.0] * len(_DROPS))
 
     @classmethod
     def of(cls, variance: float, lowest: float) -> DriftDetector:
@@ -232,21 +235,12 @@ class DriftDetector:
         A stake is at most 0.9 / (1 - lowest), so that no factor is negative.
         """
         most = _MAX_LOSS / (1 - lowest)
-        return cls([min(drop / (variance + drop * drop), most) for drop in _DROPS])
-
-    def start(self, weight: float) -> None:
-        """Start a day; `weight`: the elapsed time in years, known before the day's scores."""
-        self.evidence = [each + weight for each in self.evidence]
+        return cls([0.0] * len(_DROPS), [min(drop / (variance + drop * drop), most) for drop in _DROPS])
 
     def add(self, score: float, line: float) -> None:
         """Add a score with the line that was fixed before it. A failed outcome is 1.0, the best value."""
         gain = line - score
         self.evidence = [each * (1 + stake * gain) for each, stake in zip(self.evidence, self.stakes, strict=True)]
-
-    @property
-    def value(self) -> float:
-        """The mean R of the stakes; an alarm if it is at least 1/α."""
-        return sum(self.evidence) / len(self.evidence)
 
 
 class Unit(NamedTuple):
@@ -325,11 +319,6 @@ class MetricDrift:
         whole = self.days[""]
         found = max(whole.first - whole.level, 0.0) + _MONTHLY * whole.deviation * sqrt(whole.wide)
         return found if whole.fitted else whole.mean - self.line
-
-    @property
-    def slices(self) -> dict[str, DaySeries]:
-        """The days of each slice."""
-        return {name: each for name, each in self.days.items() if name}
 
     @property
     def value(self) -> float:

@@ -125,7 +125,7 @@ class Evidence:
     @property
     def alpha(self) -> float:
         """The part of the false alarms for the mean of all metrics; slices have half as much in addition."""
-        sliced = any(metric.slices for metric in self.metrics.values())
+        sliced = any(len(metric.days) > 1 for metric in self.metrics.values())
         return self.false_alarms * (3 if self.asks_anchors else 4) / _POINTS * (2 / 3 if sliced else 1)
 
     @property
@@ -151,7 +151,7 @@ class Evidence:
     def fallen_slices(self) -> list[tuple[str, str]]:
         """Metric and slice of each slice with separate evidence, the clearest first."""
         found = {
-            (name, key): each.value for name, metric in self.metrics.items() for key, each in metric.slices.items()
+            (name, key): each.value for name, metric in self.metrics.items() for key, each in metric.days.items() if key
         }
         return e_bh(found, self.alpha / 2) if found else []
 

@@ -74,7 +74,7 @@ def _rows(evidence: Evidence, sums: dict[str, list[float]]) -> list[Record]:
         for name, metric in evidence.metrics.items()
         for key, series in metric.days.items()
     ]
-    figures.append((SCORED, "", losses.mean, losses.line, evidence.losses_ratio))
+    figures.append((SCORED, "", losses.mean, 1 - losses.rate, evidence.losses_ratio))
     return [
         {
             "metric": name,
