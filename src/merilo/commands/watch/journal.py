@@ -124,8 +124,8 @@ class Journal:
     def set_back(self, now: float) -> None:
         """Move all times after `now` to it, because the clock was wrong then."""
         with self.writing() as facts:
-            for table in ("seen", "looks"):
-                self._db.execute(f"UPDATE {table} SET at = ? WHERE at > ?", (now, now))  # noqa: S608  a constant
+            for statement in ("UPDATE seen SET at = ? WHERE at > ?", "UPDATE looks SET at = ? WHERE at > ?"):
+                self._db.execute(statement, (now, now))
             facts["now"] = min(facts["now"], now)
             facts["rebases"] = [min(each, now) for each in facts.get("rebases", [])]
             if "evidence" in facts:
