@@ -16,7 +16,7 @@ from watching import SETTINGS, learned, look, refused, row, write
 
 from merilo.cli import outcome
 from merilo.commands.watch.evidence import State
-from merilo.commands.watch.report import FIELDS, prometheus_text
+from merilo.commands.watch.report import FIELDS, prometheus_text, watch_page
 
 HOSTILE = 'a"} 1\n\x1b[31m<script>alert(1)</script>\u202e\\'
 
@@ -39,6 +39,8 @@ def test_exit_codes_of_a_quiet_week_and_a_drop(here: Here) -> None:
     write(here.path / "traffic.jsonl", 600, 5)
     code, found = look(here, 2)
     assert (code, found["waiting"]) == (3, 5)
+    said = " ".join(str(watch_page(found, 80)).split())
+    assert "Learned days: 1 of 14, so cycles of a week are not known. A drop of less than about 0.2" in said
     assert look(here, 3)[0] == 0, "after a day they wait no longer"
     drop(here)
     code, found = look(here, 4)

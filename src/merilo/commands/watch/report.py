@@ -117,9 +117,7 @@ def watch_doc(found: Record) -> Doc:
     cautions = [f"{count(waiting, 'new unit')} wait for the next look."] * bool(waiting)
     cautions += [f"{count(damaged, 'row')} of the source could not be read and were left out."] * bool(damaged)
     if found["least_drop"] is not None and found["learned_days"] < WEEKDAYS_FROM:
-        week = (
-            f"{count(found['learned_days'], 'day')} of {WEEKDAYS_FROM} are learned, so cycles of a week are not known"
-        )
+        week = f"Learned days: {found['learned_days']} of {WEEKDAYS_FROM}, so cycles of a week are not known"
         cautions.append(f"{week}. A drop of less than about {number(found['least_drop'])} cannot be found.")
     table = ("metric", *(FIELDS[name][0] for name in names)) if rows else ()
     return Doc(
