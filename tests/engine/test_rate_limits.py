@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import merilo
+from merilo.commands.evaluate.options import Options
+from merilo.commands.keywords import keyword_options
 from merilo.engine.amounts import max_tokens_of
 from merilo.engine.rate_limits import (
     Limiter,
@@ -467,4 +469,4 @@ def test_texts_replies_and_limits_count(request_: Request, most: Usage) -> None:
 def test_limits_of_nothing_are_refused(wrong: dict[str, Any]) -> None:
     """A limit that would let nothing through is a mistake."""
     with pytest.raises(merilo.UsageError, match=next(iter(wrong))):
-        RequestLimits(**wrong)
+        keyword_options(Options, {"limits": wrong})

@@ -399,11 +399,10 @@ async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
     [
         (CheckOptions(tasks=["chunks"]), "No task 'chunks'; tasks: "),
         (CheckOptions(tasks=["nli"]), "no labelled record has this task"),
-        (CheckOptions(number=0), "at least 1"),
     ],
 )
 async def test_what_cannot_be_chosen(wanted: CheckOptions, says: str) -> None:
-    """A task, a source or a number that means nothing is refused in one sentence."""
+    """A task or a source that means nothing is refused in one sentence."""
     with pytest.raises(UsageError, match=says):
         await checked(wanted, "embedded")
 
