@@ -44,7 +44,7 @@ def compare(
     ] = None,
     within: Annotated[
         float | None,
-        typer.Option(metavar="D", help="Name the cheapest run that is at most D worse than every other one."),
+        typer.Option(metavar="D", min=0.0, help="Name the cheapest run that is at most D worse than every other one."),
     ] = None,
     against: Annotated[
         str | None, typer.Option(metavar="RUN", help="With --within: at most D worse than this run.")
