@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="BaseModel")
 
-MAX_BYTES: Final = 2**20
+MAX_BYTES: Final = 2**17
 MAX_PROBLEMS: Final = 5
 """Maximum number of problems of one file in a message."""
 _SHOWN: Final = 200
@@ -100,7 +100,7 @@ def _json(text: str) -> object:
 
 
 def _toml(text: str) -> object:
-    if any(line.split("=", 1)[0].count(".") > _MAX_DOTS for line in text.splitlines()):
+    if any(line.count(".") > _MAX_DOTS for line in text.splitlines()):
         raise RecursionError  # tomllib would take minutes for a key with this many parts
     return tomllib.loads(text)
 

@@ -25,11 +25,13 @@ ALONE: Final = framed(b"", b"")
 """The position part of the key of a question that is neither in a pack nor about a view."""
 _MARKERS: Final = (
     r"/?[|\uff5c]",  # ChatML, Llama 3, Phi, GLM, Command R, gpt-oss; DeepSeek with full-width bars
-    r"/?(?:sop|unk|pad|mask|think|tools?|tool_\w+|start_of_\w+|end_of_\w+|extra_id_\d+)>",  # Gemma, Qwen, Nemotron
+    r"/?(?:sop|eop|eoa|eoh|eod|eot|unk|pad|mask|think|role|image|turn[|]|_user|_bot|_end|tools?|tool_\w+)>",
+    r"/?(?:start_of|end_of|beginning_of|extra_id|reserved|unused)_?\w*>",  # Gemma, Nemotron, Baichuan
+    r"(?<=<)seed:\w+",  # Seed-OSS
     r"(?<=<)/?(?:s|bos|eos|decision)\b",  # Llama 2, decision models
     r"</?SYS>>",  # Llama 2
-    r"/?(?:INST|SYSTEM_PROMPT|gMASK|AVAILABLE_TOOLS|TOOL_\w+)\]",  # Llama 2, Mistral, GLM
-    r"~[!b]",  # MiniMax
+    r"/?(?:INST|SYSTEM_PROMPT|gMASK|AVAILABLE_TOOLS|TOOL_\w+|THINK|ARGS|IMG)\]",  # Llama 2, Mistral, GLM
+    r"~[!b]|e~\[|<\]minimax\[>\[",  # MiniMax
 )
 MARKER: Final = re.compile(rf"[<\[\]](?={'|'.join(_MARKERS)})", re.IGNORECASE)
 """Matches the bracket before what divides a prompt of an open model or of a decision model."""

@@ -92,9 +92,11 @@ def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, boo
 
 def free_directory(name: str) -> Path:
     """Return a place for a new run named after the data and the time."""
+    if linked := next((each for each in (RUNS.parent, RUNS) if each.is_symlink()), None):
+        raise RunError(f"{linked} is a link. Name a directory for the run (--out).")
     RUNS.mkdir(0o700, parents=True, exist_ok=True)
     ignore = RUNS.parent / ".gitignore"
-    if not ignore.exists():
+    if not (ignore.exists() or ignore.is_symlink()):
         write_file(ignore, "*\n")
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     names = (RUNS / (stem if number == 1 else f"{stem}-{number}") for number in count(1))

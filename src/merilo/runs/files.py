@@ -200,10 +200,11 @@ def _locked(part: Path, target: Path) -> IO[bytes]:
     """Open the part file, empty and locked against other processes. Raises RunError if one holds it for too long."""
     until = time.monotonic() + _PART_WAIT_S
     while True:
-        number = os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), file_mode(part))
+        flags = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)  # a link could lead to any file
+        number = os.open(part, os.O_RDWR | os.O_CREAT | flags, file_mode(part))
         out: IO[bytes] = os.fdopen(number, "wb")
         with suppress(FileNotFoundError):  # another writer may have renamed the file that was just locked
-            if _lock(number) and os.path.samestat(os.fstat(number), part.stat()):
+            if _lock(number) and os.path.samestat(os.fstat(number), part.lstat()):
                 out.truncate(0)
                 return out
         out.close()
