@@ -164,7 +164,7 @@ def test_failures_are_evidence_of_their_own() -> None:
     """A rate of 13 % after 1 % is an alarm after a few days; a day on which all failed is not, nor is 1 %."""
     found = {}
     for name, lost in {"rate": [13] * 5, "outage": [100, *[0] * 5], "same": [1] * 300}.items():
-        losses = Losses.of([1.0] * 20 + [0.0] * 1_980)
+        losses = Losses.of([[1.0] + [0.0] * 99] * 20)
         for count in lost:
             for at in range(100):
                 losses.add(float(at < count))
@@ -172,6 +172,30 @@ def test_failures_are_evidence_of_their_own() -> None:
         found[name] = losses.evidence
     assert found["rate"] > 100
     assert max(found["outage"], found["same"]) < 1
+
+
+def test_failures_that_come_by_days_are_learned() -> None:
+    """9 % fail on one day in five, while learning and later: four such days one after another are no alarm."""
+    losses = Losses.of([[1.0] * 9 + [0.0] * 91, *[[0.0] * 100] * 4] * 4)
+    for lost in [9] * 4 + [0] * 8:
+        for at in range(100):
+            losses.add(float(at < lost))
+        losses.close(1 / 365)
+    assert losses.evidence < 1
+
+
+def test_an_outage_does_not_hide_a_later_drop() -> None:
+    """Two days on which 60 % fail leave the level and the spread of days as they are."""
+    levels = []
+    for outage in ((), (25, 26)):
+        series = DaySeries.of({day: ones(80, 100) for day in range(20)})
+        for day in range(20, 80):
+            for at, unit in enumerate(ones(80, 100)):
+                series.add(unit._replace(failed=day in outage and at % 5 < 3))
+            series.start(1 / 365)
+            series.close(day)
+        levels.append((series.level, series.deviation))
+    assert levels[0] == pytest.approx(levels[1], abs=0.01)
 
 
 @settings(max_examples=20, deadline=None)

@@ -20,7 +20,7 @@ from merilo.stats.intervals import LEVEL
 from merilo.stats.means import mean_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -57,6 +57,8 @@ FEWEST_UNITS = 50
 _TINY = 1e-12
 _PERMUTATIONS = 999
 _Name = TypeVar("_Name")
+_OUTAGE = 0.1
+"""The fraction of failed units above which a later day is not learned."""
 
 
 @dataclass(slots=True)
@@ -145,7 +147,8 @@ class DaySeries(_Bets):
             z = self._standardised((total + failed) / units, units, weekday)
             factors = (exp(-shift * z - shift * shift / 2) for shift in _SHIFTS)
             self.evidence = [min(a * b, _MAX_EVIDENCE) for a, b in zip(self.evidence, factors, strict=True)]
-        if len(self.means) <= _MOST_DAYS:
+        outage = self.fitted and failed > _OUTAGE * units  # such a day would widen what counts as usual
+        if len(self.means) <= _MOST_DAYS and not outage:
             self.size += (units - self.size) / (len(self.means) + 1)
             self.means.append(total / units)
             self.weekdays.append(weekday)
@@ -192,7 +195,7 @@ class Losses:
     """The evidence that more units have no score than in the reference: thrice the rate against the rate, by day."""
 
     rate: float
-    """Upper limit of the fraction without a score in the reference, at least 0.01."""
+    """Upper limit of the fraction without a score on a day of the reference, at least 0.01."""
     mean: float
     """The fraction with a score in the reference."""
     evidence: float = 0.0
@@ -200,10 +203,16 @@ class Losses:
     """Of the day that is not closed: number of units, and the sum of their fractions without a score."""
 
     @classmethod
-    def of(cls, lost: Sequence[float]) -> Losses:
-        """Return the state after the reference; `lost`: the fraction of the metrics of each unit without a score."""
-        total, units = fsum(lost), max(len(lost), 1)
-        return cls(max(0.01, (total + 2.33 * sqrt(total + 1) + 1) / units), 1 - total / units)
+    def of(cls, days: Collection[Sequence[float]]) -> Losses:
+        """Return the state after the reference: by day, the fraction of the metrics of each unit without a score.
+
+        Failures that come on some days raise the limit by two standard deviations between days.
+        """
+        total, units = fsum(map(fsum, days)), max(sum(map(len, days)), 1)
+        mean = total / units
+        between = [(fsum(own) / len(own) - mean) ** 2 - mean * (1 - mean) / len(own) for own in days if own]
+        usual = mean + 2 * sqrt(max(fmean(between or (0.0,)), 0.0))
+        return cls(max(0.01, (total + 2.33 * sqrt(total + 1) + 1) / units, usual), 1 - mean)
 
     def add(self, lost: float) -> None:
         """Add a unit to the day that is not closed."""

@@ -96,7 +96,9 @@ class Evidence:
             units = {day: [unit for each in own for unit in each.units(name)] for day, own in days.items()}
             error = min(false_alarms / _POINTS, _LINES) / len(names)
             found[name] = MetricDrift.of(units, error=error, tolerance=tolerance)
-        return cls(found, Losses.of([1 - each.scores[SCORED] for each in reference]), false_alarms, **more)
+        return cls(
+            found, Losses.of([[1 - each.scores[SCORED] for each in own] for own in days.values()]), false_alarms, **more
+        )
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:  # Any: JSON
