@@ -74,6 +74,27 @@ def test_evidence_that_does_not_heal_is_not_retrieval() -> None:
         assert found.cause is cause
 
 
+def test_an_arm_with_the_contexts_of_a_control_is_no_candidate() -> None:
+    """It gets no draws and names no cause; the other candidate is compared with the unchanged application."""
+    wrong, right = [False] * 4, [True] * 4
+    idle = frozenset({Arm.FIRST})
+    assert wanted([Case(Form.WHOLE, idle=idle)]) == [{Arm.UNCHANGED: 4, Arm.ONLY: 4}]
+    arms = {Arm.UNCHANGED: wrong, Arm.FIRST: right}
+    assert verdicts([Case(Form.WHOLE, {**arms, Arm.ONLY: wrong}, idle=idle)])[0].cause is Cause.NOT_SHOWN
+    assert verdicts([Case(Form.WHOLE, {Arm.UNCHANGED: wrong, Arm.ONLY: right}, idle=idle)])[0].cause is Cause.OTHERS
+    none = Case(Form.WHOLE, {Arm.UNCHANGED: wrong}, idle=frozenset({Arm.FIRST, Arm.ONLY}))
+    assert verdicts([none]) == [(Cause.NOT_SHOWN, 1.0)]
+    assert wanted([none]) == [{Arm.ONLY: 8}], "the evidence alone may still show that retrieval is not at fault"
+
+
+def test_half_of_eight_right_is_unstable() -> None:
+    """The rule is right in half or more, at the first look and at the second."""
+    for right, cause in ((4, Cause.UNSTABLE), (3, Cause.NOT_SHOWN)):
+        unchanged = [False] * (8 - right) + [True] * right
+        case = Case(Form.MISSING, {Arm.UNCHANGED: unchanged, Arm.PLACEBO: unchanged, Arm.FIRST: unchanged})
+        assert verdicts([case])[0].cause is cause
+
+
 def test_failed_draws_show_nothing() -> None:
     """A question with a failed draw asks for no more draws, and has no cause."""
     arms = dict(zip(ARMS[Form.MISSING], ([False] * 4, [False] * 4, [True] * 4), strict=True))

@@ -33,7 +33,7 @@ _FDR, _CAP = 0.1, 0.05
 _TWO: Final = 1.25
 """Factor for two candidates: the exact worst case of either, over all probabilities, is 1.23 for p up to 0.04."""
 _FEWEST: Final = 2
-"""Right answers in four draws from which a failure is unstable, and that a candidate needs to continue."""
+"""Right answers in four draws that a candidate needs to continue."""
 _DULL: Final = 1
 """Maximum right answers, in four and in eight draws, with which the evidence alone does not heal."""
 
@@ -59,6 +59,11 @@ class Cause(StrEnum):
     WORDING = "wording of the chunk"
     ELSEWHERE = "not retrieval"
     NOT_SHOWN = "not shown"
+    RIGHT = "right"
+
+
+NO_CAUSES: Final = frozenset({Cause.UNSTABLE, Cause.NOT_SHOWN, Cause.RIGHT})
+"""The verdicts that name no cause."""
 
 
 class Form(StrEnum):
@@ -85,26 +90,36 @@ class Case:
     right: Mapping[Arm, Sequence[bool]] = field(default_factory=dict[Arm, "Sequence[bool]"])
     usable: bool = True
     """False if a draw failed, or if draws are copies of one another: nothing is shown."""
+    idle: frozenset[Arm] = frozenset()
+    """The arms that cannot heal, since they have the contexts of a control. They are no candidates."""
 
     def drawn(self, arm: Arm) -> int:
         """Return the number of draws of an arm."""
         return len(self.right.get(arm, ()))
 
     def counts(self, draws: int) -> tuple[int, ...] | None:
-        """Return the right answers of the three arms among the first draws; None if an arm has fewer draws."""
-        found = [self.right.get(arm, ())[:draws] for arm in ARMS[self.form]]
-        return tuple(map(sum, found)) if all(len(each) == draws for each in found) else None
+        """Return the right answers of the three arms among the first draws, 0 for an idle one; None if some lack."""
+        arms = ARMS[self.form]
+        lacks = any(arm not in self.idle and self.drawn(arm) < draws for arm in arms)
+        return None if lacks else tuple(sum(self.right.get(arm, ())[:draws]) for arm in arms)
 
     @property
     def unstable(self) -> bool:
-        """True if the unchanged application is right too often for a failure."""
-        return sum(self.right.get(Arm.UNCHANGED, ())[: LOOKS[0]]) >= _FEWEST
+        """True if the unchanged application is right in half of the draws or more, at a look."""
+        right = self.right.get(Arm.UNCHANGED, ())
+        return any(2 * sum(right[:look]) >= look for look in LOOKS)
+
+    @property
+    def candidates(self) -> tuple[bool, bool]:
+        """Which of the two arms after the first may heal."""
+        _, middle, last = ARMS[self.form]
+        return self.form is not Form.MISSING and middle not in self.idle, last not in self.idle
 
     def ahead(self) -> tuple[bool, bool]:
         """Return which candidates may still be shown after the first look."""
         control, middle, last = self.counts(LOOKS[0]) or (0, 0, 0)
-        one = self.form is not Form.MISSING and middle > control and middle >= _FEWEST
-        return one, last > max(control, middle) and last >= _FEWEST
+        one, two = self.candidates
+        return one and middle > control and middle >= _FEWEST, two and last > max(control, middle) and last >= _FEWEST
 
     @property
     def may_be_dull(self) -> bool:
@@ -116,14 +131,14 @@ class Case:
         """Return the p-values of both candidates after one look or two; 1 for a candidate that is not there."""
         if self.unstable or not self.usable:
             return 1.0, 1.0
-        best, going = [1.0, 1.0], (self.form is not Form.MISSING, True)
-        factor = _TWO if going[0] else 1.0
+        best, going = [1.0, 1.0], self.candidates
+        factor = _TWO if all(going) else 1.0
         for draws, weight in list(zip(LOOKS, _WEIGHTS, strict=True))[:looks]:
-            arms = [self.right.get(arm, ())[:draws] for arm in ARMS[self.form]]
-            counts = [*map(sum, arms)]
+            arms = ARMS[self.form]
+            counts = [sum(self.right.get(arm, ())[:draws]) for arm in arms]
             pairs = (counts[1], counts[0]), (counts[2], max(counts[:2]))
             for at, pair in enumerate(pairs):
-                if going[at] and all(len(each) == draws for each in arms[: at + 2]):
+                if going[at] and not _lacking(self, arms[: at + 2], draws):
                     best[at] = min(best[at], factor * float(exact_table(draws)[pair]) / weight)
             going = self.ahead()
         return best[0], best[1]
@@ -150,10 +165,11 @@ def wanted(cases: Sequence[Case]) -> list[dict[Arm, int]]:
         found.append(_lacking(each, ARMS[each.form][: 3 if two else 2 if one else 0], LOOKS[1]))
     if any(found):
         return found
-    dull = [
-        each.cause is Cause.NOT_SHOWN and case.may_be_dull for case, each in zip(cases, verdicts(cases), strict=True)
-    ]
-    return [_lacking(each, (Arm.ONLY,) if own else (), LOOKS[1]) for each, own in zip(cases, dull, strict=True)]
+    found = []
+    for case, verdict in zip(cases, verdicts(cases), strict=True):
+        dull = verdict.cause is Cause.NOT_SHOWN and case.may_be_dull
+        found.append({Arm.ONLY: LOOKS[1]} if dull and case.drawn(Arm.ONLY) < LOOKS[1] else {})
+    return found
 
 
 def verdicts(cases: Sequence[Case]) -> list[Verdict]:
@@ -175,7 +191,7 @@ def _cause(case: Case, p: tuple[float, float], limit: float) -> Cause:
 
 
 def _lacking(case: Case, arms: Sequence[Arm], draws: int) -> dict[Arm, int]:
-    return {arm: draws for arm in arms if case.usable and case.drawn(arm) < draws}
+    return {arm: draws for arm in arms if case.usable and arm not in case.idle and case.drawn(arm) < draws}
 
 
 def _rejected(p_values: Sequence[float]) -> list[float]:

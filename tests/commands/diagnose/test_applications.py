@@ -177,6 +177,35 @@ def test_an_application_that_dies_on_the_way_is_told(tmp_path: Path) -> None:
     assert {each.reason for each in found.causes.values()} <= {"an answer has no verdict"}
 
 
+def test_an_arm_with_the_same_contexts_is_not_asked_again(tmp_path: Path) -> None:
+    """Evidence that is already first has no cause by order, and no draws are spent on it."""
+
+    def first(question: str, contexts: Contexts = None) -> tuple[str, list[str]]:
+        if contexts is None and "number 1 " in question:
+            contexts = [passage(1), passage(9)]
+        answer, given = plain(question, contexts)
+        return (answer if "access word" in question else f"{random.random()} unknown"), given
+
+    found = diagnosed(first, tmp_path, ids=["t1", "t2"])
+    assert "evidence first" in found.causes["t2"].arms
+    assert "evidence first" not in found.causes["t1"].arms
+    assert found.causes["t1"].cause is Cause.ELSEWHERE
+
+
+def test_healthy_and_failed_questions_of_ids_are_named(tmp_path: Path) -> None:
+    """A question that is right in all draws is right, not unstable; one that failed is named with its error."""
+
+    def breaks(question: str, contexts: Contexts = None) -> tuple[str, list[str]]:
+        if "number 2 " in question:
+            raise RuntimeError("too long")
+        return plain(question, contexts)
+
+    found = diagnosed(breaks, tmp_path, ids=["t1", "t2"])
+    assert {id_: each.cause for id_, each in found.causes.items()} == {"t1": Cause.RIGHT}
+    assert "1 question: 1 right." in page(found)
+    assert "failed and left out, such as of t2." in page(found)
+
+
 def test_async_applications_are_asked_together(tmp_path: Path) -> None:
     """At most `concurrency` calls are in flight."""
     now = most = 0

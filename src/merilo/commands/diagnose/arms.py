@@ -14,7 +14,7 @@ from merilo.data.sentences import dense
 from merilo.data.span_view import overlap
 from merilo.errors import DataError
 from merilo.numbers import count
-from merilo.stats.diagnosis import LOOKS, Arm, Form
+from merilo.stats.diagnosis import ARMS, LOOKS, Arm, Form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,6 +65,11 @@ class Retrieved:
             Arm.NONE: (),
         }
         return (*found[arm], *([] if neutral is None else [question.neutral[neutral]]))
+
+    def idle(self, question: Question) -> frozenset[Arm]:
+        """Return the arms that cannot heal: their contexts are byte by byte those of an arm before them."""
+        found = [(arm, self.contexts_of(arm, question)) for arm in ARMS[self.form]]
+        return frozenset(arm for at, (arm, own) in enumerate(found) if own in [each for _, each in found[:at]])
 
 
 def retrieved(question: Question, contexts: Sequence[str], ids: Sequence[str]) -> Retrieved:

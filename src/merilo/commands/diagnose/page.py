@@ -33,7 +33,7 @@ from merilo.stats.column import Missing as NoValue
 from merilo.stats.compare import Comparison, Conclusion, compare
 from merilo.stats.corrected_pairs import PairLabels
 from merilo.stats.correction import Labels, correct
-from merilo.stats.diagnosis import ARMS, Arm, Cause, Form, Verdict, verdicts
+from merilo.stats.diagnosis import ARMS, NO_CAUSES, Arm, Cause, Form, Verdict, verdicts
 from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _UNIT: Final = 0.0, 1.0
 _LONGEST: Final = 2_000
 """Characters of an answer on the page."""
+_NO_ARM: Final = "no arm is shown to differ"
 _FEW: Final = 3
 """Failures on the screen."""
 THERE, ONLY, OTHERS = "evidence always there", "only the evidence", "other passages"
@@ -72,7 +73,7 @@ class Failure:
     verdict: Verdict
     draws: tuple[Draw, ...]
     reason: str
-    """Why no cause could be shown whatever the answers; otherwise empty."""
+    """Why no cause is shown; empty if one is."""
 
     @property
     def cause(self) -> Cause:
@@ -93,8 +94,9 @@ class Failure:
 
     @property
     def evidence(self) -> str:
-        """What shows the cause: right answers of the draws by arm."""
-        return self.reason or ", ".join(f"{arm} {right}/{draws}" for arm, (right, draws) in self.right.items())
+        """What shows the cause, or why none is shown, and right answers of the draws by arm."""
+        counts = (f"{arm} {right}/{draws}" for arm, (right, draws) in self.right.items())
+        return ", ".join(filter(None, (self.reason, *counts)))
 
     def __repr__(self) -> str:
         return short_repr(self, question=self.question, cause=self.cause, right=self.right)
@@ -210,12 +212,13 @@ class Diagnosis:
         """The examined failing questions by id, with their causes; the most certain first."""
         draws = grouped((each.question, each) for each in self.samples if each.draw)
         cases = cases_of([each for own in draws.values() for each in own])
-        found = [
-            Failure(id_, draws[id_][0].text, verdict, tuple(draws[id_]), why)
-            for (id_, (_, why)), verdict in zip(
-                cases.items(), verdicts([case for case, _ in cases.values()]), strict=True
-            )
-        ]
+        found: list[Failure] = []
+        all_verdicts = verdicts([case for case, _ in cases.values()])
+        for (id_, (case, why)), (cause, p) in zip(cases.items(), all_verdicts, strict=True):
+            healthy = case.usable and self._arms[Arm.UNCHANGED][id_].right and all(case.right[Arm.UNCHANGED])
+            own = Verdict(Cause.RIGHT if healthy else cause, p)
+            reason = why or (_NO_ARM if own.cause is Cause.NOT_SHOWN else "")
+            found.append(Failure(id_, draws[id_][0].text, own, tuple(draws[id_]), reason))
         return {each.question: each for each in sorted(found, key=lambda each: (each.verdict.p, each.question))}
 
     @property
@@ -287,13 +290,18 @@ def diagnosis_doc(found: Diagnosis, most: int | None = None) -> Doc:
         " ".join(below),
     )
     numbers = Counter(str(each.cause) for each in causes).most_common()
-    sentence = f"{count(len(causes), 'failing question')}: {', '.join(f'{many:,} {cause}' for cause, many in numbers)}."
+    examined = "question" if any(each.cause is Cause.RIGHT for each in causes) else "failing question"
+    sentence = f"{count(len(causes), examined)}: {', '.join(f'{many:,} {cause}' for cause, many in numbers)}."
     failures = [Line((each.question, each.cause, f"{each.evidence}: {each.text}")) for each in causes[:most]]
-    errors = [each.error for each in found.samples if each.failed]
+    errors = [(each.question, each.error) for each in found.samples if each.failed]
+    failed = ", ".join(list(dict.fromkeys(question for question, _ in errors))[:_FEW])
     return Doc(
         f"Diagnosis {found.path.name}",
         (effects, Part("", (sentence,), (), tuple(failures))) if causes else (effects,),
-        tuple(f"{count(len(errors), 'answer')} failed and left out. The first: {each}" for each in errors[:1]),
+        tuple(
+            f"{count(len(errors), 'answer')} failed and left out, such as of {failed}. The first: {error}"
+            for _, error in errors[:1]
+        ),
         advice="" if labelled or not judges else f"By the judge alone. Check it: {command('label', run)}",
         next=(f"All answers side by side: {command('report', run)}",) if causes else (),
     )
@@ -329,8 +337,7 @@ def diagnosis_html(found: Diagnosis) -> str:
         part=effects,
         forest=forest(effects),
         failures=[
-            (each, each.cause not in {Cause.NOT_SHOWN, Cause.UNSTABLE}, [*map(_answers, each.arms.values())])
-            for each in found.causes.values()
+            (each, each.cause not in NO_CAUSES, [*map(_answers, each.arms.values())]) for each in found.causes.values()
         ],
     )
 

@@ -57,5 +57,6 @@ def cases_of(draws: Sequence[Draw]) -> dict[str, tuple[Case, str]]:
         why = _FAILED if any(each.right is None for each in own) else ""
         copied = own[0].metadata.get("copies") and any(len({one.answer for one in each}) == 1 for each in arms.values())
         why = why or (_SAME if copied else "")
-        found[question] = Case(Form(str(own[0].metadata["form"])), right, not why), why
+        idle = frozenset(map(Arm, own[0].metadata.get("idle", ())))
+        found[question] = Case(Form(str(own[0].metadata["form"])), right, not why, idle), why
     return found

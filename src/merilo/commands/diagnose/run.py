@@ -183,6 +183,7 @@ class _Experiment:
             "draw": draw,
             "contexts": texts_of(answer.fields) if call.contexts is None else [*call.contexts],
             "form": None if base is None else str(base.form),
+            "idle": [] if base is None else sorted(base.idle(question)),
             "copies": copied and not (neutral and self.reads_end),
         }
         return _sample(question, own, answer)
@@ -192,20 +193,21 @@ class _Experiment:
         known = {each.sample.id: each for each in self.questions}
         failing = [each.question for each in first if each.arm is Arm.UNCHANGED and each.right is False]
         chosen = self.options.ids or drawn(failing, self.options.each, key="diagnose")
-        forms = {id_: base.form for id_ in chosen if (base := await self._retrieved(known[id_])) is not None}
-        folder = self.path / CAUSES.replace("*", blake2b(repr([*forms]).encode(), digest_size=4).hexdigest())
+        bases = {id_: base for id_ in chosen if (base := await self._retrieved(known[id_])) is not None}
+        empty = {id_: Case(base.form, idle=base.idle(known[id_])) for id_, base in bases.items()}
+        folder = self.path / CAUSES.replace("*", blake2b(repr([*empty]).encode(), digest_size=4).hexdigest())
         for other in {*self.path.glob(CAUSES)} - {folder}:
             shutil.rmtree(other)
         folder.mkdir(exist_ok=True)
-        self._note(f"The application answers {count(len(forms), 'failing question')} again, in three arms each.")
-        await self._find_copies([known[id_] for id_ in forms])
+        self._note(f"The application answers {count(len(empty), 'failing question')} again, in three arms each.")
+        await self._find_copies([known[id_] for id_ in empty])
         draws: list[Draw] = []
         for look in range(1, 1 + LOOKS[1]):
             found = cases_of(draws)
-            cases = [found[id_][0] if id_ in found else Case(form) for id_, form in forms.items()]
+            cases = [found[id_][0] if id_ in found else each for id_, each in empty.items()]
             new = [
                 [(known[id_], arm, at + 1) for arm, most in arms.items() for at in range(case.drawn(arm), most)]
-                for id_, case, arms in zip(forms, cases, wanted(cases), strict=True)
+                for id_, case, arms in zip(empty, cases, wanted(cases), strict=True)
             ]
             if not any(new):
                 break
@@ -221,7 +223,7 @@ class _Experiment:
 
         async def compare(question: Question) -> None:
             base = await self._retrieved(question) or _NOTHING
-            arms = [arm for arm in ARMS[base.form] if arm in LEVEL_1]
+            arms = [arm for arm in ARMS[base.form] if arm in LEVEL_1 and arm not in base.idle(question)]
             pairs = [[(await self._answered(question, arm, draw))[1] for draw in (0, 1)] for arm in arms]
             if all(one.error is None and one.fields == two.fields for one, two in pairs):
                 self.copied.add(question.sample.id)
