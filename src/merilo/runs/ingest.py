@@ -195,7 +195,7 @@ async def take_in(
             if isinstance(item, BadRecord):
                 found.skip(item.problems)
             elif (earlier := known.get(item.id)) is not None:
-                found.skip((_taken(item.id, earlier, dataset, number),))
+                found.skip((taken(item.id, earlier, dataset, number),))
             else:
                 sample = with_identified_language(item)
                 store.add_new(sample, own=found.add(sample))
@@ -227,7 +227,7 @@ def _count_shown(sample: Sample, shows: dict[str, Callable[[Sample], bool | None
             not_shown[text] += 1
 
 
-def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Problem:
+def taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Problem:
     """Return the problem of an id that an earlier sample has. One of the two may use its record number as id."""
     numbered = dataset.columns.numbered(sample_id)
     if numbered is None:

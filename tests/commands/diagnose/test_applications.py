@@ -114,17 +114,72 @@ def test_an_application_that_fails_at_once_is_refused(app: object, message: str,
         diagnosed(app, tmp_path)
 
 
-def test_an_application_without_contexts_fails_in_each_arm_that_needs_them(tmp_path: Path) -> None:
-    """Its answers count as failed, never as wrong."""
+def test_an_application_without_contexts_is_refused(tmp_path: Path) -> None:
+    """The second call shows it: no contexts were returned with the answer."""
+    asked: list[str] = []
 
     def only_text(question: str, contexts: Contexts = None) -> str:
+        asked.append(question)
         return plain(question, contexts)[0]
 
-    found = diagnosed(only_text, tmp_path)
-    assert found.right.value is None
-    assert found.failed == 3 * NUMBER
-    assert "The application returned no contexts." in page(found)
+    with pytest.raises(UsageError, match="The application returned no contexts"):
+        diagnosed(only_text, tmp_path)
+    assert len(asked) == 2
+    assert diagnosed(plain, tmp_path).failed == 0, "the repaired application is asked again"
+
+
+@pytest.mark.parametrize(
+    ("decide", "message"),
+    [
+        (lambda *_: 1 / 0, "--right raised ZeroDivisionError"),
+        (lambda *_: "yes", "--right must return True, False or a number, got str"),
+        (lambda *_: None, "got NoneType"),
+    ],
+)
+def test_a_broken_right_is_refused_at_once(decide: Callable[..., object], message: str, tmp_path: Path) -> None:
+    """The first answer shows it, and nothing more is asked."""
+    with pytest.raises(UsageError, match=message):
+        merilo.diagnose(plain, QUESTIONS, right=decide, out=tmp_path / "out")
+    assert not (tmp_path / "out" / "calls" / "answers.jsonl").exists()
+
+
+def test_another_application_needs_another_directory(tmp_path: Path) -> None:
+    """Answers of a changed function, or of another --right, are never mixed with stored ones."""
+    diagnosed(plain, tmp_path)
+    with pytest.raises(UsageError, match="has answers of another application, or of another version; name another"):
+        diagnosed(lambda question, contexts=None: plain(question, contexts), tmp_path)
+    with pytest.raises(UsageError, match="has answers of another --right"):
+        merilo.diagnose(plain, QUESTIONS, right=lambda answer, sample: True, out=tmp_path / "out")  # noqa: ARG005
+    assert diagnosed(plain, tmp_path).failed == 0
+
+
+def test_records_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    """The screen has their number by reason; a repeated id is refused with its record before anything is asked."""
+    rows = [
+        *QUESTIONS,
+        {"id": "a", "user_input": "a?", "reference_contexts": ["x y z"]},
+        {"id": "b", "user_input": "b?"},
+    ]
+    found = merilo.diagnose(
+        plain, [*rows, {"id": "c", "user_input": "c?", "reference": "d"}], right=right, out=tmp_path
+    )
+    assert "Left out: 2 records without reference, 1 record without evidence." in page(found)
+    assert len(found.questions) == NUMBER
+    with pytest.raises(merilo.DataError, match=r"record 31.* expected a unique id, got 't3', the id of sample 4"):
+        merilo.diagnose(plain, [*QUESTIONS, QUESTIONS[3]], right=right, out=tmp_path / "other")
+
+
+def test_answers_without_a_verdict_stop_before_causes(tmp_path: Path) -> None:
+    """If the judge leaves more than a third undecided, causes are not paid for, and nothing is told."""
+
+    def mute(question: str, contexts: Contexts = None) -> tuple[str, list[str]]:
+        answer, given = plain(question, contexts)
+        return (answer if "access word" in question or contexts is None else "I cannot say."), given
+
+    found = merilo.diagnose(mute, QUESTIONS, each=5, out=tmp_path / "out")
+    assert "answers not judged by the embedded judge: use --right or another judge." in page(found)
     assert not found.told
+    assert not found.causes
 
 
 def test_errors_are_failed_and_leave_the_comparison(tmp_path: Path) -> None:
@@ -203,7 +258,7 @@ def test_healthy_and_failed_questions_of_ids_are_named(tmp_path: Path) -> None:
     found = diagnosed(breaks, tmp_path, ids=["t1", "t2"])
     assert {id_: each.cause for id_, each in found.causes.items()} == {"t1": Cause.RIGHT}
     assert "1 question: 1 right." in page(found)
-    assert "failed and left out, such as of t2." in page(found)
+    assert "5 answers failed and left out (t2). The first: The application raised" in page(found)
 
 
 def test_async_applications_are_asked_together(tmp_path: Path) -> None:

@@ -134,11 +134,13 @@ def test_a_repeated_command_calls_nothing(made: Here, tmp_path: Path) -> None:
     """The stored answers are used, and equal answers give equal bytes."""
     again = tmp_path / "again"
     shutil.copytree(made.path, again)
-    (again / "app.py").write_text(EXAMPLE.read_text(encoding="utf-8") + "\ndef search(question): raise SystemError\n")
     done = Here(again).merilo("diagnose", "app.py:answer", "questions.jsonl", *WORDS)
     assert done.returncode == 0, done.stderr
     for name in ("outcomes.jsonl", "summary.json", "calls/answers.jsonl"):
         assert (again / "out" / name).read_bytes() == (made.path / "out" / name).read_bytes()
+    (again / "app.py").write_text(EXAMPLE.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    done = Here(again).merilo("diagnose", "app.py:answer", "questions.jsonl", *WORDS)
+    assert (done.returncode, "answers of another application" in done.stderr) == (2, True), "its file has changed"
 
 
 def test_more_failures_use_the_same_calls(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, wraps
 from hashlib import blake2b
+from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType, NoneType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from merilo.data import check
 from merilo.data.remote import is_url, redacted
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import LimitReached, UsageError
-from merilo.plugins import object_in_file
+from merilo.plugins import names_file, object_in_file
 from merilo.providers.secrets import ApiKeys
 from merilo.providers.wire import open_wire
 
@@ -55,6 +56,23 @@ def application_of(app: object, options: DiagnoseOptions) -> Application:
         return _with_replaced_retriever(found)
     call = _function(found)
     return lambda question, contexts: call(question, contexts=contexts)
+
+
+def code_of(*given: object) -> list[str]:
+    """Return the names of applications, with a digest of their file or of their own code if they have one."""
+    return [_code(each) for each in given if each is not None]
+
+
+def _code(given: object) -> str:
+    if isinstance(given, str) and not names_file(given):
+        return redacted(given)
+    if isinstance(given, str):
+        path = Path(given.rpartition(":")[0])
+        name, code = f"{path.name}:{given.rpartition(':')[2]}", path.read_bytes()
+    else:
+        name = str(getattr(given, "__qualname__", type(given).__name__))
+        code = getattr(getattr(given, "__code__", None), "co_code", b"")
+    return f"{name} {blake2b(code, digest_size=8).hexdigest()}"
 
 
 def _function(named: object) -> Callable[..., Awaitable[object]]:

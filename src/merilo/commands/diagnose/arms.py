@@ -14,6 +14,7 @@ from merilo.data.sentences import dense
 from merilo.data.span_view import overlap
 from merilo.errors import DataError
 from merilo.numbers import count
+from merilo.runs.ingest import taken
 from merilo.stats.diagnosis import ARMS, LOOKS, Arm, Form
 
 if TYPE_CHECKING:
@@ -91,37 +92,54 @@ def _cuts(chunk: str, evidence: str) -> bool:
     return shared is not None and shared[1] >= min(_SHARED, len(evidence))
 
 
-def questions_in(dataset: Dataset, reading: Reading, *, reference: bool) -> list[Question]:
-    """Return the questions of a data set that can be diagnosed; others, such as those without evidence, are left out.
+def questions_in(dataset: Dataset, reading: Reading, *, reference: bool) -> tuple[list[Question], dict[str, int]]:
+    """Return the questions of a data set that can be diagnosed, and by reason how many records are left out.
 
-    `reading.documents`: has the texts of evidence that is given as ids. `reference`: the judge needs one. Raises
-    DataError for invalid records, and if fewer than two questions are left.
+    `reading.documents`: has the texts of evidence that is given as ids. `reference`: the judge needs one; otherwise
+    only questions without one are left out where others have one. Raises DataError for invalid records and repeated
+    ids, and if fewer than two questions are left.
     """
     corpus = None if reading.documents is None else load_documents(reading.documents)
     found: list[tuple[Sample, tuple[str, ...]]] = []
-    lacking = Counter[str]()
-    for each in dataset:
+    records: list[Sample] = []
+    lacking, numbers = Counter[str](), dict[str, int]()
+    for number, each in enumerate(dataset, 1):
         if isinstance(each, BadRecord):
             if not reading.skip_invalid:
                 raise DataError.of(*each.problems)
-            continue
+        elif (earlier := numbers.setdefault(each.id, number)) != number:
+            raise DataError.of(taken(each.id, earlier, dataset, number))
+        else:
+            records.append(each)
+    reference = reference or any(each.reference for each in records)
+    for each in records:
         names = () if each.reference_contexts or corpus is None else each.reference_context_ids or ()
         evidence = [context.text for context in each.reference_contexts or ()]
-        evidence += [corpus[name].text for name in names if corpus is not None and name in corpus]
-        texts = tuple(text for text in dict.fromkeys(evidence) if dense(text))
-        fields = {"question": each.user_input, "reference": each.reference or not reference, "evidence": texts}
-        missing = [name for name, there in fields.items() if not there]
+        known = [corpus[name].text for name in names if corpus is not None and name in corpus]
+        texts = tuple(text for text in dict.fromkeys([*evidence, *known]) if dense(text))
+        needed = {
+            "without question": each.user_input,
+            "without reference": each.reference or not reference,
+            "with ids that the documents lack": len(known) == len(names),
+            "without evidence": texts,
+        }
+        missing = [name for name, there in needed.items() if not there]
         if missing:
             lacking[missing[0]] += 1
         else:
             found.append((each, texts))
     if len({texts for _, texts in found}) < 2:
-        why = ", ".join(f"{count(number, 'record')} without {name}" for name, number in lacking.items())
+        why = left_out(lacking)
         raise DataError(
             "A diagnosis needs two questions with a reference and different evidence: reference_contexts, or ids with "
             f"--documents; found {count(len(found), 'question')}{f' ({why})' if why else ''}."
         )
-    return [*_with_others(found)]
+    return [*_with_others(found)], dict(lacking)
+
+
+def left_out(lacking: Mapping[str, int]) -> str:
+    """Return the numbers of records that are left out, by reason."""
+    return ", ".join(f"{count(number, 'record')} {reason}" for reason, number in lacking.items())
 
 
 def _with_others(found: Sequence[tuple[Sample, tuple[str, ...]]]) -> Iterator[Question]:

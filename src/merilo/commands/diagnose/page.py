@@ -12,7 +12,8 @@ from merilo.commands.calibrate.correction import match_if_fitting
 from merilo.commands.calibrate.human_labels import labels_of
 from merilo.commands.compare.caveats import UNCHECKED, no_conclusion
 from merilo.commands.compare.result import Row
-from merilo.commands.diagnose.result import CAUSES, Draw, cases_of, draws_in
+from merilo.commands.diagnose.arms import left_out
+from merilo.commands.diagnose.result import CAUSES, Draw, asked_in, cases_of, draws_in, mostly_unjudged
 from merilo.commands.diagnose.right import RIGHT
 from merilo.data.sanitize import command
 from merilo.numbers import count, measured, number, percent
@@ -119,10 +120,21 @@ class Diagnosis:
         looks = sorted(self.path.glob(f"{CAUSES}/look-*"))
         return [*draws_in(self.run), *(draw for look in looks for draw in draws_in(Run.open(look)))]
 
+    @property
+    def _level_1(self) -> list[Draw]:
+        return [each for each in self.samples if not each.draw]
+
+    @property
+    def unjudged(self) -> str:
+        """How many answers of level 1 have no verdict, and what to do; empty if all have."""
+        judge, none = "embedded judge" if self._embedded else "judge", sum(each.unjudged for each in self._level_1)
+        answers = count(len(self._level_1), "answer")
+        return f"{none:,} of {answers} not judged by the {judge}: use --right or another judge." if none else ""
+
     @cached_property
     def _arms(self) -> dict[Arm, dict[str, Draw]]:
         """Arm → question → its answer at level 1."""
-        arms = grouped((each.arm, each) for each in self.samples if not each.draw)
+        arms = grouped((each.arm, each) for each in self._level_1)
         return {arm: {each.question: each for each in own} for arm, own in arms.items()}
 
     @property
@@ -183,7 +195,11 @@ class Diagnosis:
     @property
     def _unchecked(self) -> bool:
         """True if only the embedded judge, which nobody has checked here, decides what is right."""
-        return not self.labelled and judged_by_embedded(self.run.manifest, RIGHT)
+        return not self.labelled and self._embedded
+
+    @property
+    def _embedded(self) -> bool:
+        return judged_by_embedded(self.run.manifest, RIGHT)
 
     def _clusters(self, draws: Iterable[Draw]) -> list[str] | None:
         """Return the clusters of the questions of these answers; None if the data has none."""
@@ -239,6 +255,8 @@ class Diagnosis:
     @property
     def told(self) -> bool:
         """False if neither an effect nor a cause can be told."""
+        if mostly_unjudged(self._level_1):
+            return False
         shown = any(each.verdict is not Said.CANNOT_TELL for each in self.effects.values())
         return shown or any(each.cause is not Cause.NOT_SHOWN for each in self.causes.values())
 
@@ -277,9 +295,11 @@ def diagnosis_doc(found: Diagnosis, most: int | None = None) -> Doc:
     reasons = grouped((each.reason, each.metric) for each in rows if each.reason)
     questions, labelled, judges = len(found.questions), len(found.labelled), found.run.manifest.judges
     title = f"{count(questions, 'question')}, {measured(found.right.value, found.right.interval.ends)} right."
+    lacking = left_out(asked_in(found.path).get("left_out", {}))
     below = [
         f"Without any context {number(found.rate(Arm.NONE))} are right.",
         f"{found.stay_wrong:,} stay wrong with nothing but the evidence: prompt, model or reference.",
+        *([f"Left out: {lacking}."] if lacking else []),
         *(f"Cannot tell {', '.join(names)}: {why}." for why, names in reasons.items()),
     ]
     effects = Part(
@@ -293,15 +313,13 @@ def diagnosis_doc(found: Diagnosis, most: int | None = None) -> Doc:
     examined = "question" if any(each.cause is Cause.RIGHT for each in causes) else "failing question"
     sentence = f"{count(len(causes), examined)}: {', '.join(f'{many:,} {cause}' for cause, many in numbers)}."
     failures = [Line((each.question, each.cause, f"{each.evidence}: {each.text}")) for each in causes[:most]]
-    errors = [(each.question, each.error) for each in found.samples if each.failed]
-    failed = ", ".join(list(dict.fromkeys(question for question, _ in errors))[:_FEW])
+    errors = [each for each in found.samples if each.failed]
+    names = ", ".join(list(dict.fromkeys(each.question for each in errors))[:_FEW])
+    failed = [f"{count(len(errors), 'answer')} failed and left out ({names}). The first: {x.error}" for x in errors[:1]]
     return Doc(
         f"Diagnosis {found.path.name}",
         (effects, Part("", (sentence,), (), tuple(failures))) if causes else (effects,),
-        tuple(
-            f"{count(len(errors), 'answer')} failed and left out, such as of {failed}. The first: {error}"
-            for _, error in errors[:1]
-        ),
+        (*([found.unjudged] if found.unjudged else []), *failed),
         advice="" if labelled or not judges else f"By the judge alone. Check it: {command('label', run)}",
         next=(f"All answers side by side: {command('report', run)}",) if causes else (),
     )

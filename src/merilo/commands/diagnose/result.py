@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.commands.diagnose.right import RIGHT
 from merilo.results.records import grouped
+from merilo.runs.files import CALLS
 from merilo.stats.diagnosis import Arm, Case, Form
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from merilo.runs.run import Run
 
 CAUSES: Final = "causes-*"
 """The folders of level 2."""
+ASKED: Final = "application.json"
+_MOST_UNJUDGED: Final = 1 / 3
 _FAILED: Final = "an answer has no verdict"
 _SAME: Final = "the application answers the same every time"
 
@@ -33,6 +38,22 @@ class Draw(NamedTuple):
     answer: str
     error: str
     metadata: Mapping[str, Any]  # Any: JSON
+
+    @property
+    def unjudged(self) -> bool:
+        """True if the judge has no verdict, although nothing failed."""
+        return self.right is None and not self.failed
+
+
+def mostly_unjudged(draws: Sequence[Draw]) -> bool:
+    """Return True if so many answers have no verdict that causes are not worth their calls."""
+    return sum(each.unjudged for each in draws) > _MOST_UNJUDGED * len(draws)
+
+
+def asked_in(path: Path) -> dict[str, Any]:  # Any: JSON
+    """Return the application of a diagnosis, its `--right`, and the numbers of records left out; empty before."""
+    file = path / CALLS / ASKED
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
 
 
 def draws_in(run: Run) -> list[Draw]:

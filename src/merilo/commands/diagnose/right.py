@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.metrics.answer_metrics import AnswerCorrectness
@@ -33,6 +33,16 @@ class Right(AnswerCorrectness):
             return Score(float(bool(function(sample.require("response"), sample))))
         found = yield from super().plan(sample)
         return Score(float(found.value >= _LEAST)) if isinstance(found, Score) else found
+
+    def check(self, sample: Sample) -> None:
+        """Judge an answer by the user's function, if there is one. Raises UsageError if it cannot."""
+        for function in self.decides:
+            try:
+                found: Any = function(sample.require("response"), sample)  # Any: what the user's function returns
+            except Exception as error:
+                raise UsageError(f"--right raised {type(error).__name__}: {error}") from error
+            if found is None or not hasattr(found, "__bool__"):  # a text, a list or a coroutine has none
+                raise UsageError(f"--right must return True, False or a number, got {type(found).__name__}.")
 
 
 def _no_questions(*_: object) -> int:

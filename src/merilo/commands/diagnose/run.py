@@ -4,6 +4,7 @@
 
     DIR/                      the run of level 1: a sample for each question and arm
       calls/answers.jsonl     every call of the application, stored before it is used
+      calls/application.json  what was asked: the code, and the records that are left out
       causes-NNNN/look-1 ...  the runs of level 2: a sample for each draw of a failing question
 """
 
@@ -14,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.diagnose.application import Call, Caller, application_of, texts_of
+from merilo.commands.diagnose.application import Call, Caller, application_of, code_of, texts_of
 from merilo.commands.diagnose.arms import Question, Retrieved, questions_in, retrieved
-from merilo.commands.diagnose.result import CAUSES, cases_of, draws_in
-from merilo.commands.diagnose.right import right_by
+from merilo.commands.diagnose.result import ASKED, CAUSES, asked_in, cases_of, draws_in, mostly_unjudged
+from merilo.commands.diagnose.right import Right, right_by
 from merilo.commands.evaluate.options import Reading
 from merilo.commands.evaluate.pipeline import PipelineOutput, PipelineOutputs
 from merilo.commands.evaluate.preparation import checked, dataset_of, judges_of
@@ -30,6 +31,7 @@ from merilo.errors import LimitReached, UsageError
 from merilo.numbers import count
 from merilo.runs.directory import run_directory
 from merilo.runs.files import CALLS, STORE, RunLock
+from merilo.runs.run import write_json
 from merilo.stats.diagnosis import ARMS, LOOKS, Arm, Case, Form, wanted
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ LEVEL_1: Final = (Arm.UNCHANGED, Arm.PLACEBO, Arm.FIRST, Arm.ONLY, Arm.NONE)
 TYPICAL: Final = 20
 """Mean calls for a failing question in the simulation (benchmarks/diagnose.py)."""
 _ANSWERS: Final = "answers.jsonl"
+_NO_CONTEXTS: Final = "The application returned no contexts. Return the answer and its contexts."
 _NOTHING: Final = Retrieved(Form.MISSING, (), frozenset())
 _ASKED: Final = "What is the access word of the Velmora archive?"
 _FACT: Final = "The access word of the Velmora archive is {}."
@@ -61,18 +64,31 @@ async def run_diagnosis(app: object, data: Any, options: DiagnoseOptions) -> Pat
     raises.
     """
     application = application_of(app, options)
-    name, questions, own = _prepared(data, options)
+    name, questions, lacking, own = _prepared(data, options)
+    asked = {"application": code_of(app, options.retrieve, options.generate), "--right": code_of(options.right)}
     path, _ = run_directory(options.out, name)
     (path / CALLS).mkdir(exist_ok=True)
     with RunLock(path / CALLS):
+        known = asked_in(path)
+        for what, code in asked.items():
+            if known and known[what] != code:
+                raise UsageError(f"{path} has answers of another {what}, or of another version; name another --out.")
         outputs = PipelineOutputs(path / CALLS / _ANSWERS, errors=True)
-        await _Experiment(name, questions, own, Caller(application, outputs, options), path).do()
+        experiment = _Experiment(name, questions, own, Caller(application, outputs, options), path)
+        try:
+            await experiment.check()
+        except UsageError:
+            if not known:
+                (path / CALLS / _ANSWERS).unlink(missing_ok=True)  # a repaired application is asked again
+            raise
+        write_json(path / CALLS / ASKED, {**asked, "left_out": lacking})
+        await experiment.do()
     return path
 
 
 async def estimate_diagnosis(data: Any, options: DiagnoseOptions) -> tuple[int, Estimate]:  # Any: as above
     """Return the number of questions, and what the judge of both levels would cost, without a call."""
-    name, questions, own = _prepared(data, options)
+    name, questions, _, own = _prepared(data, options)
     draws = len(LEVEL_1) * len(questions) + TYPICAL * min(options.each or len(options.ids), len(questions))
     rows = [
         _sample(each, {"arm": "estimate", "draw": at}, PipelineOutput({"response": f"{each.sample.reference} ({at})"}))
@@ -84,17 +100,20 @@ async def estimate_diagnosis(data: Any, options: DiagnoseOptions) -> tuple[int, 
     return len(questions), await run_estimate(Dataset(name, lambda: iter(rows)), own)
 
 
-def _prepared(data: Any, options: DiagnoseOptions) -> tuple[str, list[Question], DiagnoseOptions]:  # Any: as above
-    """Return the name of the data, its questions, and the options of the evaluation of answers."""
+def _prepared(
+    data: Any,  # Any: as above
+    options: DiagnoseOptions,
+) -> tuple[str, list[Question], dict[str, int], DiagnoseOptions]:
+    """Return the name of the data, its questions, those left out, and the options of the evaluation of answers."""
     judges_of(checked(options))
     dataset, right = dataset_of(data, options), options.right
-    questions = questions_in(dataset, options.reading, reference=right is None)
+    questions, lacking = questions_in(dataset, options.reading, reference=right is None)
     if unknown := {*options.ids} - {each.sample.id for each in questions}:
         raise UsageError(f"No question has the id {min(unknown)!r} (--ids).")
     metrics: list[str | Definition] = [right_by(right), *(["answer_correctness"] if right is None else [])]
     cluster = options.cluster or dataset.columns.cluster or "question"
     own = replace(options, metrics=metrics, cluster=cluster, mapping=None, limit=None, draws=1, reading=Reading())
-    return dataset.name, questions, own
+    return dataset.name, questions, lacking, own
 
 
 @dataclass
@@ -110,11 +129,10 @@ class _Experiment:
     copied: set[str] = field(default_factory=set[str])
     """Ids of the failing questions that are answered with the same bytes again."""
 
-    async def do(self) -> None:
-        """Do the canary, level 1, and level 2 if it is wanted."""
+    async def check(self) -> None:
+        """Do the canary and the first question. Raises UsageError if their answers cannot be used."""
         answer = await self.caller.answer(_canary(0))
         if not _repeats(answer, 0):
-            (self.path / CALLS / _ANSWERS).unlink()  # a repaired application is asked again
             why = f"The application failed on the first question, which tests its contexts. {answer.error}"
             if answer.error is None:
                 why = (
@@ -122,11 +140,21 @@ class _Experiment:
                     f"must answer from the contexts that it gets. Asked: {_ASKED} Answered: {answer.fields['response']}"
                 )
             raise UsageError(why)
+        first = self.questions[0]
+        _, answer = await self._answered(first, Arm.UNCHANGED)
+        if answer.error == _NO_CONTEXTS:
+            raise UsageError(answer.error)
+        for metric in self.options.metrics or ():
+            if isinstance(metric, Right) and answer.error is None:
+                metric.check(_sample(first, {"arm": "canary", "draw": 0}, answer))
+
+    async def do(self) -> None:
+        """Do level 1, and level 2 if it is wanted."""
         asked = count(len(self.questions), "question")
         self._note(f"The application answers {asked} in {len(LEVEL_1)} arms. To resume after a stop: --out {self.path}")
         level_1 = [[(each, arm, 0) for arm in LEVEL_1] for each in self.questions]
         first = await self._judged(self.path, self.name, level_1)
-        if self.options.each or self.options.ids:
+        if (self.options.each or self.options.ids) and not mostly_unjudged(first):
             await self._causes(first)
 
     async def _answered(
@@ -137,7 +165,7 @@ class _Experiment:
         if arm is Arm.UNCHANGED and not neutral:
             answer = await self.caller.answer(call)
             if answer.error is None and texts_of(answer.fields) is None:
-                answer = PipelineOutput({}, "The application returned no contexts. Return the answer and its contexts.")
+                answer = PipelineOutput({}, _NO_CONTEXTS)
             return call, answer
         base = _NOTHING if arm in {Arm.ONLY, Arm.NONE} else await self._retrieved(question)
         if base is None:
